@@ -1,0 +1,58 @@
+# Every target sets up what it needs first; that costs nothing once it is done. `make PYTHON=python3.12 setup` names a Python.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.SUFFIXES:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv/bin
+PYTHON ?=
+PACKAGES := partitions resources platform_assets
+SOURCES := $(wildcard $(PACKAGES) tests benchmarks scripts)
+ARGS ?=
+export PYTHON
+
+.PHONY: help setup demo ui test test-full lint format bench lock wheel clean
+
+help: ## this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo '  ARGS="..." is handed on, as in: make test ARGS="tests/unit -k watermark"'
+
+setup: ## a virtual environment, Java, Spark's jars: all that is missing (the others do this by themselves)
+	@sh scripts/setup.sh
+
+demo: setup ## load the demo's real data, interrupt it, catch up, and show what happened
+	@$(VENV)/strandline demo $(ARGS)
+
+ui: setup ## open the Dagster UI with this project's dataflows
+	@$(VENV)/strandline dev $(ARGS)
+
+test: setup ## all tests but the long ones
+	@$(VENV)/python -m pytest -m "not full" $(or $(ARGS),tests)
+
+# 5 is pytest's "no tests were collected".
+test-full: setup ## the long crash matrix
+	@$(VENV)/python -m pytest -m full $(or $(ARGS),tests) || { code=$$?; [ $$code = 5 ] && echo "No test is marked full: nothing to run." || exit $$code; }
+
+lint: setup ## style, format, types, and the three floors
+	@$(VENV)/ruff check $(SOURCES)
+	@$(VENV)/ruff format --check $(SOURCES)
+	@$(VENV)/mypy $(SOURCES)
+	@$(VENV)/lint-imports
+
+format: setup ## rewrite the code as lint wants it
+	@$(VENV)/ruff check --fix $(SOURCES)
+	@$(VENV)/ruff format $(SOURCES)
+
+bench: setup ## measure: listings, planning, loads (results in benchmarks/out)
+	@$(VENV)/python -m benchmarks $(ARGS)
+
+lock: setup ## write requirements.lock from pyproject.toml
+	@$(VENV)/uv pip compile -q pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements.lock
+	@echo "requirements.lock is written; the next target installs it"
+
+wheel: setup ## build dist/*.whl
+	@$(VENV)/python -m build --no-isolation --wheel --outdir dist
+
+clean: ## remove what was built and cached; state, data and .venv stay (rm -r .strandline .venv removes those too)
+	@rm -rf dist build benchmarks/out .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
+	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,138 @@
+"""The one family of errors.
+
+Every message says what was expected, what was found, where, and what to do. The class says how a caller reacts:
+``exit_code`` for the command line, ``transient`` for retries, ``choices`` for the commands that get the user on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class StrandlineError(Exception):
+    """Base of all errors that the product raises on purpose.
+
+    Attributes:
+        code: stable machine name, shown in JSON output.
+        exit_code: what the command line ends with (spec 09, Exit codes).
+        transient: whether trying the same again can help.
+        choices: commands that lead on, most advisable first.
+    """
+
+    code: str = "error"
+    exit_code: ClassVar[int] = 1
+    transient: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, code: str | None = None, choices: Sequence[str] = ()) -> None:
+        """Keep the message, an optional finer code, and the commands that lead on."""
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        self.choices = tuple(choices)
+
+    @property
+    def message(self) -> str:
+        """The text for people."""
+        return str(self.args[0])
+
+
+class ConfigurationError(StrandlineError):
+    """A definition, a project file or a call argument was refused before anything ran."""
+
+    code = "configuration"
+    exit_code = 2
+
+
+class InvalidWatermarkValue(StrandlineError):
+    """A value that cannot be stored in a watermark; refused before it is written."""
+
+    code = "invalid_watermark_value"
+
+
+class PlanError(StrandlineError):
+    """The plan cannot be made."""
+
+    code = "plan"
+
+
+class SchemaError(StrandlineError):
+    """The incoming schema does not fit; ``reason`` and ``field`` say how and where."""
+
+    code = "schema"
+
+    def __init__(self, message: str, *, reason: str, field: str | None = None) -> None:
+        """Keep the reason's machine name and the column, if one is to blame."""
+        super().__init__(message)
+        self.reason = reason
+        self.field = field
+
+
+class SourceError(StrandlineError):
+    """The source cannot be read: missing folder or bucket, refused credentials, an unreadable place."""
+
+    code = "source"
+
+
+class SourceUnreachable(SourceError):
+    """The source did not answer, or moved while it was being listed; the same call may succeed later."""
+
+    code = "source_unreachable"
+    transient = True
+
+
+class BadFile(SourceError):
+    """One file cannot be read, vanished, or changed while it was being loaded.
+
+    Attributes:
+        path: the file, relative to the source's root.
+    """
+
+    code = "bad_file"
+
+    def __init__(self, message: str, *, path: str, code: str | None = None) -> None:
+        """Keep the path of the file that is to blame."""
+        super().__init__(message, code=code)
+        self.path = path
+
+
+class ProviderError(StrandlineError):
+    """The watermark store failed; what was saved before stands."""
+
+    code = "provider"
+    transient = True
+
+
+class TargetError(StrandlineError):
+    """The target refused the write; nothing was committed."""
+
+    code = "target"
+
+
+class Conflict(StrandlineError):
+    """Another writer won the number; nothing was lost, and nothing of ours was saved."""
+
+    code = "conflict"
+    exit_code = 3
+    transient = True
+
+
+class Held(StrandlineError):
+    """Another run, known to live, holds the dataflow."""
+
+    code = "held"
+    exit_code = 3
+    transient = True
+
+
+class NeedsDecision(StrandlineError):
+    """The state does not let a run go on by itself; an operator chooses."""
+
+    code = "decision"
+    exit_code = 4
+
+
+class CorruptWatermark(NeedsDecision):
+    """Stored text that cannot be read. Never treated as "no watermark": that would load everything again."""
+
+    code = "corrupt_state"

@@ -1,0 +1,83 @@
+"""What a user declares of a path watermark (spec 09, Files above a path watermark)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ByteSize, Field, model_validator
+
+from partitions.model import Duration, Model
+from partitions.path.template import TimeTemplate
+
+
+def _prefix(text: str) -> str:
+    if TimeTemplate(text).wildcard:
+        raise ValueError("expected a template without *, since prefixes are written from it; use time_template to parse")
+    return text.strip("/")
+
+
+def _template(text: str) -> str:
+    if not TimeTemplate(text).reads:
+        raise ValueError("expected %Y, then %m and %d or %j, then %H, without a hole, so that a partition's time can be read")
+    return text.strip("/")
+
+
+class PartitionFilter(Model):
+    """Which prefixes a cold start lists: now's and the ``lookback`` units before it, in UTC."""
+
+    prefix_template: Annotated[str, AfterValidator(_prefix)]
+    lookback: Annotated[int, Field(ge=0, le=100_000, strict=True)]
+
+
+class Checkpoint(Model):
+    """How large a slice may be: files and bytes are hard limits, seconds is an aim."""
+
+    interval_files: Annotated[int, Field(ge=1, strict=True)] = 1000
+    interval_bytes: Annotated[ByteSize, Field(ge=1)] = ByteSize(2**30)
+    interval_secs: Annotated[int, Field(ge=1, strict=True)] = 60
+
+
+class PathWatermark(Model):
+    """Files above the last committed one.
+
+    Attributes:
+        scope: ``global`` keeps one path, ``partition`` one name per open partition.
+        layout: ``leaf`` promises that a folder holds files or folders, not both.
+        settle: files younger than this, and all after them in order, are left for a later run.
+        close_after: scope partition: how long after its own end a partition stays open.
+    """
+
+    type: Literal["path"]
+    scope: Literal["global", "partition"] = "global"
+    tracking: Literal["watermark"] = "watermark"
+    partition_filter: PartitionFilter | None = None
+    time_template: Annotated[str, AfterValidator(_template)] | None = None
+    close_after: Duration | None = None
+    checkpoint: Checkpoint = Checkpoint()
+    max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
+    layout: Literal["mixed", "leaf"] = "mixed"
+    settle: Duration = timedelta(0)
+
+    @model_validator(mode="after")
+    def _scope_keys(self) -> PathWatermark:
+        if self.scope == "global" and (self.time_template or self.close_after is not None):
+            raise ValueError("time_template and close_after close partitions: expected scope: partition with them, found scope: global")
+        if self.close_after is not None and self.template is None:
+            raise ValueError("close_after needs the time of a partition: expected time_template or partition_filter.prefix_template beside it")
+        return self
+
+    @model_validator(mode="after")
+    def _closes(self) -> PathWatermark:
+        if self.scope == "partition" and self.template and not self.template.reads:
+            raise ValueError(
+                "scope partition closes what is older than the filter: expected a prefix_template with %Y, then %m and %d or %j,"
+                f" then %H, without a hole, found {self.template.text!r}"
+            )
+        return self
+
+    @property
+    def template(self) -> TimeTemplate | None:
+        """What parses a partition's time, if anything does."""
+        text = self.time_template or (self.partition_filter and self.partition_filter.prefix_template)
+        return TimeTemplate(text) if text else None

@@ -1,0 +1,100 @@
+"""Does a name sort by time, and the report over a sample of names (spec 01, Late files and bad names)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from partitions.path.order import FileKey
+
+# A date of 1900 to 2199 with one kind of separator, and then a time of day or no further digit; or a month, or a week.
+_DATE = re.compile(
+    r"(?:19|20|21)\d\d([-_.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?:[T_ -]?(?:[01]\d|2[0-3])[:._-]?[0-5]\d|\D|\Z)"
+)
+_MONTH = re.compile(r"(?:19|20|21)\d\d-(?:(?:0[1-9]|1[0-2])|W(?:0[1-9]|[1-4]\d|5[0-3])(?:-?[1-7])?)(?:[^\d-]|-\D|\Z)")
+_UNIX = re.compile(
+    r"[12](?:\d{9}|\d{12}|\d{15}|\d{18})(?=\D|\Z)"
+)  # 2001 to 2065; another first digit is a counter
+_UUID = re.compile(
+    r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1([0-9a-f])[0-9a-f]{3}\1[0-9a-f]{4}\1[0-9a-f]{12}(?![0-9a-f])", re.IGNORECASE
+)
+_UUID7_START = re.compile(r"01[0-9a-f]{6}-[0-9a-f]{4}(?![0-9a-f])", re.IGNORECASE)
+_ULID = re.compile(r"01[0-9A-HJKMNP-TV-Z]{24}(?![0-9A-Za-z])")
+_DIGITS = re.compile(r"\d+")
+
+
+def sorts_by_time(filename: str) -> bool:
+    """Whether a name of this shape sorts by time: Unix time, UUIDv7, ULID or ISO 8601 first, judged from this name alone."""
+    name = FileKey.of(filename).name
+    if uuid := _UUID.match(name):
+        return uuid[2] == "7"  # whatever else its first digits look like
+    return any(pattern.match(name) for pattern in (_UNIX, _DATE, _MONTH, _UUID7_START, _ULID))
+
+
+@dataclass(frozen=True)
+class NamingReport:
+    """What a sample of paths says about the order of a source.
+
+    Attributes:
+        sample: how many paths were looked at.
+        findings: one sentence each; empty where nothing speaks against the order.
+    """
+
+    sample: int
+    findings: tuple[str, ...]
+
+    @property
+    def sorts(self) -> bool:
+        """Whether nothing speaks against the order."""
+        return not self.findings
+
+
+def examine(paths: Sequence[str]) -> NamingReport:
+    """Look at a sample of paths for everything that makes their order differ from the order of time."""
+    keys = [FileKey.of(path) for path in paths]
+    findings = [*_random_names(keys), *_unpadded_partitions(keys), *_digit_counts(keys), *_mixed_root(keys)]
+    return NamingReport(len(keys), tuple(findings))
+
+
+def _random_names(keys: Sequence[FileKey]) -> Iterable[str]:
+    bad = [key for key in keys if not sorts_by_time(key.name) and not _numbered(key.name)]
+    if bad:
+        yield (
+            f"{len(bad)} of {len(keys)} names do not start with a time or a number (such as {bad[0].path!r}): a file that arrives"
+            " later may sort below the watermark and would count as late"
+        )
+
+
+def _unpadded_partitions(keys: Sequence[FileKey]) -> Iterable[str]:
+    lengths: dict[tuple[int, str], dict[int, str]] = {}
+    for key in keys:
+        for depth, part in enumerate(key.partition.split("/") if key.partition else ()):
+            name, _, value = part.rpartition("=")
+            if value.isdecimal():
+                lengths.setdefault((depth, name), {})[len(value)] = part
+    for seen in lengths.values():
+        if len(seen) > 1:
+            short, long = seen[min(seen)], seen[max(seen)]
+            yield f"numbers in partitions are not padded: {long!r} sorts by text beside {short!r}, so order is not order in time"
+
+
+def _digit_counts(keys: Sequence[FileKey]) -> Iterable[str]:
+    lengths: dict[int, str] = {}
+    for key in keys:
+        match = _DIGITS.match(key.name)
+        if match and not sorts_by_time(key.name):
+            lengths[len(match[0])] = key.name
+    if len(lengths) > 1:
+        yield f"leading numbers differ in length: {lengths[min(lengths)]!r} beside {lengths[max(lengths)]!r}; pad them with zeros"
+
+
+def _mixed_root(keys: Sequence[FileKey]) -> Iterable[str]:
+    root = next((key for key in keys if not key.partition), None)
+    inside = next((key for key in keys if key.partition), None)
+    if root and inside:
+        yield f"files at the root ({root.name!r}) beside partitions ({inside.partition!r}): once a partition is committed, root files are not found"
+
+
+def _numbered(name: str) -> bool:
+    return bool(_DIGITS.match(name))

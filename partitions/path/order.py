@@ -1,0 +1,85 @@
+"""Where a file stands: the pair (partition, name), and the two orders in which a store may list keys (spec 01, Order, Listing).
+
+Texts are compared as UTF-8 bytes; Python's ``str`` order is the same order. No comparison is left to a JVM or a database.
+
+S3 lists whole keys in byte order. SeaweedFS and file systems list folder by folder: the same order, except beside a
+folder whose name is the beginning of another's (``a=1-b/`` comes before ``a=1/`` as a key, after it as a folder). Where
+a listing stops or jumps, it must be right in both; :func:`past` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+LAST = "\U0010ffff"
+"""No name sorts above it: a noncharacter, the last one."""
+
+
+class FileKey(NamedTuple):
+    """A path split at its last slash; tuples of it sort in pair order."""
+
+    partition: str
+    name: str
+
+    @classmethod
+    def of(cls, path: str) -> FileKey:
+        """Split a relative path; without a slash the partition is ``""``. Nothing is normalised."""
+        partition, _, name = path.rpartition("/")
+        return cls(partition, name)
+
+    @property
+    def path(self) -> str:
+        """The relative path again."""
+        return f"{self.partition}/{self.name}" if self.partition else self.name
+
+
+def compare(a: str, b: str) -> int:
+    """Order two texts by their UTF-8 bytes: -1, 0 or 1."""
+    return (a > b) - (a < b)
+
+
+def pair_order(path: str) -> FileKey:
+    """Sort key of a path: its pair."""
+    return FileKey.of(path)
+
+
+def upwards(partition: str) -> Iterator[str]:
+    """A partition and every folder above it, without the root."""
+    while partition:
+        yield partition
+        partition = partition.rpartition("/")[0]
+
+
+def hidden(path: str) -> bool:
+    """Whether any component starts with ``_`` or ``.``: such files are never listed."""
+    return path[:1] in ("_", ".") or "/_" in path or "/." in path
+
+
+def hidden_until(path: str) -> str | None:
+    """The key after which a listing leaves the hidden folder that ``path`` lies in; ``None`` outside of one."""
+    parts = path.split("/")
+    for index, part in enumerate(parts[:-1]):
+        if part[:1] in ("_", "."):
+            return f"{'/'.join(parts[: index + 1])}/{LAST}"
+    return None
+
+
+def past(key: str, bound: str) -> bool:
+    """Whether a listing that is at ``key`` has ``bound`` behind it, in whichever of the two orders it lists."""
+    return key > bound and key.split("/") > bound.split("/")
+
+
+def below(text: str) -> str:
+    """A key that a listing may start after to meet ``text`` first, and all that begins with it.
+
+    Not the text itself: after the key ``a=1`` SeaweedFS leaves out everything in the folder ``a=1/`` (S3 does not).
+    """
+    text = text.rstrip("/")
+    if not text:
+        return ""
+    before = ord(text[-1]) - 1
+    if before < 0x20 or before == 0x7F:  # no control character: no client can send it
+        return below(text[:-1])
+    letter = {"/": ".", "\udfff": "\ud7ff"}.get(chr(before), chr(before))  # no slash, no surrogate
+    return f"{text[:-1]}{letter}{LAST}"

@@ -1,0 +1,217 @@
+"""What a listing starts from: which files are new, and where they can lie (spec 01, Listing, Cold start, Scope).
+
+A *position* answers four questions, so that every store lists with the same rule: ``above`` (is this file new?),
+``may_hold`` (must this folder be opened?), ``spans`` and ``seek`` (which keys must a listing by key walk?).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from itertools import groupby
+from typing import NamedTuple, Protocol
+
+from partitions.path.order import LAST, FileKey, below, past, upwards
+from partitions.path.template import TimeTemplate
+
+
+class Span(NamedTuple):
+    """Keys that one listing walks.
+
+    Attributes:
+        after: it starts strictly after this key; ``""`` is the beginning.
+        until: it may stop once it is past this key; ``None`` is the end.
+    """
+
+    after: str = ""
+    until: str | None = None
+
+
+class Position(Protocol):
+    """What a listing starts from."""
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether a file of a partition was committed, so that root-level files would be overlooked."""
+        ...
+
+    def above(self, path: str) -> bool:
+        """Whether this file is strictly above the position."""
+        ...
+
+    def may_hold(self, folder: str) -> bool:
+        """Whether a file above the position can lie in this folder (``""`` is the root) or below it."""
+        ...
+
+    def spans(self) -> tuple[Span, ...]:
+        """Where the keys above the position lie, in key order."""
+        ...
+
+    def seek(self, key: str) -> str:
+        """Where a listing that has dealt with every key up to ``key`` may go on: no key between the two is above.
+
+        Only a result that is past ``key`` is a jump; any other says to go on as it is.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Start:
+    """No position yet: everything, or what lies in the given partitions and below them.
+
+    Attributes:
+        prefixes: partitions, none of them inside another; none at all is no filter.
+    """
+
+    prefixes: tuple[str, ...] = ()
+    partitioned: bool = field(default=False, init=False)
+
+    @classmethod
+    def within(cls, prefixes: Iterable[str] | None) -> Start:
+        """Leave out duplicates and what another prefix covers. None or none at all: no filter."""
+        unique = dict.fromkeys(prefix.strip("/") for prefix in prefixes or ())
+        if "" in unique:
+            return cls()
+        return cls(
+            tuple(one for one in unique if not any(up in unique for up in upwards(FileKey.of(one).partition)))
+        )
+
+    def above(self, path: str) -> bool:
+        """Whether the file lies in one of the prefixes; a prefix may be coarser than the partitions."""
+        return not self.prefixes or any(up in self._chosen for up in upwards(FileKey.of(path).partition))
+
+    def may_hold(self, folder: str) -> bool:
+        """Whether the folder is on the way to a prefix or inside it."""
+        return (
+            not self.prefixes
+            or not folder
+            or folder in self._on_the_way
+            or any(up in self._chosen for up in upwards(folder))
+        )
+
+    def spans(self) -> tuple[Span, ...]:
+        """One listing from the first to the last prefix of each folder: the hours of a day, the days of a root."""
+        if not self.prefixes:
+            return (Span(),)
+        ordered = sorted(self.prefixes, key=FileKey.of)
+        groups = [list(group) for _, group in groupby(ordered, lambda prefix: FileKey.of(prefix).partition)]
+        return tuple(sorted(Span(below(group[0]), f"{group[-1]}/{LAST}") for group in groups))
+
+    def seek(self, key: str) -> str:
+        """Within a span everything is listed."""
+        return key
+
+    @cached_property
+    def _chosen(self) -> frozenset[str]:
+        return frozenset(self.prefixes)
+
+    @cached_property
+    def _on_the_way(self) -> frozenset[str]:
+        return frozenset(up for prefix in self.prefixes for up in upwards(prefix))
+
+
+@dataclass(frozen=True)
+class AbovePath:
+    """Scope global: strictly above one file.
+
+    Attributes:
+        last: the last committed file.
+        leaf: a folder holds files or folders, not both, so sub-folders of the last partition need no listing.
+    """
+
+    last: FileKey
+    leaf: bool = False
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the last file lies in a partition."""
+        return bool(self.last.partition)
+
+    def above(self, path: str) -> bool:
+        """Compare pairs, strictly."""
+        return FileKey.of(path) > self.last
+
+    def may_hold(self, folder: str) -> bool:
+        """A folder holds something above if itself, or any folder that can lie below it, is not below the partition."""
+        partition = self.last.partition
+        return (
+            not folder
+            or folder >= partition
+            or f"{folder}/" > partition
+            or partition.startswith(f"{folder}/")
+        )
+
+    def spans(self) -> tuple[Span, ...]:
+        """Everything from the partition on, partitions such as ``P-b`` (between ``P`` and ``P/``) included.
+
+        At the root every folder is above, so only layout leaf (no folders beside files) can start at the last file.
+        """
+        if self.last.partition:
+            return (Span(below(self.last.partition)),)
+        return (Span(self.last.name if self.leaf else ""),)
+
+    def seek(self, key: str) -> str:
+        """In the last partition only sub-folders are above what was committed; layout leaf has none, so jump over it."""
+        partition, path = self.last.partition, self.last.path
+        return path if self.leaf and f"{partition}/" <= key < path else key
+
+
+@dataclass(frozen=True)
+class AbovePartitions:
+    """Scope partition: above the last file of each open partition; a partition without one is new.
+
+    Attributes:
+        names: the last committed name by open partition.
+        template: parses a partition's time.
+        closed_before: partitions whose time lies below this instant are closed; ``None``: nothing is closed.
+        leaf: as for :class:`AbovePath`.
+    """
+
+    names: Mapping[str, str]
+    template: TimeTemplate | None = None
+    closed_before: datetime | None = None
+    leaf: bool = False
+
+    partitioned: bool = field(default=True, init=False)
+
+    def above(self, path: str) -> bool:
+        """Compare with the partition's own last name; files of a closed partition are late, not new.
+
+        Root-level files have no partition, so no entry remembers them: they are never above.
+        """
+        partition, name = FileKey.of(path)
+        if not partition:
+            return False
+        known = self.names.get(partition)
+        return name > known if known is not None else not self._closed(partition)
+
+    def may_hold(self, folder: str) -> bool:
+        """A closed partition is not opened, unless it is still among the known names."""
+        return not self._closed(folder) or folder in self._on_the_way
+
+    def spans(self) -> tuple[Span, ...]:
+        """A new partition may lie anywhere."""
+        return (Span(),)
+
+    def seek(self, key: str) -> str:
+        """Jump over closed partitions, and in layout leaf over what an open one has committed."""
+        partition, name = FileKey.of(key)
+        known = self.names.get(partition)
+        if known is not None:
+            return FileKey(partition, known).path if self.leaf and name < known else key
+        if self.template is None or self.closed_before is None or not self._closed(partition):
+            return key
+        target = self.template.skip(partition, self.closed_before)
+        return min((target, *(below(open_) for open_ in self.names if not past(key, f"{open_}/{LAST}"))))
+
+    @cached_property
+    def _on_the_way(self) -> frozenset[str]:
+        return frozenset(up for name in self.names for up in upwards(name))
+
+    def _closed(self, partition: str) -> bool:
+        if self.template is None or self.closed_before is None:
+            return False
+        start = self.template.time(partition)
+        return start is not None and start < self.closed_before

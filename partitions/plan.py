@@ -1,0 +1,101 @@
+"""What a run would do next, and why: slices that will run, skips that will not.
+
+A *kind* of watermark is a pure planner. It makes a :class:`Plan` from a definition, a state, what was observed and one
+instant, and it says what the state is after a slice. The loop around it (``resources.loop``) is the same for all kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from partitions.sentinels import Watermark
+
+
+@dataclass(frozen=True)
+class Skip:
+    """Something that the plan leaves alone.
+
+    Attributes:
+        what: the thing, as a user knows it.
+        why: the reason, a whole sentence.
+    """
+
+    what: str
+    why: str
+
+
+class Slice(Protocol):
+    """One number's worth of work: one commit of data and watermark."""
+
+    @property
+    def lower(self) -> Watermark | None:
+        """The bound below, exclusive; ``None`` where there is none."""
+        ...
+
+    @property
+    def upper(self) -> Watermark:
+        """The bound above, inclusive."""
+        ...
+
+    @property
+    def after(self) -> Watermark:
+        """The state after it."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """The slice in the plan's JSON form (spec 09, JSON)."""
+        ...
+
+    def halve(self) -> tuple[Self, ...]:
+        """Two slices that do the same in two commits, or only itself where it cannot be cut."""
+        ...
+
+
+SliceT = TypeVar("SliceT", bound=Slice, covariant=True)
+
+
+@dataclass(frozen=True)
+class Plan(Generic[SliceT]):
+    """The answer to "what would the next run do, and why?".
+
+    Attributes:
+        dataflow: its name.
+        kind: ``path``, ``column``, ``window`` or ``stream``.
+        state_number: number of the entry that the plan starts from; 0 without one.
+        now: the one instant that the plan was made for, aware.
+        why: a sentence for people.
+        slices: what will run, in this order.
+        skips: what will not, each with its reason.
+        warnings: what the user should know although the run goes on.
+    """
+
+    dataflow: str
+    kind: str
+    state_number: int
+    now: datetime
+    why: str
+    slices: tuple[SliceT, ...] = ()
+    skips: tuple[Skip, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def due(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.slices)
+
+    def as_json(self) -> Mapping[str, Any]:
+        """The plan in the public JSON form (spec 09, JSON)."""
+        return {
+            "dataflow": self.dataflow,
+            "kind": self.kind,
+            "state_number": self.state_number,
+            "now": self.now.isoformat(),
+            "due": self.due,
+            "why": self.why,
+            "slices": [piece.describe() for piece in self.slices],
+            "skips": [{"what": skip.what, "why": skip.why} for skip in self.skips],
+            "warnings": list(self.warnings),
+        }

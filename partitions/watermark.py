@@ -1,0 +1,33 @@
+"""What holds for every watermark: when it is empty, and that no column of it falls (spec 02)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any
+
+from partitions.errors import ConfigurationError
+
+
+def is_empty(watermark: Mapping[str, Any] | None) -> bool:
+    """Whether nothing is known yet: ``None``, ``{}``, or every value ``None``. 0, ``""`` and ``[]`` are values."""
+    return watermark is None or all(value is None for value in watermark.values())
+
+
+def compare(left: Any, right: Any) -> int:
+    """Order two values of one column: -1, 0 or 1. A date counts as its midnight beside a naive datetime.
+
+    Raises:
+        ConfigurationError: when the values have no common order (zoned beside naive, text beside int).
+    """
+    left, right = _midnight(left, right), _midnight(right, left)
+    try:
+        return int(left > right) - int(left < right)
+    except TypeError as error:
+        raise ConfigurationError(f"cannot compare {left!r} with {right!r}: expected two values of one kind, both with or both without a zone") from error
+
+
+def _midnight(value: Any, beside: Any) -> Any:
+    if isinstance(beside, datetime) and isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)
+    return value

@@ -1,0 +1,121 @@
+"""What all commands share: the project, the clock, and one way to show a result."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from partitions.dataflow import Dataflow
+    from platform_assets.project import Project
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_FOLDER = click.Path(path_type=Path)
+
+
+@dataclass
+class Context:
+    """One call of the command line.
+
+    Attributes:
+        folder: of the project; None is the default one.
+        as_json: one JSON document on stdout, everything else on stderr.
+        now: the clock of ``plan`` and ``run``, in UTC; None is the real one.
+    """
+
+    folder: Path | None = None
+    as_json: bool = False
+    now: datetime | None = None
+
+    @cached_property
+    def project(self) -> Project:
+        """The project, loaded on first use.
+
+        Raises:
+            ConfigurationError: where there is none.
+        """
+        from platform_assets.project import load_project
+
+        return load_project(self.folder)
+
+    def dataflows(self, names: Sequence[str]) -> list[Dataflow]:
+        """The dataflows of these names; without names all valid ones, and a word on stderr about the others.
+
+        Raises:
+            InvalidProject: where platform.yaml or a named file has errors.
+            ConfigurationError: for an unknown name.
+        """
+        found = self.project.named(names)
+        for name in () if names else self.project.broken:
+            click.echo(f"{name}: left out, its file has errors (strandline validate shows them)", err=True)
+        return found
+
+    def emit(self, document: Any, people: Callable[[], None]) -> None:
+        """Show a result: the document as JSON, or whatever ``people`` prints."""
+        if self.as_json:
+            click.echo(json.dumps(document, indent=2, allow_nan=False))
+        else:
+            people()
+
+    def hide(self, text: str) -> str:
+        """A text without the values of the project's secrets."""
+        return self.__dict__["project"].hide(text) if "project" in self.__dict__ else text
+
+    @cached_property
+    def console(self) -> Console:
+        """For tables and progress, on stdout; imported only when a person is there to read them."""
+        from rich.console import Console
+
+        return Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def shared(command: Command) -> Command:
+    """Give a command the shared options and, as its first argument, the :class:`Context`.
+
+    Group and command both take the options, so that they may stand before or after the command.
+    """
+
+    @wraps(command)
+    def with_context(*args: Any, **kwargs: Any) -> Any:
+        return command(click.get_current_context().ensure_object(Context), *args, **kwargs)
+
+    options = (
+        _option("--project", "folder", type=_FOLDER, metavar="DIR", help="The project folder."),
+        _option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
+        _option("--now", "now", type=_Instant(), help="The clock of plan and run; UTC if it has no zone."),
+    )
+    for option in reversed(options):
+        with_context = option(with_context)
+    return with_context  # type: ignore[return-value]
+
+
+def _option(flag: str, name: str, **settings: Any) -> Callable[[Any], Any]:
+    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value not in (None, False):
+            setattr(context.ensure_object(Context), str(parameter.name), value)
+
+    return click.option(flag, name, callback=keep, expose_value=False, is_eager=True, **settings)
+
+
+class _Instant(click.ParamType[datetime]):
+    """An ISO 8601 date or time; without a zone it is UTC."""
+
+    name = "instant"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        try:
+            found = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"expected an instant such as 2026-04-03T09:15:00Z, found {value!r}", param, ctx)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -1,0 +1,116 @@
+"""The command ``strandline``: finds a command's module, and makes an exit code of every way to fail."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from partitions.errors import StrandlineError
+from platform_assets.cli.context import Context, shared
+
+COMMANDS = {
+    "validate": "Check all project files.",
+}
+"""Every command with its line of help. It is ``command`` in the module of its name beside this one."""
+
+_INTERRUPTED = 130
+
+
+class Strandline(click.Group):
+    """A group that imports a command when it is called, so that ``validate`` does not wait for Dagster."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+        """All names, in the table's order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = import_module(f"{__package__}.{cmd_name}").command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Help without importing the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Name the nearest command for an unknown one."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from platform_assets.project.errors import nearest
+
+            close = nearest(args[0], COMMANDS)
+            hint = f"did you mean {close}?" if close else f"expected one of {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no command {args[0]!r}: {hint}", error.ctx) from None
+
+    def main(self, args: Sequence[str] | None = None, *positional: Any, **named: Any) -> NoReturn:
+        """Run, and exit with the code of spec 09."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        context = Context(as_json="--json" in arguments)  # a usage error may come before the option is read
+        named |= {"standalone_mode": False, "obj": context}
+        try:
+            code = super().main(arguments, *positional, **named)
+        except Exception as error:  # noqa: BLE001  the last place that can give it an exit code and a message
+            code = _report(error, context)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+@dataclass(frozen=True)
+class _Failure:
+    exit_code: int
+    code: str
+    message: str
+    choices: Sequence[str] = ()
+
+
+def _report(error: Exception, context: Context) -> int:
+    """Say what failed: as JSON on stdout or for people on stderr."""
+    failure = _failure(error)
+    if os.environ.get("STRANDLINE_DEBUG") == "1":
+        click.echo(context.hide("".join(traceback.format_exception(error))), err=True)
+    message = context.hide(failure.message)
+    if context.as_json:
+        document = {"code": failure.code, "message": message, "choices": list(failure.choices)}
+        click.echo(json.dumps({"error": document}, indent=2))
+    elif isinstance(error, click.UsageError):
+        error.show()
+    else:
+        click.echo(f"strandline: {message}", err=True)
+        for choice in failure.choices:
+            click.echo(f"  {choice}", err=True)
+    return failure.exit_code
+
+
+def _failure(error: Exception) -> _Failure:
+    match error:
+        case StrandlineError():
+            return _Failure(error.exit_code, error.code, error.message, error.choices)
+        case click.ClickException():
+            return _Failure(error.exit_code, "usage", error.format_message())
+        case click.Abort():
+            return _Failure(_INTERRUPTED, "interrupted", "stopped by the user")
+    return _Failure(1, "internal", f"{type(error).__name__}: {error} (STRANDLINE_DEBUG=1 shows where)")
+
+
+@click.group(cls=Strandline, context_settings={"help_option_names": ["-h", "--help"]})
+@shared
+def strandline(_: Context) -> None:
+    """Load data that keeps arriving, exactly once, and say what is loaded, missing and next."""
+    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+
+
+def main() -> NoReturn:
+    """The console script."""
+    strandline.main(prog_name="strandline")

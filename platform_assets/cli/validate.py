@@ -1,0 +1,36 @@
+"""``strandline validate``: checks all project files, opens nothing that they name."""
+
+from __future__ import annotations
+
+import click
+
+from partitions.errors import ConfigurationError
+from platform_assets.cli.context import Context, shared
+from platform_assets.project import Project
+
+
+@click.command("validate")
+@shared
+def command(context: Context) -> int:
+    """Check all project files and show everything that is wrong with them."""
+    project = context.project
+    context.emit({"errors": [error.as_json() for error in project.errors]}, lambda: _people(project))
+    return ConfigurationError.exit_code if project.errors else 0
+
+
+def _people(project: Project) -> None:
+    for error in project.errors:
+        click.echo(error.message)
+    click.echo(_summary(project))
+
+
+def _summary(project: Project) -> str:
+    valid = _count(len(project.dataflows), "dataflow")
+    if not project.errors:
+        return f"{project.folder}: {valid}, no errors"
+    files = _count(len({error.file for error in project.errors}), "file")
+    return f"{project.folder}: {_count(len(project.errors), 'error')} in {files}; {valid} without errors"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

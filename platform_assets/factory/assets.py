@@ -1,0 +1,126 @@
+"""A dataflow's table and watermark as one multi-asset with two outputs (spec 08)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dagster import (
+    AssetCheckResult,
+    AssetCheckSeverity,
+    AssetCheckSpec,
+    AssetExecutionContext,
+    AssetKey,
+    AssetOut,
+    AssetsDefinition,
+    Failure,
+    FreshnessPolicy,
+    Output,
+    multi_asset,
+)
+
+from partitions.dataflow import Dataflow
+from partitions.path.plan import PathSlice, naming
+from partitions.path.state import PathState
+from platform_assets.project.errors import ProjectError
+from resources.io_managers import Load
+from resources.loop.outcome import Outcome
+
+TAG = "strandline/dataflow"
+"""On every run of a dataflow: its name."""
+
+
+def table_key(dataflow: Dataflow) -> AssetKey:
+    """The asset of its table."""
+    return AssetKey([dataflow.layer, dataflow.name])
+
+
+def watermark_key(name: str) -> AssetKey:
+    """The asset of its watermark."""
+    return AssetKey(["watermark", name])
+
+
+def pool(name: str) -> str:
+    """The pool that all runs of a dataflow share."""
+    return f"strandline/{name}"
+
+
+def dataflow_assets(dataflow: Dataflow) -> AssetsDefinition:
+    """Table first, then watermark: the watermark's manager runs only after the table's succeeded."""
+    freshness = dataflow.freshness and FreshnessPolicy.time_window(fail_window=dataflow.freshness.fail, warn_window=dataflow.freshness.warn)
+    common: dict[str, Any] = {"group_name": dataflow.layer, "owners": list(dataflow.owners) or None, "freshness_policy": freshness}
+
+    @multi_asset(
+        name=dataflow.name,
+        outs={
+            "table": AssetOut(
+                key=table_key(dataflow),
+                io_manager_key="table",
+                description=dataflow.description or f"Loaded from {dataflow.source.path} above a {dataflow.kind} watermark.",
+                kinds={dataflow.target.format, "spark"},
+                tags=dataflow.tags,
+                **common,
+            ),
+            "watermark": AssetOut(
+                key=watermark_key(dataflow.name),
+                io_manager_key="watermark",
+                description=f"How far {dataflow.name} is loaded: its {dataflow.kind} watermark, from the watermark log.",
+                kinds={"json"},
+                **common,
+            ),
+        },
+        check_specs=[
+            AssetCheckSpec("watermark_monotone", asset=watermark_key(dataflow.name), description="No part of the watermark fell in this run."),
+            AssetCheckSpec("rows_accounted", asset=table_key(dataflow), description="The rows of this run's commits are the rows of its entries."),
+            AssetCheckSpec("names_sort_by_time", asset=table_key(dataflow), description="Names of a sample of the new files sort by time."),
+        ],
+        pool=pool(dataflow.name),
+        can_subset=False,
+    )
+    def load(context: AssetExecutionContext) -> Iterator[Any]:
+        run = Load(dataflow)
+        yield Output(run, "table")
+        yield Output(run, "watermark")
+        if run.outcome is not None:
+            yield from _checks(dataflow, run.outcome)
+
+    return load
+
+
+def broken_asset(layer: str, name: str, errors: Sequence[ProjectError]) -> AssetsDefinition:
+    """A dataflow whose file has errors: it shows as an asset whose materialisation fails with them."""
+    text = "\n".join(str(error) for error in errors)
+
+    @multi_asset(
+        name=name,
+        outs={"table": AssetOut(key=AssetKey([layer, name]), group_name=layer, description=f"This dataflow's file has errors:\n\n```\n{text}\n```", kinds={"error"})},
+        pool=pool(name),
+    )
+    def load() -> Iterator[Any]:
+        raise Failure(description=text, metadata={"code": "configuration", "exit_code": 2}, allow_retries=False)
+        yield  # makes this a generator, as Dagster expects of a multi-asset
+
+    return load
+
+
+def _checks(dataflow: Dataflow, outcome: Outcome) -> Iterator[AssetCheckResult]:
+    before, after = PathState.of(outcome.before), PathState.of(outcome.after)
+    fell = [name for name, last in before.names.items() if after.names.get(name, last) < last]
+    monotone = not fell and not (before.last and (after.last is None or after.last < before.last))
+    yield AssetCheckResult(
+        passed=monotone, check_name="watermark_monotone", asset_key=watermark_key(dataflow.name), metadata={"fell": fell, "before": before.path or "", "after": after.path or ""}
+    )
+    start = outcome.committed[0].entry.total_rows - outcome.committed[0].rows if outcome.committed else 0
+    logged = outcome.newest.total_rows - start if outcome.committed and outcome.newest else 0
+    yield AssetCheckResult(
+        passed=logged == outcome.rows, check_name="rows_accounted", asset_key=table_key(dataflow), metadata={"rows_committed": outcome.rows, "rows_in_log": logged}
+    )
+    slices = [piece for piece in outcome.plan.slices if isinstance(piece, PathSlice)] if outcome.plan else []
+    report = naming([file for piece in slices for file in piece.files])
+    yield AssetCheckResult(
+        passed=report.sorts,
+        check_name="names_sort_by_time",
+        asset_key=table_key(dataflow),
+        severity=AssetCheckSeverity.WARN,
+        metadata={"sample": report.sample, "findings": "\n".join(report.findings) or "none"},
+    )

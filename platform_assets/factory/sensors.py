@@ -1,0 +1,112 @@
+"""The sensor of a file source: asks for one run when a file lies above the committed watermark (spec 01, 08).
+
+The truth is the committed watermark and nothing else: what was asked for and not committed is asked for again, with a
+growing pause, so that a broken file does not start a run every half minute for two weeks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from dagster import (
+    AssetSelection,
+    DagsterRunStatus,
+    DefaultSensorStatus,
+    RunRequest,
+    RunsFilter,
+    SensorDefinition,
+    SensorEvaluationContext,
+    SensorResult,
+    SkipReason,
+    sensor,
+)
+
+from partitions.dataflow import Dataflow
+from platform_assets.factory.assets import TAG, table_key, watermark_key
+from resources.platform import Platform
+
+_IN_FLIGHT = [
+    DagsterRunStatus.QUEUED,
+    DagsterRunStatus.NOT_STARTED,
+    DagsterRunStatus.STARTING,
+    DagsterRunStatus.STARTED,
+    DagsterRunStatus.CANCELING,
+]
+_BUDGET_PAGES, _BUDGET_SECONDS = 50, 20.0  # a tick has 60 s, and a slow store must not use them up
+_FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
+_INTERVAL = 30
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """What a tick leaves for the next; small, since every tick keeps a copy.
+
+    Attributes:
+        asked: which committed state a run was asked for, or "".
+        since: when it was first asked for, epoch seconds: it makes run keys differ after a state was deleted and made anew.
+        attempt: how often.
+        pause_until: no further attempt before, epoch seconds.
+        resume: where a listing that ran out of its budget goes on, or "".
+    """
+
+    asked: str = ""
+    since: int = 0
+    attempt: int = 0
+    pause_until: float = 0.0
+    resume: str = ""
+
+    @classmethod
+    def read(cls, text: str | None) -> Cursor:
+        """Read a cursor; one that does not read (of an older version) starts anew, since it holds no truth."""
+        try:
+            return cls(**json.loads(text or "{}"))
+        except (ValueError, TypeError):
+            return cls()
+
+    def write(self) -> str:
+        """As JSON text."""
+        return json.dumps(asdict(self))
+
+    def next_attempt(self, asked: str, now: float) -> Cursor:
+        """The cursor after asking: each attempt for the same state doubles the pause before the next."""
+        attempt = self.attempt + 1 if asked == self.asked else 1
+        pause = min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE)
+        return Cursor(asked, self.since if attempt > 1 else int(now), attempt, now + pause)
+
+
+def dataflow_sensor(dataflow: Dataflow, platform: Platform, clock: Callable[[], float] = time.time) -> SensorDefinition:
+    """A sensor that looks above the committed watermark."""
+
+    @sensor(
+        name=f"{dataflow.name}_files",
+        target=AssetSelection.assets(table_key(dataflow), watermark_key(dataflow.name)),
+        minimum_interval_seconds=_INTERVAL,
+        default_status=DefaultSensorStatus.RUNNING,
+        description=f"Finds files of {dataflow.name} above its committed watermark, and asks for a run.",
+    )
+    def files(context: SensorEvaluationContext) -> SensorResult:
+        cursor, now = Cursor.read(context.cursor), clock()
+        in_flight = context.instance.get_runs(RunsFilter(tags={TAG: dataflow.name}, statuses=_IN_FLIGHT), limit=1)
+        if in_flight:
+            return _skip(f"run {in_flight[0].run_id[:8]} is in flight", cursor)
+        look = platform.flow(dataflow).peek(platform.log.newest(dataflow.name), now, _BUDGET_PAGES, _BUDGET_SECONDS, cursor.resume or None)
+        if not look.paths:
+            if look.resume:
+                return _skip(f"nothing found in {look.calls} listing calls; goes on at the next tick", Cursor(resume=look.resume))
+            return _skip(f"no file above the watermark ({look.calls} listing calls)", Cursor())
+        asked = hashlib.sha256(f"{look.state}|{look.paths[0]}".encode()).hexdigest()[:16]
+        if asked == cursor.asked and now < cursor.pause_until:
+            return _skip(f"attempt {cursor.attempt} did not commit; the next one is in {int(cursor.pause_until - now)} s", cursor)
+        after = cursor.next_attempt(asked, now)
+        request = RunRequest(run_key=f"{dataflow.name}:{asked}:{after.since}:{after.attempt}", tags={TAG: dataflow.name})
+        return SensorResult(run_requests=[request], cursor=after.write())
+
+    return files
+
+
+def _skip(reason: str, cursor: Cursor) -> SensorResult:
+    return SensorResult(skip_reason=SkipReason(reason), cursor=cursor.write())

@@ -1,0 +1,80 @@
+"""What a materialisation shows of a run (spec 08, What happened). Every number was measured by the run itself."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
+
+from partitions.dataflow import Dataflow
+from partitions.sentinels import encode
+from resources.loop.outcome import Outcome
+from resources.places import Place
+from resources.watermarks.entry import Entry
+
+_SHOWN = 100
+
+
+def table_metadata(dataflow: Dataflow, outcome: Outcome, place: Place) -> dict[str, Any]:
+    """Of the table's output."""
+    before, after = encode(outcome.before) or None, encode(outcome.after) or None
+    shown: dict[str, Any] = {
+        "status": outcome.status,
+        "rows": outcome.rows,
+        "files": outcome.files,
+        "bytes": outcome.bytes,
+        "slices": len(outcome.committed),
+        "seconds": round(outcome.seconds, 3),
+        "listing_calls": outcome.calls,
+        "watermark_before": MetadataValue.json(before),
+        "watermark_effective": MetadataValue.json(before),
+        "watermark_after": MetadataValue.json(after),
+        "state_number": outcome.newest.number if outcome.newest else 0,
+        "plan": _plan_table(outcome),
+        "table": MetadataValue.path(str(place)),
+    }
+    if outcome.newest and outcome.newest.modified is not None:
+        shown["lag_seconds"] = lag_seconds(outcome.newest, datetime.now(UTC))
+    if outcome.newest and outcome.newest.table_version is not None:
+        shown["table_version"] = outcome.newest.table_version
+    if outcome.warnings:
+        shown["warnings"] = MetadataValue.md("\n".join(f"- {warning}" for warning in outcome.warnings))
+    return shown
+
+
+def watermark_metadata(entry: Entry | None) -> dict[str, Any]:
+    """Of the watermark's output."""
+    if entry is None:
+        return {"state_number": 0, "watermark": MetadataValue.json(None)}
+    return {
+        "state_number": entry.number,
+        "watermark": MetadataValue.json(json.loads(entry.watermark)),
+        "why": entry.why,
+        "appended": entry.time,
+        "total_rows": entry.total_rows,
+        "total_files": entry.total_files,
+    }
+
+
+def lag_seconds(entry: Entry, now: datetime) -> float | None:
+    """How old the newest committed file is, by the store's clock and ours."""
+    return None if entry.modified is None else round(now.timestamp() - entry.modified / 1000, 3)
+
+
+def _plan_table(outcome: Outcome) -> MetadataValue:
+    """The plan's slices and skips, the first hundred of each."""
+    plan = outcome.plan
+    records = []
+    for index, piece in enumerate(plan.slices[:_SHOWN] if plan else (), 1):
+        described = piece.describe()
+        files = described.get("files", [])
+        what = f"{files[0]} … {files[-1]}" if len(files) > 1 else (files[0] if files else str(described))
+        records.append(TableRecord({"slice": str(index), "what": what, "files": len(files), "why": plan.why if plan else ""}))
+    for skip in plan.skips[:_SHOWN] if plan else ():
+        records.append(TableRecord({"slice": "skip", "what": skip.what, "files": 0, "why": skip.why}))
+    if not records:
+        records.append(TableRecord({"slice": "-", "what": "nothing", "files": 0, "why": plan.why if plan else "the run failed before it planned"}))
+    columns = [TableColumn("slice"), TableColumn("what"), TableColumn("files", "int"), TableColumn("why")]
+    return MetadataValue.table(records=records, schema=TableSchema(columns=columns))

@@ -1,0 +1,137 @@
+"""Checks of a dataflow that its model cannot make: against settings, other dataflows, and Dagster's rules.
+
+They look at the file's values, not at the model, so that a file with one mistake shows its others in the same
+go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from platform_assets.project.ddl import Column, DdlError, parse_ddl
+from platform_assets.project.document import Key, value_at
+from platform_assets.project.places import PLACES, check_apart, check_place, place_key
+from platform_assets.project.reading import NAME, Checked
+from platform_assets.project.settings import Settings
+
+# Dagster refuses these while it loads definitions, and then loads none: found here, one file is broken.
+_OWNER = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z|]{2,7}|team:.+", re.DOTALL)
+_TAG = re.compile(r"([A-Za-z0-9_.-]{1,63}/|dagster/kind/)?[A-Za-z0-9_.-]{1,63}")
+_TAG_VALUE = re.compile(r"[A-Za-z0-9_.-]{0,63}")
+_SHORTEST = timedelta(minutes=1)
+_NESTED = ("array", "map", "struct")
+
+
+def check_settings(settings: Checked[Settings]) -> None:
+    """State and lake can be reached."""
+    for which in PLACES:
+        check_place(settings, place_key(settings, which), (which, "connection"), connection_types(settings))
+
+
+def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder: Path) -> None:
+    """All checks of one file against the settings and Dagster's rules."""
+    _name(flow)
+    check_place(flow, ("source", "path"), ("source", "connection"), connection_types(settings))
+    check_apart(flow, settings, folder)
+    _partition_by(flow, _schema(flow))
+    _for_dagster(flow)
+
+
+def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:
+    """No two dataflows write one table."""
+    by_table: dict[str, list[Checked[Dataflow]]] = {}
+    for flow in flows:
+        if flow.model is not None:
+            by_table.setdefault(flow.model.table, []).append(flow)
+    for table, sharing in by_table.items():
+        for flow in sharing:
+            others = [_where(other) for other in sharing if other is not flow]
+            if others:
+                flow.refuse(
+                    ("target", "table"),
+                    f"the table {table}, which is also that of {', '.join(others)}",
+                    "a table of its own",
+                )
+
+
+def connection_types(settings: Checked[Settings]) -> Mapping[str, str] | None:
+    """The types of all connections by name, of those with mistakes too; None where there is no telling."""
+    found = settings.value.get("connections", {})
+    if not settings.document.readable or not isinstance(found, dict):
+        return None
+    return {name: str(value_at(fields, ("type",), "s3")) for name, fields in found.items()}
+
+
+def _where(flow: Checked[Dataflow]) -> str:
+    return f"{flow.document.file}:{flow.document.line(('target', 'table'))}"
+
+
+def _name(flow: Checked[Dataflow]) -> None:
+    path = Path(flow.document.file)
+    if not NAME.fullmatch(path.stem):
+        fitting = re.sub(r"[^a-z0-9_]+", "_", path.stem.lower()).strip("_0123456789")
+        wanted = "a name of the letters a-z, digits and underscores that starts with a letter"
+        flow.refuse((), f"the file name {path.name}", wanted, f"{fitting}.yaml" if fitting else None)
+    if flow.text("layer") == "watermark":
+        flow.refuse(
+            ("layer",), "watermark", "another layer: watermark/<name> are the assets of the watermarks"
+        )
+
+
+def _schema(flow: Checked[Dataflow]) -> list[Column]:
+    text = flow.text("source", "schema")
+    try:
+        return parse_ddl(text) if text is not None else []
+    except DdlError as error:
+        flow.refuse(("source", "schema"), error.found, error.expected, error.nearest)
+        return []
+
+
+def _partition_by(flow: Checked[Dataflow], schema: Sequence[Column]) -> None:
+    """Of columns that are not in the schema nothing is known: they may be hive folders, or a transform's."""
+    listed = value_at(flow.value, ("target", "partition_by"), [])
+    nested = {column.name.casefold() for column in schema if column.type in _NESTED}
+    changed = flow.document.has(("transform",)) or flow.document.has(("sql",))
+    seen: set[str] = set()
+    for index, name in enumerate(_texts(listed)):
+        key: Key = ("target", "partition_by", index)
+        if not name:
+            flow.refuse(key, "no name", "the name of a column")
+        elif name.casefold() in seen:
+            flow.refuse(key, f"the column {name} again", "each column once")
+        elif name.casefold() in nested and not changed:
+            flow.refuse(
+                key,
+                f"{name}, which the schema makes an array, a map or a struct",
+                "a column with single values",
+            )
+        seen.add(name.casefold())
+
+
+def _for_dagster(flow: Checked[Dataflow]) -> None:
+    for index, owner in enumerate(_texts(flow.value.get("owners"))):
+        if not _OWNER.fullmatch(owner):
+            flow.refuse(("owners", index), flow.shown("owners", index), "an e-mail address or team:NAME")
+    tags = flow.value.get("tags")
+    for name, value in tags.items() if isinstance(tags, dict) else ():
+        if not _TAG.fullmatch(name) or not _TAG_VALUE.fullmatch(str(value)):
+            wanted = "up to 63 of the letters A-Z and a-z, digits, _ . and - on either side"
+            flow.refuse(("tags", name), f"the tag {name}: {flow.shown('tags', name)}", wanted)
+    freshness = flow.model.freshness if flow.model else None
+    if freshness and min(freshness.fail, freshness.warn or freshness.fail) < _SHORTEST:
+        flow.refuse(("freshness",), "less than a minute", "durations of at least PT1M")
+    if freshness and freshness.warn and freshness.warn >= freshness.fail:
+        flow.refuse(
+            ("freshness", "warn"),
+            flow.shown("freshness", "warn"),
+            f"less than fail, {flow.shown('freshness', 'fail')}",
+        )
+
+
+def _texts(value: Any) -> list[str]:
+    return [item if isinstance(item, str) else "" for item in value] if isinstance(value, list) else []

@@ -1,0 +1,239 @@
+"""Reads Spark's schema DDL without Spark, and refuses what Spark 4.1 refuses (tried, case by case)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from platform_assets.project.errors import nearest
+
+RESERVED = ("_source_file", "_ingested_at", "_run_id", "_corrupt_record")
+"""Columns that loading itself adds."""
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
+    |(?P<name>`(?:[^`]|``)+`|[A-Za-z0-9_]+)
+    |(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    |(?P<mark>[<>(),:])""",
+    re.VERBOSE | re.DOTALL,
+)
+_PLAIN = (
+    "boolean",
+    "tinyint",
+    "byte",
+    "smallint",
+    "short",
+    "int",
+    "integer",
+    "bigint",
+    "long",
+    "float",
+    "real",
+    "double",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "timestamp_ltz",
+    "string",
+    "binary",
+    "decimal",
+    "dec",
+    "numeric",
+    "time",
+    "void",
+    "variant",
+    "interval",
+    "char",
+    "character",
+    "varchar",
+    "geometry",
+    "geography",
+    "array",
+    "map",
+    "struct",
+)
+_NEEDS_LENGTH = ("char", "character", "varchar", "geometry", "geography")
+_TAKES_NUMBERS = {"decimal": 2, "dec": 2, "numeric": 2, "time": 1, **dict.fromkeys(_NEEDS_LENGTH, 1)}
+_UNITS = ("year", "month", "day", "hour", "minute", "second")
+_END = "the end"
+
+
+class DdlError(ValueError):
+    """The text is no schema.
+
+    Attributes:
+        found: in words.
+        expected: in words.
+        nearest: the name that may have been meant.
+    """
+
+    def __init__(self, found: str, expected: str, nearest: str | None = None) -> None:
+        """Keep the parts that an error of a project file is made of."""
+        super().__init__(f"expected {expected}, found {found}")
+        self.found, self.expected, self.nearest = found, expected, nearest
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column at the top level.
+
+    Attributes:
+        type: the outermost type's name, in lower case as it is written.
+    """
+
+    name: str
+    type: str
+
+
+def parse_ddl(text: str) -> list[Column]:
+    """Read ``name type [NOT NULL] [COMMENT 'text'], …``.
+
+    Raises:
+        DdlError: for what Spark refuses, a column that is there twice (Spark's names know no case), and
+            reserved names.
+    """
+    columns = _Parser(text).columns()
+    seen: set[str] = set()
+    for column in columns:
+        name = column.name.casefold()
+        if name in seen:
+            raise DdlError(
+                f"the column {column.name} again", "each column once, upper and lower case being the same"
+            )
+        if name in RESERVED:
+            raise DdlError(
+                f"the column {column.name}", f"other names than {', '.join(RESERVED)}: loading adds these"
+            )
+        seen.add(name)
+    return columns
+
+
+class _Parser:
+    """A recursive descent over the tokens."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _tokens(text)
+
+    def columns(self) -> list[Column]:
+        found = [self._column()]
+        while self._next != _END:
+            self._take(",", "a comma between columns")
+            found.append(self._column())
+        return found
+
+    def _column(self) -> Column:
+        name = self._name("a column as `name type`")
+        if self._next in (_END, ","):
+            raise DdlError(f"{name} without a type", f"a column as `name type`, such as {name} string")
+        kind = self._type()
+        self._after_type()
+        return Column(name, kind)
+
+    def _type(self) -> str:
+        kind = self._name("a type").lower()
+        if kind not in _PLAIN:
+            raise DdlError(
+                f"the type {kind}",
+                "a type of Spark, such as string, long, double, date or timestamp",
+                nearest(kind, _PLAIN),
+            )
+        if kind in ("array", "map", "struct"):
+            self._inner_types(kind)
+        elif kind in _TAKES_NUMBERS:
+            self._numbers(kind)
+        self._words_after(kind)
+        return kind
+
+    def _inner_types(self, kind: str) -> None:
+        self._take("<", f"< after {kind}")
+        if kind == "struct":
+            while self._next != ">":
+                self._field()
+                if self._next != ">":
+                    self._take(",", "a comma or > in struct<…>")
+        else:
+            self._type()
+            if kind == "map":
+                self._take(",", "two types in map<…>")
+                self._type()
+        self._take(">", f"> at the end of {kind}<…>")
+
+    def _field(self) -> None:
+        self._name("a field as `name: type`")
+        if self._next == ":":
+            self._pop()
+        self._type()
+        self._after_type()
+
+    def _numbers(self, kind: str) -> None:
+        if self._next != "(":
+            if kind in _NEEDS_LENGTH:
+                raise DdlError(f"{kind} without a number", f"{kind}(n)")
+            return
+        self._pop()
+        for index in range(_TAKES_NUMBERS[kind]):
+            if index and self._next == ")":
+                break
+            if index:
+                self._take(",", f"a comma or ) in {kind}(…)")
+            if not self._pop().isdecimal():
+                raise DdlError(f"no number in {kind}(…)", f"{kind}(n)")
+        self._take(")", f") at the end of {kind}(…)")
+
+    def _words_after(self, kind: str) -> None:
+        """What may follow a type's name: a collation, an interval's units, `without time zone`."""
+        if kind == "string" and self._next.lower() == "collate":
+            self._pop()
+            self._name("a collation")
+        elif kind == "timestamp" and self._next.lower() == "without":
+            for word in ("without", "time", "zone"):
+                self._take(word, "timestamp without time zone")
+        elif kind == "interval" and self._next.lower() in _UNITS:
+            self._pop()
+            if self._next.lower() == "to":
+                self._pop()
+                self._name("a unit")
+
+    def _after_type(self) -> None:
+        if self._next.lower() == "not":
+            self._pop()
+            self._take("null", "NOT NULL")
+        if self._next.lower() == "comment":
+            self._pop()
+            if self._next[0] not in "'\"":
+                raise DdlError(self._next, "the comment's text in quotes")
+            self._pop()
+
+    @property
+    def _next(self) -> str:
+        return self._tokens[-1]
+
+    def _pop(self) -> str:
+        return self._tokens.pop() if self._next != _END else _END
+
+    def _take(self, token: str, expected: str) -> None:
+        found = self._pop()
+        if found.lower() != token:
+            raise DdlError(found, expected)
+
+    def _name(self, expected: str) -> str:
+        found = self._pop()
+        if found == _END or not re.match(r"[`\w]", found):
+            raise DdlError(found, expected)
+        return found[1:-1].replace("``", "`") if found[0] == "`" else found
+
+
+def _tokens(text: str) -> list[str]:
+    """The tokens in reverse, so that the next one is the last; ``the end`` lies below them."""
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise DdlError(
+                f"the character {text[at]!r}", "names in backquotes where they hold more than a-z, 0-9 and _"
+            )
+        if match.lastgroup != "space":
+            found.append(match[0])
+        at = match.end()
+    return [_END, *reversed(found)]

@@ -1,0 +1,104 @@
+"""One project file as plain values: what stands at a key, in which line, and errors that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from platform_assets.project.errors import ProjectError
+from platform_assets.project.yaml_text import Key, Position, Unreadable, parse
+
+__all__ = ["Document", "Key", "dotted", "leaves", "value_at", "within"]
+
+_ABSENT = object()
+
+
+@dataclass
+class Document:
+    """One file.
+
+    Attributes:
+        file: relative to the project folder.
+        value: the root mapping; empty where the file is empty or cannot be read.
+        positions: of every key, and of every item of a list.
+        errors: what is wrong with it as YAML.
+        readable: False where the text is not YAML at all, so that nothing can be said about its keys.
+    """
+
+    file: str
+    value: dict[str, Any] = field(default_factory=dict, repr=False)
+    positions: dict[Key, Position] = field(default_factory=dict, repr=False)
+    errors: list[ProjectError] = field(default_factory=list)
+    readable: bool = True
+
+    @classmethod
+    def read(cls, file: str, content: bytes) -> Document:
+        """Read a file's bytes; what is wrong is in ``errors``."""
+        document = cls(file)
+        try:
+            parsed = parse(content)
+        except Unreadable as error:
+            document.refuse(error.line, error.found, error.expected)
+            return document
+        document.value, document.positions = parsed.value, parsed.positions
+        for key, line in parsed.repeated:
+            found = f"the key again (first in line {document.line(key)})"
+            document.errors.append(ProjectError(file, line, dotted(key), found, "each key once"))
+        return document
+
+    def refuse(self, line: int, found: str, expected: str) -> None:
+        """Note that the file as a whole cannot be read."""
+        self.errors.append(ProjectError(self.file, line, None, found, expected))
+        self.readable = False
+
+    def line(self, key: Key) -> int:
+        """The line of a key, or of the nearest key above it."""
+        while key and key not in self.positions:
+            key = key[:-1]
+        return self.positions[key].line if key else 1
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """The value that stands there."""
+        return value_at(self.value, key, default)
+
+    def has(self, key: Key) -> bool:
+        """Whether a user wrote the key."""
+        return self.get(key, _ABSENT) is not _ABSENT
+
+    def error(self, key: Key, found: str, expected: str, nearest: str | None = None) -> ProjectError:
+        """An error at a key."""
+        return ProjectError(self.file, self.line(key), dotted(key), found, expected, nearest)
+
+
+def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
+    """All values that are neither mappings nor lists, each with its key."""
+    if isinstance(value, dict | list):
+        for part in value if isinstance(value, dict) else range(len(value)):
+            yield from leaves(value[part], (*key, part))
+    else:
+        yield key, value
+
+
+def dotted(key: Key) -> str | None:
+    """``watermark.checkpoint.interval_files``; None for the root."""
+    return ".".join(str(part) for part in key) or None
+
+
+def value_at(value: Any, key: Key, default: Any = None) -> Any:
+    """The value at a key of plain values."""
+    for part in key:
+        inside = (
+            part in value
+            if isinstance(value, dict)
+            else isinstance(value, list) and part in range(len(value))
+        )
+        if not inside:
+            return default
+        value = value[part]
+    return value
+
+
+def within(key: Key, part: Key) -> bool:
+    """Whether a key is ``part`` itself or lies below it."""
+    return key[: len(part)] == part

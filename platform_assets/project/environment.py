@@ -1,0 +1,94 @@
+"""``{env: NAME}``: texts that come from the environment (spec 09).
+
+Two ways, told apart by the models' types. Where a model says ``str`` the text is looked up when the project
+is loaded (:func:`resolved`), and the model's repr shows the variable's name instead of it (:func:`hidden`).
+Where it says :data:`Text` the reference itself is kept, and looked up when it is used, so that a machine
+without the secrets can still check the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import PlainValidator
+
+from partitions.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class EnvRef:
+    """A variable of the environment, not its value."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        """As a user writes it."""
+        return f"{{env: {self.name}}}"
+
+    @classmethod
+    def of(cls, value: Any) -> EnvRef | None:
+        """Read the form ``{env: NAME}``; None for anything else."""
+        if (
+            isinstance(value, Mapping)
+            and list(value) == ["env"]
+            and isinstance(value["env"], str)
+            and value["env"]
+        ):
+            return cls(value["env"])
+        return None
+
+    def look_up(self, environment: Mapping[str, str]) -> str | None:
+        """The value; None where it is not set, or empty."""
+        return environment.get(self.name) or None
+
+
+class FromEnvironment(str):
+    """A text from the environment: used like any text, never shown by repr."""
+
+    name: str
+
+    def __new__(cls, text: str, name: str = "") -> Self:
+        """Keep the text and the variable that it came from."""
+        made = super().__new__(cls, text)
+        made.name = name
+        return made
+
+    def __repr__(self) -> str:
+        """The variable, not the text."""
+        return f"{{env: {self.name}}}"
+
+
+def _text(value: Any) -> str | EnvRef:
+    if isinstance(value, str) and value:
+        return value
+    found = EnvRef.of(value)
+    if found is None:
+        raise ValueError("expected text or {env: NAME}")
+    return found
+
+
+Text = Annotated[str | EnvRef, PlainValidator(_text)]
+"""A text that is looked up when it is used."""
+
+
+def used(text: str | EnvRef | None, what: str, environment: Mapping[str, str]) -> str | None:
+    """The text itself, at the moment of use.
+
+    Args:
+        text: the text or its reference.
+        what: the setting, for the error: ``connections.land.secret_access_key``.
+        environment: where references are looked up.
+
+    Raises:
+        ConfigurationError: where its variable is not set.
+    """
+    if not isinstance(text, EnvRef):
+        return text
+    found = text.look_up(environment)
+    if found is None:
+        raise ConfigurationError(
+            f"{what}: expected the environment variable {text.name} to be set, found it unset or empty"
+        )
+    return found

@@ -1,0 +1,73 @@
+"""What is wrong with a project file: where, what was found, what is expected (spec 09, All kinds)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from partitions.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class ProjectError:
+    """One thing that is wrong.
+
+    Attributes:
+        file: relative to the project folder.
+        line: counts from 1.
+        key: dotted, such as ``watermark.checkpoint.interval_files``; None where the whole file is meant.
+        found: in words; never a secret.
+        expected: in words.
+        nearest: the known name that may have been meant.
+    """
+
+    file: str
+    line: int
+    key: str | None
+    found: str
+    expected: str
+    nearest: str | None = None
+
+    @property
+    def message(self) -> str:
+        """The line that people read."""
+        key = f"{self.key}: " if self.key else ""
+        hint = f" (did you mean {self.nearest}?)" if self.nearest else ""
+        return f"{self.file}:{self.line}: {key}found {self.found}, expected {self.expected}{hint}"
+
+    def __str__(self) -> str:
+        """The message."""
+        return self.message
+
+    def as_json(self) -> dict[str, Any]:
+        """The six fields of spec 09."""
+        return asdict(self)
+
+
+class InvalidProject(ConfigurationError):
+    """Project files were refused.
+
+    Attributes:
+        errors: all of them, sorted by file and line.
+    """
+
+    code = "project"
+
+    def __init__(self, errors: Sequence[ProjectError]) -> None:
+        """Keep the errors; the message has a line for each."""
+        super().__init__("\n".join(error.message for error in errors), choices=["strandline validate"])
+        self.errors = tuple(errors)
+
+
+def in_order(errors: Iterable[ProjectError]) -> list[ProjectError]:
+    """By file and line, each once."""
+    return sorted(dict.fromkeys(errors), key=lambda error: (error.file, error.line, error.key or ""))
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a wrong one may stand for; upper and lower case do not count."""
+    by_folded = {one.casefold(): one for one in known}
+    close = difflib.get_close_matches(name.casefold(), by_folded, n=1)
+    return by_folded[close[0]] if close else None

@@ -1,0 +1,111 @@
+"""Checks of where things lie: paths, their connections, and that no dataflow loads its own output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from platform_assets.project.document import Key
+from platform_assets.project.errors import nearest
+from platform_assets.project.reading import Checked
+from platform_assets.project.secrets import shown
+from platform_assets.project.settings import Settings
+
+PLACES: tuple[Literal["state", "lake"], ...] = ("state", "lake")
+"""The places that the settings name."""
+
+_WANTED = "a folder or s3://bucket/prefix"
+_HIDDEN = ("_", ".")
+
+
+def check_place(
+    checked: Checked[Any], path: Key, connection: Key, connections: Mapping[str, str] | None
+) -> None:
+    """A path has a scheme that we know, and a connection that exists and fits it.
+
+    Args:
+        checked: the file.
+        path: the key of the path.
+        connection: the key of the connection's name.
+        connections: their types by name; None where the settings are too broken to tell.
+    """
+    text, name = checked.text(*map(str, path)), checked.text(*map(str, connection))
+    scheme, remote, rest = (text or "").partition("://")
+    if remote and (scheme not in ("s3", "file") or not rest.strip("/")):
+        checked.refuse(path, checked.shown(*path), _WANTED, "s3" if scheme in ("s3a", "s3n") else None)
+    if name is None:
+        return
+    if connections is not None and name not in connections:
+        known = ", ".join(sorted(connections)) or "none: platform.yaml has no connections"
+        checked.refuse(
+            connection,
+            checked.shown(*connection),
+            f"one of the connections of platform.yaml: {known}",
+            nearest(name, connections),
+        )
+    elif text and scheme != "s3":
+        checked.refuse(
+            connection,
+            f"the connection {checked.shown(*connection)} beside a folder",
+            "no connection, or a path s3://bucket/prefix",
+        )
+    elif connections is not None and connections[name] != "s3":
+        checked.refuse(
+            connection,
+            f"{checked.shown(*connection)}, of type {connections[name]}",
+            "a connection of type s3",
+        )
+
+
+def check_apart(checked: Checked[Any], settings: Checked[Settings], folder: Path) -> None:
+    """A source lies neither inside state or lake, nor around them where a listing would see them.
+
+    Args:
+        checked: a dataflow's file.
+        settings: the file with state and lake.
+        folder: where relative paths count from.
+    """
+    key = ("source", "path")
+    text = checked.text(*key)
+    if text is None or settings.valid is None:
+        return
+    own = _address(text, folder)
+    for what in PLACES:
+        there = _address(settings.valid.place(what).path, folder)
+        other = shown(settings.document.get(place_key(settings, what), settings.valid.place(what).path))
+        if _below(own, there) is not None:
+            checked.refuse(
+                key,
+                f"{checked.shown(*key)}, inside the {what} ({other})",
+                "a place outside: a run would load its own output",
+            )
+        inner = _below(there, own)
+        if inner and not any(part.startswith(_HIDDEN) for part in inner.split("/")):
+            checked.refuse(
+                key,
+                f"{checked.shown(*key)}, with the {what} ({other}) inside it",
+                "a place beside it: a run would load its own output",
+            )
+
+
+def place_key(settings: Checked[Settings], what: str) -> Key:
+    """The key of a place's path, however it is written."""
+    return (what, "path") if settings.document.has((what, "path")) else (what,)
+
+
+def _address(text: str, folder: Path) -> str:
+    """An address that can be compared: links followed, no dots."""
+    scheme, remote, rest = text.partition("://")
+    if remote and scheme != "file":
+        return text.rstrip("/")
+    return os.path.realpath(folder / Path(rest if remote else text).expanduser())
+
+
+def _below(inner: str, outer: str) -> str | None:
+    """The path from outer to inner, "" where they are one; None where inner lies elsewhere."""
+    if inner == outer:
+        return ""
+    base = outer.rstrip("/") + "/"
+    return inner.removeprefix(base) if inner.startswith(base) else None

@@ -1,0 +1,143 @@
+"""A loaded project: its settings, its dataflows, and what is wrong with either."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from platform_assets.project.environment import EnvRef, used
+from platform_assets.project.errors import InvalidProject, ProjectError, nearest
+from platform_assets.project.secrets import is_secret
+from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
+from resources.places import Place, S3Connection
+
+SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
+"""The variable with a Connect server's address that goes before ``spark`` of the settings."""
+
+_SHORTEST_HIDDEN = 4
+
+
+@dataclass(frozen=True)
+class Project:
+    """What a project folder says. Holds no secret: connections keep the names of variables.
+
+    Attributes:
+        folder: absolute; relative paths in its files count from here.
+        dataflows: the valid ones, sorted by name.
+        broken: the errors of each dataflow file that has some, by a name that Dagster takes: the file's stem,
+            or what is left of it. Never a name of ``dataflows``.
+        errors: all errors, sorted by file and line.
+    """
+
+    folder: Path
+    dataflows: Mapping[str, Dataflow]
+    broken: Mapping[str, Sequence[ProjectError]]
+    errors: Sequence[ProjectError]
+    _settings: Settings | None = None
+    _layers: Mapping[str, str] = field(default_factory=dict)
+    _environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings.
+
+        Raises:
+            InvalidProject: where platform.yaml has errors: with defaults instead, a run would load everything
+                into another lake.
+        """
+        if self._settings is None:
+            raise InvalidProject([error for error in self.errors if error.file.startswith("platform.")])
+        return self._settings
+
+    @property
+    def state(self) -> Place:
+        """Where the watermark log is."""
+        return self._place(self.settings.place("state"))
+
+    @property
+    def lake(self) -> Place:
+        """Where tables are."""
+        return self._place(self.settings.place("lake"))
+
+    def source_place(self, dataflow: Dataflow) -> Place:
+        """The root of a dataflow's files."""
+        return self._place(PlaceSettings(path=dataflow.source.path, connection=dataflow.source.connection))
+
+    def table_place(self, dataflow: Dataflow) -> Place:
+        """A dataflow's table, ``<lake>/<layer>/<name>``."""
+        return self.lake.child(dataflow.table)
+
+    @property
+    def spark_settings(self) -> SparkSettings:
+        """How Spark is reached; ``STRANDLINE_SPARK_REMOTE`` goes before the settings.
+
+        Raises:
+            ConfigurationError: where that variable holds no ``sc://`` address.
+        """
+        settings, remote = self.settings.spark, self._environment.get(SPARK_REMOTE)
+        if not remote:
+            return settings
+        if not remote.startswith("sc://"):
+            raise ConfigurationError(f"{SPARK_REMOTE}: expected sc://host:port, found something else")
+        return SparkSettings(remote=remote)
+
+    def connection(self, name: str) -> S3Connection:
+        """A connection with its secrets, at the moment of use.
+
+        Raises:
+            ConfigurationError: for an unknown name, or a variable that is not set.
+        """
+        found = self.settings.connections.get(name)
+        if found is None:
+            raise ConfigurationError(f"expected a connection of platform.yaml, found {name!r}")
+        fields = {key: getattr(found, key) for key in type(found).model_fields if key != "type"}
+        return S3Connection(
+            **{
+                key: used(text, f"connections.{name}.{key}", self._environment)
+                for key, text in fields.items()
+            }
+        )
+
+    def named(self, names: Sequence[str]) -> list[Dataflow]:
+        """The dataflows of these names, in this order; without names all valid ones.
+
+        Raises:
+            InvalidProject: where platform.yaml or a named file has errors.
+            ConfigurationError: for an unknown name.
+        """
+        _ = self.settings
+        known = [*self.dataflows, *self.broken]
+        for name in names:
+            if name not in known:
+                close = nearest(name, known)
+                hint = f"did you mean {close}?" if close else f"known are {', '.join(known) or 'none'}"
+                raise ConfigurationError(
+                    f"expected the name of a dataflow, found {name!r}: {hint}",
+                    code="unknown_dataflow",
+                    choices=["strandline list"],
+                )
+        wrong = [error for name in dict.fromkeys(names) for error in self.broken.get(name, ())]
+        if wrong:
+            raise InvalidProject(wrong)
+        return [self.dataflows[name] for name in dict.fromkeys(names or self.dataflows)]
+
+    def layer(self, name: str) -> str:
+        """The first part of a dataflow's asset key, of a broken one too."""
+        return self.dataflows[name].layer if name in self.dataflows else self._layers.get(name, "bronze")
+
+    def hide(self, text: str) -> str:
+        """A text for people with the values of all secrets replaced, whatever library put them there."""
+        for name, connection in (self._settings or Settings()).connections.items():
+            for key, reference in connection:
+                value = reference.look_up(self._environment) if isinstance(reference, EnvRef) else None
+                if value and len(value) >= _SHORTEST_HIDDEN and is_secret(("connections", name, key)):
+                    text = text.replace(value, repr(reference))
+        return text
+
+    def _place(self, place: PlaceSettings) -> Place:
+        connection = self.connection(place.connection) if place.connection else None
+        return Place.parse(place.path, self.folder, connection)

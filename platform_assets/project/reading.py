@@ -1,0 +1,139 @@
+"""One project file: from its bytes to a checked model, with everything that is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.model import Model
+from platform_assets.project.document import Document, Key, dotted, value_at
+from platform_assets.project.environment import FromEnvironment
+from platform_assets.project.errors import ProjectError
+from platform_assets.project.pending import DATAFLOW, SETTINGS, Pending, not_there
+from platform_assets.project.resolving import hidden, resolved
+from platform_assets.project.secrets import literal_secrets, shown
+from platform_assets.project.settings import Settings
+from platform_assets.project.translate import escaped, masked, translated
+
+M = TypeVar("M", bound=Model)
+
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+"""What a dataflow may be called."""
+
+
+@dataclass
+class Checked(Generic[M]):
+    """A file and what was made of it.
+
+    Attributes:
+        document: as the user wrote it.
+        value: its root with the environment's texts in place.
+        texts: what came from the environment.
+        model: what the file says; None where it does not fit the model.
+        errors: all that was found so far.
+    """
+
+    document: Document
+    value: dict[str, Any] = field(default_factory=dict, repr=False)
+    texts: dict[Key, FromEnvironment] = field(default_factory=dict)
+    model: M | None = None
+    errors: list[ProjectError] = field(default_factory=list)
+    _blamed: set[str] = field(default_factory=set)
+
+    @property
+    def valid(self) -> M | None:
+        """The model, if nothing at all is wrong with the file."""
+        return None if self.errors else self.model
+
+    def text(self, *key: str) -> str | None:
+        """The text at a key; None for anything else, which the model refuses."""
+        found = value_at(self.value, key)
+        return found if isinstance(found, str) and found else None
+
+    def shown(self, *key: str | int) -> str:
+        """What a user wrote at a key, for an error."""
+        return shown(self.document.get(key), key)
+
+    def refuse(self, key: Key, found: str, expected: str, nearest: str | None = None) -> None:
+        """Note an error, unless the key or one above it is blamed already."""
+        self.add([masked(self.document.error(key, found, expected, nearest), key, self.texts)])
+
+    def add(self, errors: list[ProjectError], *parts: Key) -> None:
+        """Note errors of one check; afterwards nothing more is said of their keys, nor of ``parts``."""
+        new = [error for error in errors if not self._is_blamed(error.key or "")]
+        self.errors += new
+        self._blamed |= {name for name in (*(error.key for error in new), *map(dotted, parts)) if name}
+
+    def _is_blamed(self, key: str) -> bool:
+        parts = key.split(".")
+        return any(".".join(parts[: end + 1]) in self._blamed for end in range(len(parts)))
+
+
+def read_settings(path: Path, environment: Mapping[str, str]) -> Checked[Settings]:
+    """Read ``platform.yaml``; an absent file has the defaults."""
+    document = _document(path, path.name) if path.exists() else Document(path.name)
+    return _checked(Checked(document), Settings, SETTINGS, environment, {})
+
+
+def read_dataflow(path: Path, file: str, environment: Mapping[str, str]) -> Checked[Dataflow]:
+    """Read one file of ``dataflows``.
+
+    Args:
+        path: where it is.
+        file: the same relative to the project folder, for errors.
+        environment: what ``{env: NAME}`` refers to.
+    """
+    checked: Checked[Dataflow] = Checked(_document(path, file))
+    if checked.document.has(("name",)):
+        checked.refuse(("name",), "a name", f"no such key: the name is the file's, {path.stem}")
+    return _checked(checked, Dataflow, DATAFLOW, environment, {"name": path.stem})
+
+
+def _document(path: Path, file: str) -> Document:
+    try:
+        return Document.read(file, path.read_bytes())
+    except OSError as error:
+        document = Document(file)
+        document.refuse(1, f"a file that cannot be read ({error.strerror})", "a readable file")
+        return document
+
+
+def _checked(
+    checked: Checked[M],
+    model: type[M],
+    rows: tuple[Pending, ...],
+    environment: Mapping[str, str],
+    given: Mapping[str, Any],
+) -> Checked[M]:
+    """Every check of one file alone; ``given`` are the model's fields that no user writes."""
+    document = checked.document
+    checked.add(document.errors)
+    if document.readable:
+        found = resolved(document, model, environment)
+        checked.value, checked.texts = found.value, found.texts
+        unavailable, parts = not_there(document, found.value, rows)
+        checked.add(literal_secrets(document) + found.errors + unavailable, *parts)
+        _validate(checked, model, given)
+    return checked
+
+
+def _validate(checked: Checked[M], model: type[M], given: Mapping[str, Any]) -> None:
+    try:
+        made = model.model_validate({**checked.value, **given})
+    except ValidationError as refused:
+        checked.add(translated(refused, checked.document, model, checked.texts, set(given)))
+    except ConfigurationError as refused:
+        key, error = escaped(refused, checked.document, checked.value, checked.texts)
+        checked.add([error])
+        if key:  # pydantic stopped there: go on with a value that nothing takes, to find the other errors
+            value_at(checked.value, key[:-1])[key[-1]] = ...
+            _validate(checked, model, given)
+    else:
+        checked.model = hidden(made, checked.texts)

@@ -1,0 +1,81 @@
+"""Puts the environment's texts into a document's values, and hides them again in what is made of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from platform_assets.project.document import Document, Key
+from platform_assets.project.environment import EnvRef, FromEnvironment
+from platform_assets.project.errors import ProjectError
+from platform_assets.project.shapes import Shapes, alternatives, below, takes_text
+
+
+@dataclass
+class Resolved:
+    """A document's values with all references replaced whose models want a text.
+
+    Attributes:
+        value: the root mapping.
+        texts: what was replaced, and where.
+        errors: the variables that are not set.
+    """
+
+    value: dict[str, Any]
+    texts: dict[Key, FromEnvironment] = field(default_factory=dict)
+    errors: list[ProjectError] = field(default_factory=list)
+
+
+def resolved(document: Document, model: type[BaseModel], environment: Mapping[str, str]) -> Resolved:
+    """Look up every ``{env: NAME}`` that stands where the model has a text."""
+    found = Resolved({})
+
+    def inside(value: Any, shapes: Shapes, key: Key) -> Any:
+        reference = EnvRef.of(value)
+        if reference and takes_text(shapes):
+            return look_up(reference, key)
+        if isinstance(value, dict):
+            return {name: inside(item, below(shapes, name), (*key, name)) for name, item in value.items()}
+        if isinstance(value, list):
+            return [inside(item, below(shapes, index), (*key, index)) for index, item in enumerate(value)]
+        return value
+
+    def look_up(reference: EnvRef, key: Key) -> Any:
+        text = reference.look_up(environment)
+        if text is None:
+            wanted = f"the environment variable {reference.name} to be set and not empty"
+            found.errors.append(document.error(key, repr(reference), wanted))
+            return document.get(key)
+        found.texts[key] = FromEnvironment(text, reference.name)
+        return text
+
+    found.value = inside(document.value, alternatives(model), ())
+    return found
+
+
+def hidden(value: Any, texts: Mapping[Key, FromEnvironment]) -> Any:
+    """A checked value again, whose repr names the variables instead of showing their texts."""
+    if not texts:
+        return value
+    if isinstance(value, BaseModel):
+        names = {field.alias or name: name for name, field in type(value).model_fields.items()}
+        inner = {names[str(part)]: below for part, below in _by_part(texts).items()}
+        return value.model_copy(
+            update={name: hidden(getattr(value, name), below) for name, below in inner.items()}
+        )
+    if isinstance(value, Mapping):
+        return {**value, **{part: hidden(value[part], below) for part, below in _by_part(texts).items()}}
+    if isinstance(value, tuple):
+        inner_items = _by_part(texts)
+        return tuple(hidden(item, inner_items.get(index, {})) for index, item in enumerate(value))
+    return FromEnvironment(value, texts[()].name) if isinstance(value, str) else value
+
+
+def _by_part(texts: Mapping[Key, FromEnvironment]) -> dict[str | int, dict[Key, FromEnvironment]]:
+    parts: dict[str | int, dict[Key, FromEnvironment]] = {}
+    for (first, *rest), text in texts.items():
+        parts.setdefault(first, {})[tuple(rest)] = text
+    return parts

@@ -1,0 +1,86 @@
+"""Secrets are accepted as ``{env: NAME}`` only: finds others, and keeps them out of messages."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from platform_assets.project.document import Document, Key, leaves
+from platform_assets.project.environment import EnvRef
+from platform_assets.project.errors import ProjectError
+
+_NAMES = re.compile(
+    r"(?i)(password|passwd|pwd|passphrase|secret|token|secret[._-]?(access[._-]?)?key|account[._-]key\b.*)$"
+)
+_HEADERS = re.compile(r"(?i)((proxy-)?authorization|(set-)?cookie|.*[-_]?(token|key|secret))$")
+_USER_INFO = re.compile(r"^[A-Za-z][\w+.:-]*?://[^/@\s]*:[^/@\s]+@")
+_PARAMETER = re.compile(
+    r"(?i)^[A-Za-z][\w+.:-]*?://[^\s]*[?&;](password|passwd|pwd|token|access_token|secret\w*|sig|signature|api_?key)=[^&;\s]"
+)
+_NOT_SHOWN = "a secret in plain text"
+_WANTED = "{env: NAME}, a variable of the environment"
+_SHOWN_CHARACTERS = 60
+
+
+def is_secret(key: Key) -> bool:
+    """Whether a key's value is a secret by its name: in a connection, reader options, Spark's settings."""
+    match key:
+        case ("connections", _, "headers", str(name)):
+            return _HEADERS.match(name) is not None
+        case (
+            ("connections", _, str(name), *_)
+            | ("spark", "conf", str(name))
+            | ("source", "options", str(name))
+        ):
+            return _NAMES.search(name) is not None
+    return False
+
+
+def literal_secrets(document: Document) -> list[ProjectError]:
+    """All secrets that stand in the file itself; the errors do not show them."""
+    written = ((key, value) for key, value in leaves(document.value) if not _is_reference(document, key))
+    return [document.error(key, _NOT_SHOWN, _WANTED) for key in (_refused(*leaf) for leaf in written) if key]
+
+
+def shown(value: Any, key: Key = ()) -> str:
+    """A user's value in an error: short, and never a secret."""
+    if reference := EnvRef.of(value):
+        return repr(reference)
+    if is_secret(key):
+        return _NOT_SHOWN
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case str():
+            return _text(value)
+        case list():
+            return "a list"
+        case dict():
+            return "a mapping"
+    return str(value)
+
+
+def _refused(key: Key, value: Any) -> Key | None:
+    """The key to blame, where a value is a secret; of a secret's mapping or list it is the secret's own."""
+    if value is None:
+        return None
+    own = next((key[:length] for length in range(1, len(key) + 1) if is_secret(key[:length])), None)
+    return own or (key if _in_url(value) else None)
+
+
+def _is_reference(document: Document, key: Key) -> bool:
+    return key[-1] == "env" and EnvRef.of(document.get(key[:-1])) is not None
+
+
+def _text(value: str) -> str:
+    if _in_url(value):
+        return "a URL with a secret in it"
+    cut = value if len(value) <= _SHOWN_CHARACTERS else value[: _SHOWN_CHARACTERS - 1] + "…"
+    plain = re.fullmatch(r"([^\W\d]|[./~*%])[^\s,'\"]*", cut) is not None
+    return cut if plain and cut not in ("true", "false", "null") else f"'{cut}'"
+
+
+def _in_url(value: Any) -> bool:
+    return isinstance(value, str) and bool(_USER_INFO.match(value) or _PARAMETER.match(value))

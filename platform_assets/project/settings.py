@@ -1,0 +1,83 @@
+"""The models of ``platform.yaml`` (spec 09). Every key has a default; an absent file means all of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from partitions.model import Model
+from platform_assets.project.environment import Text
+
+
+def _remote(text: str) -> str:
+    if not text.startswith("sc://") or text == "sc://":
+        raise ValueError("expected sc://host:port")
+    return text
+
+
+def _conf_text(value: object) -> object:
+    """Numbers and true/false as Spark writes them."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+class SparkSettings(Model):
+    """Spark inside the process (or on a cluster) by ``master``, or a Connect server by ``remote``.
+
+    Attributes:
+        master: used where ``remote`` is None.
+        conf: Spark's own settings, for a session that is started here.
+    """
+
+    master: Annotated[str, Field(min_length=1)] = "local[*]"
+    conf: dict[str, Annotated[str, BeforeValidator(_conf_text)]] = Field(default_factory=dict)
+    remote: Annotated[str, AfterValidator(_remote)] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> SparkSettings:
+        given = self.model_fields_set
+        if "remote" in given and given & {"master", "conf"}:
+            raise ValueError("expected master and conf, or remote alone, found both")
+        return self
+
+
+class PlaceSettings(Model):
+    """A folder, or a prefix of an object store with the connection that reaches it."""
+
+    path: Annotated[str, Field(min_length=1)]
+    connection: str | None = None
+
+
+class S3Settings(Model):
+    """An S3-compatible store; what is left out comes from the standard AWS_* variables."""
+
+    type: Literal["s3"]
+    endpoint: Text | None = None
+    region: Text | None = None
+    access_key_id: Text | None = None
+    secret_access_key: Text | None = None
+    session_token: Text | None = None
+
+
+class Settings(Model):
+    """The whole file.
+
+    Attributes:
+        state: where the watermark log is.
+        lake: tables lie at ``<lake>/<layer>/<name>``.
+        format: the default of all targets.
+        connections: by name, for sources, state and lake.
+    """
+
+    state: Annotated[str, Field(min_length=1)] | PlaceSettings = "./.strandline/state"
+    lake: Annotated[str, Field(min_length=1)] | PlaceSettings = "./.strandline/lake"
+    format: Literal["delta"] = "delta"
+    spark: SparkSettings = SparkSettings()
+    connections: dict[str, S3Settings] = Field(default_factory=dict)
+
+    def place(self, which: Literal["state", "lake"]) -> PlaceSettings:
+        """State or lake, however it was written."""
+        found: str | PlaceSettings = getattr(self, which)
+        return found if isinstance(found, PlaceSettings) else PlaceSettings(path=found)

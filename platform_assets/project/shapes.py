@@ -1,0 +1,116 @@
+"""What may stand at a key, read from the models' annotations.
+
+Belongs here: questions to annotations, so that neither ``{env: NAME}`` nor an error's wording needs a list of
+keys that somebody has to keep up to date when a model gains a field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, ByteSize
+
+from platform_assets.project.document import Key
+from platform_assets.project.environment import EnvRef
+
+Shapes = tuple[Any, ...]
+"""The alternatives of one place: plain types, Literals, models, ``dict[...]``, ``tuple[...]``."""
+
+_WORDS: dict[Any, str] = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    timedelta: "an ISO 8601 duration such as PT5M or P30D",
+    ByteSize: "a size such as 1GiB",
+    EnvRef: "{env: NAME}",
+}
+
+
+def shapes_at(root: Any, key: Key) -> Shapes:
+    """What may stand at a key below ``root``; empty where no such key is known."""
+    found = alternatives(root)
+    for part in key:
+        found = below(found, part)
+    return found
+
+
+def below(shapes: Shapes, part: str | int) -> Shapes:
+    """What may stand one step further down."""
+    return tuple(one for shape in shapes for inner in _inner(shape, part) for one in alternatives(inner))
+
+
+def alternatives(annotation: Any) -> Shapes:
+    """The members of a union; Annotated and Optional are looked through."""
+    origin = get_origin(annotation)
+    if hasattr(annotation, "__metadata__"):  # Annotated
+        return alternatives(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return tuple(one for member in get_args(annotation) for one in alternatives(member))
+    return () if annotation is NoneType else (annotation,)
+
+
+def known_keys(shapes: Shapes) -> list[str]:
+    """The keys of the models among them, sorted."""
+    return sorted({name for shape in shapes if _is_model(shape) for name in _fields(shape)})
+
+
+def takes_text(shapes: Shapes) -> bool:
+    """Whether ``{env: NAME}`` stands for a text there: not where a mapping may have a key of that name.
+
+    ``tags: {env: production}`` is a tag, not a variable.
+    """
+    if any(_is_mapping(shape) or shape is EnvRef or "env" in known_keys((shape,)) for shape in shapes):
+        return False
+    return any(shape in (str, timedelta, ByteSize) or _is_literal(shape) for shape in shapes)
+
+
+def in_words(shapes: Shapes) -> str:
+    """``text, a number or true or false``; a Literal as its values."""
+    return any_of(dict.fromkeys(word for shape in shapes for word in _words(shape)))
+
+
+def any_of(words: Mapping[str, Any] | Sequence[str]) -> str:
+    """``a, b or c``."""
+    *most, last = words or ["something else"]
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _words(shape: Any) -> Sequence[str]:
+    if _is_literal(shape):
+        return [str(value) for value in get_args(shape)]
+    if _is_model(shape) or _is_mapping(shape):
+        return ["a mapping"]
+    if get_origin(shape) in (tuple, list):
+        return ["a list"]
+    return [_WORDS.get(shape, getattr(shape, "__name__", str(shape)))]
+
+
+def _inner(shape: Any, part: str | int) -> Iterator[Any]:
+    if _is_model(shape) and part in _fields(shape):
+        yield _fields(shape)[str(part)]
+    elif _is_mapping(shape):
+        yield get_args(shape)[1]
+    elif get_origin(shape) in (tuple, list) and isinstance(part, int):
+        yield get_args(shape)[0]
+
+
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    """The keys as users write them, with their annotations."""
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+def _is_literal(shape: Any) -> bool:
+    origin: Any = get_origin(shape)
+    return origin is Literal
+
+
+def _is_model(shape: Any) -> bool:
+    return isinstance(shape, type) and issubclass(shape, BaseModel)
+
+
+def _is_mapping(shape: Any) -> bool:
+    return get_origin(shape) in (dict, Mapping)

@@ -1,0 +1,132 @@
+"""pydantic's errors in the words of a project file: key and line, found, expected, nearest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from partitions.errors import ConfigurationError
+from platform_assets.project.document import Document, Key, leaves, within
+from platform_assets.project.environment import FromEnvironment
+from platform_assets.project.errors import ProjectError, nearest
+from platform_assets.project.secrets import shown
+from platform_assets.project.shapes import any_of, in_words, known_keys, shapes_at
+
+_LIMITS = {
+    "greater_than": "a value above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "a value below {lt}",
+    "less_than_equal": "at most {le}",
+    "string_too_short": "text that is not empty",
+    "too_short": "at least {min_length} of them",
+    "too_long": "at most {max_length} of them",
+    "string_pattern_mismatch": "text that matches {pattern}",
+}
+_OUR_WORDS = re.compile(
+    r"(?:(?P<why>.*?):? )?expected (?P<expected>.*?)(?:[,;] found (?P<found>.*))?", re.DOTALL
+)
+
+
+def translated(
+    refused: ValidationError,
+    document: Document,
+    model: type[BaseModel],
+    texts: Mapping[Key, FromEnvironment],
+    given: Collection[str] = (),
+) -> list[ProjectError]:
+    """All errors of one validation, each key once.
+
+    A union reports an error for each of its members; of these the ones that lie deepest in the file are
+    meant.
+
+    Args:
+        refused: what pydantic says.
+        document: the file as it was written.
+        model: what it was validated as.
+        texts: what came from the environment and must not be shown.
+        given: fields of the model that no user writes.
+    """
+    found = {_key(error, document): error for error in reversed(refused.errors())}
+    deepest = [
+        key for key in reversed(found) if not any(within(other, key) and other != key for other in found)
+    ]
+    return [masked(_error(key, found[key], document, model, given), key, texts) for key in deepest]
+
+
+def escaped(
+    refused: ConfigurationError,
+    document: Document,
+    value: Mapping[str, Any],
+    texts: Mapping[Key, FromEnvironment],
+) -> tuple[Key, ProjectError]:
+    """An error that pydantic passes on as it is, without its key: that of the value which the message quotes.
+
+    pydantic collects a validator's ValueErrors only, and not the family of our own errors.
+    """
+    said = refused.message
+    key = next((key for key, leaf in leaves(value) if isinstance(leaf, str) and f"'{leaf}'" in said), ())
+    return key, masked(_ours(key, said, document.get(key), document), key, texts)
+
+
+def _key(error: ErrorDetails, document: Document) -> Key:
+    """Where it is in the file: pydantic's location without the names of union members."""
+    key: Key = ()
+    for part in error["loc"]:
+        if document.has((*key, part)):
+            key = (*key, part)
+    return (*key, error["loc"][-1]) if error["type"] == "missing" else key
+
+
+def _error(
+    key: Key, error: ErrorDetails, document: Document, model: type[BaseModel], given: Collection[str]
+) -> ProjectError:
+    value, shapes, kind = document.get(key), shapes_at(model, key), error["type"]
+    context = error.get("ctx", {})
+    if kind == "extra_forbidden":
+        known = [name for name in known_keys(shapes_at(model, key[:-1])) if name not in given]
+        return document.error(
+            key, "an unknown key", f"one of {', '.join(known)}", nearest(str(key[-1]), known)
+        )
+    if kind == "missing":
+        return document.error(key, "nothing", f"{in_words(shapes)} (this key is required)")
+    if kind == "literal_error":
+        values = re.findall(r"'([^']*)'", context["expected"])
+        close = nearest(value, values) if isinstance(value, str) else None
+        return document.error(
+            key, shown(value, key), any_of(values) if values else context["expected"], close
+        )
+    if kind == "value_error":
+        return _ours(key, str(context["error"]), value, document)
+    limit = _LIMITS.get(kind)
+    expected = limit.format(**context) if limit else in_words(shapes) + _hint(value, shapes)
+    return document.error(key, shown(value, key), expected)
+
+
+def _ours(key: Key, text: str, value: Any, document: Document) -> ProjectError:
+    """Our validators say ``why: expected this, found that``; why and that may be left out.
+
+    Where they speak of a mapping as a whole, the first of its keys that they name is to blame.
+    """
+    said = _OUR_WORDS.fullmatch(text)
+    why, expected, found = said.group("why", "expected", "found") if said else (None, text, None)
+    if isinstance(value, dict):
+        named = [word for word in dict.fromkeys(re.findall(r"\w+", text)) if word in value]
+        key, found = (*key, *named[:1]), found or " and ".join(named)
+    return document.error(key, found or shown(value, key), f"{expected} ({why})" if why else expected)
+
+
+def _hint(value: Any, shapes: Iterable[Any]) -> str:
+    return " (put it in quotes)" if str in shapes and isinstance(value, bool | int | float) else ""
+
+
+def masked(error: ProjectError, key: Key, texts: Mapping[Key, FromEnvironment]) -> ProjectError:
+    """The error with the environment's texts replaced by the names of their variables."""
+    found, expected = error.found, error.expected
+    for place, text in texts.items():
+        if within(place, key):
+            found, expected = found.replace(text, repr(text)), expected.replace(text, repr(text))
+    return ProjectError(error.file, error.line, error.key, found, expected, error.nearest)

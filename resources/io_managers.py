@@ -1,0 +1,140 @@
+"""Table and watermark as two outputs of one step (spec 05, In Dagster).
+
+The table's manager drives the loop: for every slice write, verify, append. The watermark's manager runs only after it,
+checks that the newest entry is what this run left, and shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from dagster import AssetMaterialization, Failure, InputContext, IOManager, MetadataValue, OutputContext
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, StrandlineError
+from partitions.sentinels import Watermark
+from resources.loop.holder import RunIsLive
+from resources.loop.loop import clock
+from resources.loop.outcome import Observer, Outcome
+from resources.places import Place
+from resources.platform import Platform
+from resources.watermarks.entry import Entry
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass
+class Load:
+    """The value of both outputs: which dataflow, and what its run did once the table's manager has handled it."""
+
+    dataflow: Dataflow
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How runs behave where they are started.
+
+    Attributes:
+        now: the clock, aware; None reads the wall clock once per run.
+        hold_wait: how long to wait for a living holder.
+        observer: hears of every step beside the run's own log.
+        report: hears of each outcome, failed ones too.
+        run_is_live: asks Dagster about a run.
+    """
+
+    now: datetime | None = None
+    hold_wait: timedelta = timedelta(minutes=10)
+    observer: Observer | None = None
+    report: Callable[[Outcome], None] = lambda outcome: None  # noqa: E731 - a default that hears nothing
+    run_is_live: RunIsLive = field(default=lambda run_id: None)  # noqa: E731
+
+
+DescribeRun = Callable[[Dataflow, Outcome, Place], Mapping[str, Any]]
+"""Metadata of a run: dataflow, outcome, the table's place."""
+
+DescribeEntry = Callable[[Entry | None], Mapping[str, Any]]
+"""Metadata of a watermark."""
+
+
+class TableIOManager(IOManager):
+    """Loads a dataflow into its table; gives the table to downstream assets as a Spark DataFrame."""
+
+    def __init__(self, platform: Platform, options: RunOptions, describe: DescribeRun) -> None:
+        """Use a project's resources; ``describe`` says what a materialisation shows."""
+        self._platform = platform
+        self._options = options
+        self._describe = describe
+
+    def handle_output(self, context: OutputContext, obj: Load) -> None:
+        """Run the loop. What was committed before a failure is materialised before the step fails."""
+        dataflow = obj.dataflow
+        loop = self._platform.loop(
+            dataflow,
+            self._options.now or clock(),
+            run_id=context.run_id,
+            job_id=context.job_name,
+            hold_wait=self._options.hold_wait,
+            run_is_live=self._options.run_is_live,
+            observer=_both(lambda step, line: context.log.info(f"{step}: {line}"), self._options.observer),
+        )
+        obj.outcome = outcome = loop.run()
+        self._options.report(outcome)
+        for warning in outcome.warnings:
+            context.log.warning(warning)
+        metadata = self._describe(dataflow, outcome, self._platform.lake.child(dataflow.table))
+        if outcome.error is None:
+            context.add_output_metadata(metadata)
+            return
+        if outcome.committed:
+            context.log_event(AssetMaterialization(context.asset_key, metadata=metadata, description="committed before the run failed"))
+        raise failure(outcome.error)
+
+    def load_input(self, context: InputContext) -> DataFrame:
+        """The whole table as a DataFrame."""
+        place = self._platform.lake.child("/".join(context.asset_key.path))
+        return self._platform.spark.with_places((place,)).session().read.format("delta").load(place.spark_url)
+
+
+class WatermarkIOManager(IOManager):
+    """Shows a dataflow's newest watermark; gives it to downstream assets as a dict of values."""
+
+    def __init__(self, platform: Platform, describe: DescribeEntry) -> None:
+        """Use a project's resources; ``describe`` says what a materialisation shows."""
+        self._platform = platform
+        self._describe = describe
+
+    def handle_output(self, context: OutputContext, obj: Load) -> None:
+        """Check that the newest entry is what the table's output left."""
+        if obj.outcome is None:
+            raise failure(ConfigurationError("the watermark's output came before the table's: expected the table first"))
+        newest, left = self._platform.log.newest(obj.dataflow.name), obj.outcome.newest
+        if (newest and newest.id) != (left and left.id):
+            # Another run may go on right after this one; its entry stands, and this run's is in the history.
+            context.log.warning(f"entry {newest.number if newest else 0} was appended by another run meanwhile")
+        context.add_output_metadata(self._describe(left))
+
+    def load_input(self, context: InputContext) -> Watermark | None:
+        """The newest watermark; None where there is none."""
+        return self._platform.manager().get_watermark(context.asset_key.path[-1])
+
+
+def failure(error: StrandlineError) -> Failure:
+    """An error as Dagster shows it: the same text as on the command line."""
+    metadata: dict[str, Any] = {"code": error.code, "exit_code": error.exit_code}
+    if error.choices:
+        metadata["choices"] = MetadataValue.md("\n".join(f"- `{choice}`" for choice in error.choices))
+    return Failure(description=error.message, metadata=metadata, allow_retries=error.transient)
+
+
+def _both(first: Observer, second: Observer | None) -> Observer:
+    def observer(step: Any, line: str) -> None:
+        first(step, line)
+        if second is not None:
+            second(step, line)
+
+    return observer

@@ -1,0 +1,64 @@
+"""Listings: which files lie above a position, and whether listed files are still what they were (spec 01, Listing).
+
+Belongs here: walking a local folder or an object store with the questions that a ``Position`` answers, and telling
+failures apart. Does not belong here: what is above (``partitions.path.position``) and what to do with it.
+
+A listing that fails part-way raises and returns nothing: of a partial list the watermark would pass files never seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from partitions.path.plan import SourceFile
+from partitions.path.position import Position
+from resources.listing.local import check_local, list_local
+from resources.listing.objects import list_objects
+from resources.listing.result import Budget, Listing
+from resources.listing.unchanged import check_objects
+from resources.places import Place
+
+__all__ = ["Budget", "Listing", "check_unchanged", "list_above"]
+
+
+def list_above(
+    place: Place,
+    position: Position,
+    endings: tuple[str, ...],
+    *,
+    budget: Budget | None = None,
+    resume: str | None = None,
+) -> Listing:
+    """List the files above a position.
+
+    Args:
+        place: the source's root.
+        position: what is committed; files strictly above it are found.
+        endings: case-sensitive endings of names, any of which will do.
+        budget: where to stop early; ``None`` lists to the end.
+        resume: goes on where an incomplete listing of the same place stopped.
+
+    Returns:
+        what this step found. Only all steps together are the listing: the first steps are not the first files in
+        pair order, so a watermark must not move over the files of an incomplete one.
+
+    Raises:
+        SourceError: ``source_missing``, ``source_not_folder``, ``source_denied``, ``source_bad_name``,
+            ``source_unreadable``, or ``source_unreachable`` and ``source_moved``, which are transient.
+    """
+    if place.local is not None:
+        return list_local(place.local, position, endings, budget=budget, resume=resume)
+    return list_objects(place, position, endings, budget=budget, resume=resume)
+
+
+def check_unchanged(place: Place, files: Sequence[SourceFile]) -> None:
+    """Compare size and version of files with what was listed.
+
+    Raises:
+        BadFile: ``file_vanished`` or ``file_changed``, for the first such file in pair order.
+        SourceError: as for a listing.
+    """
+    if place.local is not None:
+        check_local(place.local, files)
+    else:
+        check_objects(place, files)

@@ -1,0 +1,152 @@
+"""Files of a local folder.
+
+Folders are opened in the order of their components, a folder before what it holds, and only where the position says
+that they can hold a file above it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from partitions.errors import SourceError
+from partitions.path.plan import Found, SourceFile, in_pair_order
+from partitions.path.position import Position
+from resources.listing.failures import folder_failure
+from resources.listing.result import Budget, Listing, compare, start
+
+
+class _Folder(NamedTuple):
+    """A folder to open; ``above`` holds device and inode of the folders on the way to it."""
+
+    path: str
+    above: frozenset[tuple[int, int]] = frozenset()
+
+
+class _Content(NamedTuple):
+    """Folders and files in one folder, hidden ones and files with other endings left out."""
+
+    folders: list[_Folder]
+    files: list[str]
+
+
+def list_local(
+    root: Path,
+    position: Position,
+    endings: tuple[str, ...],
+    *,
+    budget: Budget | None = None,
+    resume: str | None = None,
+) -> Listing:
+    """List the files of a local folder above a position.
+
+    Args:
+        root: absolute.
+        position: what is committed.
+        endings: of names.
+        budget: counts folders, and is looked at after each one that no step before has listed.
+        resume: ``/`` and the last folder that the steps before have listed.
+
+    Raises:
+        SourceError: as ``resources.listing.list_above`` says.
+    """
+    done = resume[1:] if resume and resume.startswith("/") else None  # another token is no truth: start anew
+    files: list[SourceFile] = []
+    root_files, opened, fresh, used_up = False, 0, 0, start(budget)
+    waiting = [_Folder("")]
+    while waiting:
+        folder = waiting.pop()
+        content = _open(root, folder, endings)
+        opened += 1
+        inner = (one for one in content.folders if position.may_hold(one.path) and _to_list(one.path, done))
+        waiting += sorted((_checked(root, one) for one in inner), reverse=True)
+        root_files |= not folder.path and bool(content.files)
+        if done is not None and _on_the_way(folder.path, done):
+            continue  # opened again only for the folders in it
+        fresh += 1
+        files += [file for path in content.files if position.above(path) and (file := _look(root, path))]
+        if waiting and used_up(fresh):
+            found = Found(in_pair_order(files), root_files, opened)
+            return Listing(found, complete=False, resume=f"/{folder.path}")
+    return Listing(Found(in_pair_order(files), root_files, opened))
+
+
+def check_local(root: Path, files: Sequence[SourceFile]) -> None:
+    """Stat every file again.
+
+    Raises:
+        BadFile: for the first file in pair order that is not what was listed.
+    """
+    for file in in_pair_order(files):
+        compare(file, _look(root, file.path))
+
+
+def _open(root: Path, folder: _Folder, endings: tuple[str, ...]) -> _Content:
+    content = _Content([], [])
+    where = root / folder.path
+    try:
+        identity = (status := where.stat()).st_dev, status.st_ino
+        if identity in folder.above:
+            return content  # a link to a folder above itself: its files are listed there
+        above = folder.above | {identity}
+        with os.scandir(where) as entries:
+            for entry in entries:
+                if entry.name[0] in "_.":
+                    continue
+                path = f"{folder.path}/{entry.name}" if folder.path else entry.name
+                if _is_folder(entry):
+                    content.folders.append(_Folder(path, above))
+                elif entry.name.endswith(endings):
+                    content.files.append(_text(root, path))
+    except OSError as error:
+        raise folder_failure(folder.path, str(root), error) from error
+    return content
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads nowhere: a file, if it has the right ending
+        return False
+
+
+def _look(root: Path, path: str) -> SourceFile | None:
+    """The file as it is now; None where there is none (any more): what was deleted before it was listed never was."""
+    try:
+        status = os.stat(f"{root}/{path}")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise folder_failure(path, str(root), error) from error
+    if not stat.S_ISREG(status.st_mode):
+        return None  # a pipe or a socket
+    return SourceFile(path, status.st_size, str(status.st_mtime_ns), status.st_mtime_ns // 1_000_000)
+
+
+def _to_list(folder: str, done: str | None) -> bool:
+    """Whether a folder was not listed by the steps before, or holds folders that were not."""
+    return done is None or folder.split("/") > done.split("/") or _on_the_way(folder, done)
+
+
+def _on_the_way(folder: str, done: str) -> bool:
+    return not folder or folder == done or done.startswith(f"{folder}/")
+
+
+def _checked(root: Path, folder: _Folder) -> _Folder:
+    _text(root, folder.path)
+    return folder
+
+
+def _text(root: Path, path: str) -> str:
+    """Refuse a name that is not UTF-8: it has no place in the order, and no JSON can hold it."""
+    if not path.isascii() and not path.isprintable():
+        try:
+            path.encode()
+        except UnicodeEncodeError as error:
+            raise SourceError(
+                f"{root}: a name is not UTF-8: {path!r}. Rename it", code="source_bad_name"
+            ) from error
+    return path

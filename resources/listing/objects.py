@@ -1,0 +1,188 @@
+"""Objects above a position, by ``ListObjectsV2`` with ``StartAfter`` through obstore.
+
+A position says which spans of keys a listing walks, and where it may jump. Spans and jumps hold in both orders of
+``partitions.path.order``, so SeaweedFS, which lists folder by folder, gives the same files as S3. The one exception:
+it does not show files of ``date=1/h=0/`` while the watermark is in ``date=1-b/`` (folders inside one whose name is the
+beginning of the watermark's partition); there they are late, not new.
+
+Directory buckets list in no order, so each tick lists all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from partitions.path.order import below, hidden, hidden_until, past
+from partitions.path.plan import Found, SourceFile, in_pair_order
+from partitions.path.position import Position, Span
+from resources.listing.failures import store_failures
+from resources.listing.result import Budget, Listing, start
+from resources.places import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from obstore import ObjectMeta
+    from obstore.store import ObjectStore
+
+PAGE = 1000
+"""Keys of one LIST call; obstore asks for the next page only once this one was taken."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def list_objects(
+    place: Place,
+    position: Position,
+    endings: tuple[str, ...],
+    *,
+    budget: Budget | None = None,
+    resume: str | None = None,
+) -> Listing:
+    """List the objects above a position.
+
+    Args:
+        place: a prefix of a bucket.
+        position: what is committed.
+        endings: of names.
+        budget: counts LIST calls; not looked at where keys come in no order.
+        resume: the span and the key that the steps before came to.
+
+    Raises:
+        SourceError: as ``resources.listing.list_above`` says.
+    """
+    with store_failures(place):
+        store = place.store
+    walk = _Walk(store, place, position, endings)
+    if not place.ordered:
+        walk.all()
+        return walk.result()
+    used_up = start(budget)
+    spans = _left(position.spans(), resume)
+    for index, (span, begin) in enumerate(spans):
+        for key, more in walk.span(span, begin):
+            here = (
+                (span.after, key)
+                if more
+                else next(((one.after, from_) for one, from_ in spans[index + 1 :]), None)
+            )
+            if here and used_up(walk.calls):
+                return walk.result(json.dumps(here))
+    return walk.result()
+
+
+class _Walk:
+    """One listing: what it has found so far, and the LIST calls that it took."""
+
+    def __init__(
+        self, store: ObjectStore, place: Place, position: Position, endings: tuple[str, ...]
+    ) -> None:
+        self._store = store
+        self._place = place
+        self._position = position
+        self._endings = endings
+        self._files: list[SourceFile] = []
+        self._root_files = False
+        self.calls = 0
+
+    def result(self, resume: str | None = None) -> Listing:
+        """What was found; complete unless there is a token."""
+        found = Found(in_pair_order(self._files), self._root_files, self.calls)
+        return Listing(found, complete=resume is None, resume=resume)
+
+    def all(self) -> None:
+        """Take every page, whatever its order."""
+        for page in pages(self._store, self._place, ""):
+            self.calls += 1
+            self._take(page)
+
+    def span(self, span: Span, begin: str) -> Iterator[tuple[str, bool]]:
+        """Take a span page by page, from a key on; yields the key that was come to, and whether there is more."""
+        offset: str | None = begin
+        while offset is not None:
+            opened, offset = offset, None
+            for page in pages(self._store, self._place, opened):
+                self.calls += 1
+                self._take(page)
+                key = self._reached(page, opened)
+                if len(page) < PAGE or (span.until is not None and past(key, span.until)):
+                    yield key, False
+                    break
+                target = hidden_until(key) or self._position.seek(key)
+                offset = target if past(target, key) else None
+                yield offset or key, True
+                if offset:
+                    break
+
+    def _take(self, page: Sequence[ObjectMeta]) -> None:
+        for meta in page:
+            path = meta["path"]
+            if not path.endswith(self._endings) or hidden(path):
+                continue
+            above, root = self._position.above(path), "/" not in path
+            if (above or root) and not self._is_marker(meta):
+                self._root_files |= root
+                if above:
+                    self._files.append(listed(meta))
+
+    def _is_marker(self, meta: ObjectMeta) -> bool:
+        """Whether this key stands for a folder: obstore drops the slash at its end."""
+        return meta["size"] == 0 and head(self._store, self._place, meta["path"]) is None
+
+    def _reached(self, page: Sequence[ObjectMeta], opened: str) -> str:
+        """The key that a later listing starts after. After a folder's own key SeaweedFS leaves out what it holds."""
+        if not page:
+            return opened
+        last = page[-1]
+        return last["path"] if last["size"] or last["path"].endswith(self._endings) else below(last["path"])
+
+
+def pages(store: ObjectStore, place: Place, offset: str) -> Iterator[Sequence[ObjectMeta]]:
+    """Keys after an offset, page by page; each page is one LIST call, and there is one at least, be it empty."""
+    with store_failures(place):
+        stream = iter(store.list(offset=offset or None, chunk_size=PAGE))
+        page = next(stream, ())
+    yield page
+    while len(page) == PAGE:
+        with store_failures(place):
+            page = next(stream, ())
+        if page:
+            yield page
+
+
+def head(store: ObjectStore, place: Place, path: str) -> SourceFile | None:
+    """The object as it is now; None where there is none."""
+    with store_failures(place):
+        try:
+            return listed(store.head(path))
+        except FileNotFoundError:
+            return None
+
+
+def listed(meta: ObjectMeta) -> SourceFile:
+    """The file as one of ours.
+
+    Where a store has no etag its time counts, in whole seconds: HEAD tells no more. Quotes are left out: Azure writes
+    them in HEAD but not in LIST.
+    """
+    modified = (meta["last_modified"] - _EPOCH) // timedelta(milliseconds=1)
+    version = (meta["e_tag"] or str(modified // 1000)).strip('"')
+    return SourceFile(meta["path"], meta["size"], version, modified)
+
+
+def _left(spans: Sequence[Span], resume: str | None) -> list[tuple[Span, str]]:
+    """What the steps before have not walked, each span with the key to begin after.
+
+    A token that does not read starts anew: it is no truth, only a short cut.
+    """
+    try:
+        after, key = json.loads(resume) if resume else ("", "")
+    except ValueError:
+        after, key = "", ""
+    open_ = (
+        span for span in spans if span.after >= after and (span.until is None or not past(key, span.until))
+    )
+    return [(span, key if past(key, span.after) else span.after) for span in open_]

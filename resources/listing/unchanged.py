@@ -1,0 +1,51 @@
+"""Whether objects are still what they were when they were listed (spec 01, Advancing)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from partitions.path.order import below
+from partitions.path.plan import SourceFile, in_pair_order
+from resources.listing.failures import store_failures
+from resources.listing.objects import PAGE, head, listed, pages
+from resources.listing.result import compare
+from resources.places import Place
+
+_AT_ONCE = 16
+
+
+def check_objects(place: Place, files: Sequence[SourceFile]) -> None:
+    """Look at every object again.
+
+    Files of a slice mostly lie side by side, so a LIST call from the next one that was not seen yet shows up to 1,000
+    of them. After len(files) / 1,000 + 2 such calls the rest, scattered among others, is asked for one by one.
+
+    Raises:
+        BadFile: for the first file in pair order that is not what was listed.
+        SourceError: where the store does not answer.
+    """
+    now = _by_listing(place, sorted(file.path for file in files)) if place.ordered else {}
+    unseen = [file.path for file in files if file.path not in now]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        asked = pool.map(lambda path: head(place.store, place, path), unseen)
+        now |= {path: file for path, file in zip(unseen, asked, strict=True) if file is not None}
+    for file in in_pair_order(files):
+        compare(file, now.get(file.path))
+
+
+def _by_listing(place: Place, keys: Sequence[str]) -> dict[str, SourceFile]:
+    with store_failures(place):
+        store = place.store
+    wanted, seen = set(keys), dict[str, SourceFile]()
+    index, calls = 0, len(keys) // PAGE + 2
+    while index < len(keys) and calls:
+        page = next(pages(store, place, below(keys[index])))
+        calls -= 1
+        seen |= {meta["path"]: listed(meta) for meta in page if meta["path"] in wanted}
+        if len(page) < PAGE:
+            break
+        index += 1
+        while index < len(keys) and keys[index] <= page[-1]["path"]:
+            index += 1
+    return seen

@@ -1,0 +1,69 @@
+"""Who holds an intent, and does it live? (spec 05, Two runs; spec 09, Numbers, intents, holders)
+
+Safety never depends on the answer: two runs that finish one intent commit it once. It only decides between waiting,
+giving way, and recovering at once.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from resources.watermarks.entry import Holder
+
+_active: set[str] = set()
+_guard = threading.Lock()
+
+RunIsLive = Callable[[str], bool | None]
+"""Asks Dagster whether a run goes on; None where it does not know the run."""
+
+
+def this_process(run_id: str | None) -> Holder:
+    """The holder that this process is."""
+    return Holder(host=_host(), pid=os.getpid(), started=_start_ticks(os.getpid()) or 0, run_id=run_id)
+
+
+def activate(intent_id: str) -> None:
+    """Note that this process works on an intent now."""
+    with _guard:
+        _active.add(intent_id)
+
+
+def release(intent_id: str) -> None:
+    """Note that it no longer does, whatever became of it."""
+    with _guard:
+        _active.discard(intent_id)
+
+
+def lives(holder: Holder, intent_id: str, run_is_live: RunIsLive) -> bool | None:
+    """Whether the holder still works on the intent; None where nothing here can tell."""
+    if holder.host == _host():
+        if holder.pid == os.getpid() and holder.started == (_start_ticks(holder.pid) or 0):
+            with _guard:
+                return intent_id in _active
+        return _start_ticks(holder.pid) == holder.started
+    return run_is_live(holder.run_id) if holder.run_id else None
+
+
+def _host() -> str:
+    """Host name, boot and process namespace: a pid means something only where all three agree."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
+        space = Path("/proc/self/ns/pid").readlink().name
+    except OSError:
+        boot, space = "", ""
+    return f"{platform.node()}/{boot}/{space}"
+
+
+def _start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None where it does not exist or is a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return 0
+    return None if fields[0] in ("Z", "X") else int(fields[19])

@@ -1,0 +1,126 @@
+"""What a run tells about itself while it goes on and when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from partitions.errors import StrandlineError
+from partitions.plan import Plan, Slice
+from partitions.sentinels import Watermark, encode
+from resources.watermarks.entry import Entry
+
+Status = Literal["committed", "nothing", "recovered", "failed"]
+
+
+class Step(StrEnum):
+    """Points between which a crash must not matter, in their order; an observer hears each after it was done."""
+
+    PLANNED = "planned"
+    LIST_KEPT = "list_kept"
+    INTENT_PUT = "intent_put"
+    WRITTEN = "written"
+    VERIFIED = "verified"
+    APPENDED = "appended"
+    FENCED = "fenced"
+    ABANDONED = "abandoned"
+
+
+Observer = Callable[[Step, str], None]
+"""Hears of each step, with a line for people."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """One number of this run.
+
+    Attributes:
+        rows: as the commit itself counted them.
+        bytes: of the source, as listed.
+        seconds: from the check of the files to the entry.
+    """
+
+    entry: Entry
+    rows: int
+    files: int
+    bytes: int
+    seconds: float
+    recovered: bool = False
+
+
+@dataclass
+class Outcome:
+    """A run of one dataflow, complete or failed half-way: what was committed stays counted.
+
+    Attributes:
+        before: the watermark that the run found.
+        calls: LIST calls, or folders opened.
+    """
+
+    dataflow: str
+    run_id: str | None
+    before: Watermark
+    started_at_number: int
+    plan: Plan[Slice] | None = None
+    committed: list[Committed] = field(default_factory=list)
+    newest: Entry | None = None
+    calls: int = 0
+    seconds: float = 0.0
+    warnings: list[str] = field(default_factory=list)
+    error: StrandlineError | None = None
+
+    @property
+    def status(self) -> Status:
+        """In one word (spec 09, JSON)."""
+        if self.error is not None:
+            return "failed"
+        if any(piece.recovered for piece in self.committed):
+            return "recovered"
+        return "committed" if self.committed else "nothing"
+
+    @property
+    def rows(self) -> int:
+        """Rows written, over all slices."""
+        return sum(piece.rows for piece in self.committed)
+
+    @property
+    def files(self) -> int:
+        """Files loaded, over all slices."""
+        return sum(piece.files for piece in self.committed)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of these files."""
+        return sum(piece.bytes for piece in self.committed)
+
+    @property
+    def after(self) -> Watermark:
+        """The watermark when the run was over."""
+        return self.newest.state() if self.newest else self.before
+
+    def as_json(self) -> dict[str, Any]:
+        """The run in the public JSON form (spec 09, JSON)."""
+        return {
+            "dataflow": self.dataflow,
+            "run_id": self.run_id,
+            "status": self.status,
+            "state_number": self.newest.number if self.newest else 0,
+            "slices": len(self.committed),
+            "rows": self.rows,
+            "files": self.files,
+            "late": 0,
+            "quarantined": 0,
+            "watermark_before": encode(self.before) or None,
+            "watermark_effective": encode(self.before) or None,
+            "watermark_after": encode(self.after) or None,
+            "seconds": round(self.seconds, 3),
+            "error": error_json(self.error),
+            "warnings": self.warnings,
+        }
+
+
+def error_json(error: StrandlineError | None) -> dict[str, Any] | None:
+    """An error in the public JSON form."""
+    return error and {"code": error.code, "message": error.message, "choices": list(error.choices)}

@@ -1,0 +1,60 @@
+"""What may follow the read: the user's function or query, and the columns that tell a row's origin (spec 09, All kinds)."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a user's function is told about its rows.
+
+    Attributes:
+        number: of the slice.
+        lower: the bound below, sentinel JSON text; None on a first run.
+        upper: the bound above, sentinel JSON text.
+        time: when the slice was begun, ISO in UTC; a recovered slice keeps its own.
+    """
+
+    dataflow: str
+    number: int
+    lower: str | None
+    upper: str | None
+    run_id: str | None
+    time: str
+
+
+def transformed(spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: Batch) -> DataFrame:
+    """Apply the user's step, then add the origin columns.
+
+    Raises:
+        ConfigurationError: where the function cannot be found.
+    """
+    from pyspark.sql import functions as F
+
+    if dataflow.transform:
+        df = _function(dataflow.transform)(df, batch)
+    if dataflow.sql:
+        df.createOrReplaceTempView("input")  # the session is this run's own
+        df = spark.sql(dataflow.sql)
+    if not dataflow.target.origin_columns:
+        return df
+    return df.withColumn("_ingested_at", F.lit(batch.time).cast("timestamp")).withColumn("_run_id", F.lit(batch.run_id).cast("string"))
+
+
+def _function(name: str) -> Callable[[DataFrame, Batch], DataFrame]:
+    module, _, attribute = name.partition(":")
+    try:
+        found: Callable[[DataFrame, Batch], DataFrame] = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(f"transform: expected a function at {name}, found none: {error}") from error
+    return found

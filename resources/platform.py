@@ -1,0 +1,75 @@
+"""What a dataflow needs to run, put together from settings: log, lake, Spark, and where its source lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.path.plan import PathSlice
+from partitions.plan import Plan
+from resources.loop.flow import PathFlow
+from resources.loop.guards import check_definition
+from resources.loop.loop import Loop
+from resources.places import Place
+from resources.spark import SparkEngine
+from resources.watermarks.blobs import open_blobs
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.manager import WatermarkManager
+from resources.watermarks.provider import LogProvider
+from resources.writers.delta import DeltaTarget
+
+
+@dataclass(frozen=True)
+class Platform:
+    """The resources of one project. Nothing is opened before it is used.
+
+    Attributes:
+        state: where the watermark log lies.
+        lake: where tables lie, at ``<lake>/<layer>/<name>``.
+        spark: makes sessions.
+        sources: the root of each dataflow's source, by dataflow.
+    """
+
+    state: Place
+    lake: Place
+    spark: SparkEngine
+    sources: Mapping[str, Place]
+
+    @cached_property
+    def log(self) -> WatermarkLog:
+        """The watermark log."""
+        return WatermarkLog(open_blobs(self.state))
+
+    def manager(self) -> WatermarkManager:
+        """A watermark manager of its own: it remembers what it read last."""
+        return WatermarkManager(LogProvider(self.log))
+
+    def flow(self, dataflow: Dataflow) -> PathFlow:
+        """The dataflow's kind, bound to its source."""
+        return PathFlow(dataflow, self.sources[dataflow.name])
+
+    def target(self, dataflow: Dataflow) -> DeltaTarget:
+        """The dataflow's table."""
+        return DeltaTarget(self.lake.child(dataflow.table), dataflow.target.partition_by)
+
+    def engine(self, dataflow: Dataflow) -> SparkEngine:
+        """Sessions that reach the dataflow's source and table."""
+        return self.spark.with_places((self.lake, self.sources[dataflow.name]))
+
+    def plan(self, dataflow: Dataflow, now: datetime) -> Plan[PathSlice]:
+        """What the next run would do. Starts no Spark, changes nothing.
+
+        Raises:
+            NeedsDecision: as a run would.
+        """
+        entry = self.log.newest(dataflow.name)
+        check_definition(dataflow, entry)
+        return self.flow(dataflow).plan(entry, now)
+
+    def loop(self, dataflow: Dataflow, now: datetime, **options: Any) -> Loop[PathSlice]:
+        """A run of the dataflow; ``options`` are :class:`Loop`'s own."""
+        return Loop(dataflow, self.flow(dataflow), self.log, self.target(dataflow), self.engine(dataflow).session, now, **options)

@@ -1,0 +1,1 @@
+"""Sources: how a slice of a plan becomes a DataFrame, and nothing beyond the slice (spec 04)."""

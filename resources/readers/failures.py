@@ -1,0 +1,71 @@
+"""Which file is to blame when Spark fails, and why, in words for people."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import re
+from collections.abc import Iterable
+from typing import IO, cast
+from urllib.parse import unquote
+
+from partitions.errors import BadFile
+from resources.places import Place
+
+_READING = re.compile(r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:reading|read) (?:the )?file:? (\S+?)\.?\s+(?:SQLSTATE|\n)|while reading file (\S+?)\.\s")
+_MISSING = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (.+?)\.\s+SQLSTATE")
+_CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
+
+
+def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
+    """Find the file that made Spark fail among those of the slice; None where no file is to blame."""
+    text = str(error)
+    match = _READING.search(text) or _MISSING.search(text)
+    if match is None:
+        return None
+    found = unquote(next(group for group in match.groups() if group))
+    path = max((path for path in paths if found.endswith(f"/{path}")), key=len, default=None)
+    if path is None:
+        return None
+    if _MISSING.search(text) or "FILE_NOT_EXIST" in text:
+        return BadFile(f"file {path}: it was listed, and is gone now. It stays above the watermark", path=path, code="file_vanished")
+    return BadFile(f"file {path} cannot be read: {cause(error)}. Mend or remove it; the watermark stays below it", path=path)
+
+
+def bad_record(bad: BadFile, record: str, line: int | None) -> BadFile:
+    """The same error, naming line and text of the record that does not parse."""
+    where = f"file {bad.path}" + (f", line {line}" if line else "")
+    shown = record if len(record) <= 200 else record[:197] + "..."
+    return BadFile(
+        f"{where}: expected a record of the pinned schema, found {shown!r}. max_bad_records is 0, so nothing of the file was loaded:"
+        " mend or remove it; the watermark stays below it",
+        path=bad.path,
+        code="bad_record",
+    )
+
+
+def line_of(place: Place, path: str, record: str) -> int | None:
+    """The number of the first line that holds this text, from 1; None where no line is it."""
+    wanted = record.strip().encode()
+    try:
+        with _open(place, path) as lines:
+            return next((number for number, line in enumerate(lines, 1) if line.strip() == wanted), None)
+    except (OSError, EOFError):
+        return None
+
+
+def _open(place: Place, path: str) -> IO[bytes]:
+    raw: IO[bytes] = (place.local / path).open("rb") if place.local else io.BytesIO(bytes(place.store.get(path).bytes()))
+    unpack = {".gz": gzip.open, ".bz2": bz2.open}.get(path[path.rfind(".") :])
+    return cast(IO[bytes], unpack(raw)) if unpack else raw
+
+
+def cause(error: Exception) -> str:
+    """The deepest reason in one line."""
+    text = str(error)
+    causes = _CAUSE.findall(text)
+    if causes:
+        name, message = causes[-1]
+        return f"{name}: {message.strip()[:300]}"
+    return (text.strip().splitlines() or [type(error).__name__])[0][:300]

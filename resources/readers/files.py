@@ -1,0 +1,274 @@
+"""Files as a source: exactly the listed ones, with their folders' values and their origin as columns (spec 04, spec 09)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from partitions.dataflow import FilesSource
+from partitions.errors import ConfigurationError, SchemaError
+from partitions.path.hive import NULL_FOLDER, partition_columns, partition_values, unescaped
+from partitions.path.plan import SourceFile
+from resources.places import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+SOURCE_FILE = "_source_file"
+
+_SPARK_FORMAT = {"ndjson": "json", "json": "json", "csv": "csv", "parquet": "parquet"}
+_GLOB = frozenset("{}[]*?\\")
+_CORRUPT = "_corrupt_record"
+_SAMPLE_FILES = 20
+_SAMPLE_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class PinnedSchema:
+    """The schema that every slice is read with.
+
+    Attributes:
+        columns: Spark's JSON form of all columns, those of folders included.
+        folders: the columns whose values stand in the names of folders.
+    """
+
+    columns: str
+    folders: tuple[str, ...]
+
+    @property
+    def struct(self) -> StructType:
+        """All columns."""
+        from pyspark.sql.types import StructType
+
+        return StructType.fromJson(json.loads(self.columns))
+
+    @property
+    def data(self) -> StructType:
+        """The columns that stand in the files themselves."""
+        from pyspark.sql.types import StructType
+
+        return StructType([field for field in self.struct.fields if field.name not in self.folders])
+
+    def to_text(self) -> str:
+        """As JSON text."""
+        return json.dumps({"columns": json.loads(self.columns), "folders": list(self.folders)})
+
+    @classmethod
+    def of(cls, text: str) -> PinnedSchema:
+        """Read the text back."""
+        raw = json.loads(text)
+        return cls(json.dumps(raw["columns"]), tuple(raw["folders"]))
+
+
+class FilesReader:
+    """Reads files under a root."""
+
+    def __init__(self, place: Place, source: FilesSource) -> None:
+        """Use a root and what the user declared of its files."""
+        self._place = place
+        self._source = source
+
+    def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> PinnedSchema | None:
+        """The schema of the source: the declared one, or one inferred from a bounded sample, with the folders' columns.
+
+        Args:
+            spark: a session.
+            files: what is about to be loaded. At most 20 of them, of 64 MiB together, are read.
+
+        Returns:
+            None where no file of the sample holds a row and no schema is declared.
+        """
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        declared = self._declared(spark)
+        data = declared if declared is not None else self._infer(spark, _sample(files))
+        folders = partition_columns([file.path for file in files])
+        if data is None or (declared is None and not data.fields):
+            return None
+        known = {field.name.lower() for field in data.fields}
+        added = [StructField(name, StringType()) for name in folders if name.lower() not in known]
+        lower = {name.lower() for name in folders}
+        names = tuple(field.name for field in [*data.fields, *added] if field.name.lower() in lower)
+        return PinnedSchema(StructType([*data.fields, *added]).json(), names)
+
+    def read(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, *, origin: bool) -> DataFrame:
+        """Exactly these files, with the pinned columns in their order, and ``_source_file`` where asked for.
+
+        Raises:
+            SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema does not have.
+        """
+        self._check_folders(files, pinned)
+        filled = [file for file in files if file.size > 0]  # a 0-byte file has no rows, whatever its format
+        plain = [[file for file in filled if not _is_odd(file) and _separator(file) == separator] for separator in ",\t"]
+        frames = [self._load(spark, group, pinned, origin) for group in plain if group]
+        frames += [self._load_odd(spark, file, pinned, origin) for file in filled if _is_odd(file)]
+        if not frames:
+            empty = spark.createDataFrame([], pinned.struct)
+            return empty.withColumn(SOURCE_FILE, _text(None)) if origin else empty
+        result = frames[0]
+        for frame in frames[1:]:
+            result = result.unionByName(frame)
+        return result
+
+    def bad_record(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> str | None:
+        """The first record of a file that does not parse, as its text; None where all do, or the format has no records."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        if self._source.format not in ("ndjson", "csv"):
+            return None
+        data = StructType([*pinned.data.fields, StructField(_CORRUPT, StringType())])
+        frame = self._scan(spark, [file], data, mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
+        rows = frame.filter(F.col(_CORRUPT).isNotNull()).limit(1).collect()  # Spark refuses to select that column alone
+        return rows[0][_CORRUPT] if rows else None
+
+    def _load(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, origin: bool) -> DataFrame:
+        """Many files in one scan; what a file's path tells is computed from the path that Spark reports."""
+        path = _relative_path(self._place)
+        return _select(self._scan(spark, files, pinned.data), pinned, origin, path, lambda name: _folder_value(path, name))
+
+    def _load_odd(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema, origin: bool) -> DataFrame:
+        """One file whose name has glob characters; what its path tells is known here."""
+        values = partition_values(file.path)
+        return _select(self._scan(spark, [file], pinned.data), pinned, origin, _text(file.path), lambda name: _text(unescaped(values.get(name))))
+
+    def _scan(self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType | None, **changes: str) -> DataFrame:
+        """The files as Spark reads them, before anything else."""
+        paths = [f"{self._place.spark_url}/{file.path}" for file in files]
+        options = self._options(files, schema is None) | changes
+        if not _is_odd(files[0]):
+            reader = spark.read.format(_SPARK_FORMAT[self._source.format]).options(**options)
+            return (reader if schema is None else reader.schema(schema)).load(paths)
+        # Spark takes a path for a glob. The reader's option against it is lost on Spark Connect; a view's is not.
+        view = f"odd_{uuid4().hex}"
+        given = ", ".join(f"{_literal(key)} {_literal(value)}" for key, value in {**options, "path": paths[0], "__globPaths__": "false"}.items())
+        columns = f" ({schema.toDDL()})" if schema is not None else ""
+        spark.sql(f"CREATE TEMPORARY VIEW {view}{columns} USING {_SPARK_FORMAT[self._source.format]} OPTIONS ({given})")
+        return spark.table(view)
+
+    def _options(self, files: Sequence[SourceFile], infer: bool) -> dict[str, str]:
+        options: dict[str, str | int | float | bool] = {}
+        if self._source.format == "csv":
+            # Without the check of the header, reordered columns would be read into each other.
+            options = {"header": "true", "enforceSchema": str(infer).lower(), "sep": _separator(files[0]), "inferSchema": str(infer).lower()}
+        if self._source.format == "json":
+            options = {"multiLine": "true"}
+        if self._source.format == "parquet" and infer:
+            options = {"mergeSchema": "true"}
+        ours = {
+            "mode": "FAILFAST",
+            "ignoreCorruptFiles": "false",
+            "ignoreMissingFiles": "false",
+            "recursiveFileLookup": "true",  # folders are ours to read: Spark would guess types, and refuse mixed layouts
+        }
+        user = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in self._source.options.items()}
+        return {**options, **user, **ours}  # type: ignore[dict-item]
+
+    def _declared(self, spark: SparkSession) -> StructType | None:
+        if self._source.schema_ is None:
+            return None
+        from pyspark.errors import PySparkException
+
+        try:
+            return spark.createDataFrame([], self._source.schema_).schema
+        except (PySparkException, ValueError, TypeError) as error:
+            raise ConfigurationError(f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {_first(error)}") from error
+
+    def _infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
+        plain = [file for file in files if not _is_odd(file)] or list(files[:1])
+        return _nullable(self._scan(spark, plain, None).schema) if plain else None
+
+    def _check_folders(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:
+        known = {name.lower() for name in pinned.folders}
+        for name in partition_columns([file.path for file in files]):
+            if name.lower() not in known:
+                example = next(file.path for file in files if name in partition_columns([file.path]))
+                raise SchemaError(
+                    f"folder column {name!r} of {example}: expected one of {sorted(pinned.folders)}, as when the schema was pinned;"
+                    " schema_mode: strict accepts no new column",
+                    reason="incompatible_schema",
+                    field=name,
+                )
+
+
+def _nullable(schema: StructType) -> StructType:
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(field.name, field.dataType, True, field.metadata) for field in schema.fields])
+
+
+def _sample(files: Sequence[SourceFile]) -> list[SourceFile]:
+    """Files with content, evenly over the list, within the bounds; one at least."""
+    filled = [file for file in files if file.size > 0]
+    step = max(1, len(filled) // _SAMPLE_FILES)
+    chosen: list[SourceFile] = []
+    for file in filled[::step][:_SAMPLE_FILES]:
+        if chosen and sum(each.size for each in chosen) + file.size > _SAMPLE_BYTES:
+            break
+        chosen.append(file)
+    return chosen
+
+
+def _separator(file: SourceFile) -> str:
+    return "\t" if ".tsv" in file.path.rpartition("/")[2] else ","
+
+
+def _relative_path(place: Place) -> Column:
+    """The file's path below the root. Spark writes it as a URI: ``file:/x`` or ``file:///x``, percent-encoded."""
+    from pyspark.sql import functions as F
+
+    root = place.spark_url.rstrip("/") + "/"
+    uri = F.col("_metadata.file_path")
+    plain = F.when(uri.contains("%"), F.url_decode(F.replace(uri, F.lit("+"), F.lit("%2B")))).otherwise(uri)
+    start = F.locate(root, plain) + F.lit(len(root))
+    return F.substr(plain, start)
+
+
+def _folder_value(path: Column, name: str) -> Column:
+    """The text of ``name=value`` in a path, unescaped as Hive's and Spark's writers escape it; NULL where it is not there."""
+    from pyspark.sql import functions as F
+
+    pattern = rf"(?:^|/)\Q{name}\E=([^/]*)/"
+    text = F.regexp_extract(path, pattern, 1)
+    unescaped = F.when(
+        text.contains("%"), F.coalesce(F.try_url_decode(F.replace(text, F.lit("+"), F.lit("%2B"))), text)
+    ).otherwise(text)
+    return F.when(F.regexp_like(path, F.lit(pattern)) & (text != F.lit(NULL_FOLDER)), unescaped)
+
+
+def _select(df: DataFrame, pinned: PinnedSchema, origin: bool, path: Column, folder: Callable[[str], Column]) -> DataFrame:
+    """The pinned columns in their order: from the file, or from its folders."""
+    from pyspark.sql import functions as F
+
+    columns = [
+        folder(field.name).cast(field.dataType).alias(field.name) if field.name in pinned.folders else F.col(_quoted(field.name))
+        for field in pinned.struct.fields
+    ]
+    return df.select(*columns, *([path.alias(SOURCE_FILE)] if origin else []))
+
+
+def _text(value: str | None) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.lit(value).cast("string")
+
+
+def _is_odd(file: SourceFile) -> bool:
+    return any(character in _GLOB for character in file.path)
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _first(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:300]

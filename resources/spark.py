@@ -1,0 +1,157 @@
+"""Spark sessions: embedded, on a cluster, or on a Spark Connect server, through dagster-pyspark's resource.
+
+That resource keeps one session for the whole process and takes what is already there without a word. Here every run gets
+a session of its own, so that SQL settings do not leak, and a static setting that the running JVM does not have is an error.
+Nothing starts before :meth:`SparkEngine.session` is called.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from partitions.errors import ConfigurationError, StrandlineError
+from resources.places import Place
+from resources.spark_runtime import (
+    DELTA_PACKAGE,
+    HADOOP_AWS_PACKAGE,
+    PACKAGES_KEY,
+    jar_settings,
+    java_environment,
+    remember_jars,
+    submit_options,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_START = threading.Lock()
+_STATIC = ("spark.master", PACKAGES_KEY, "spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.hadoop.fs.file.impl")
+
+
+class SparkUnavailable(StrandlineError):
+    """No Spark session could be had: no Java, jars that do not resolve, an unreachable server."""
+
+    code = "spark"
+
+
+@dataclass(frozen=True)
+class SparkEngine:
+    """How sessions are made.
+
+    Attributes:
+        master: such as ``local[*]`` or ``spark://host:7077``; not used with ``remote``.
+        remote: a Connect server, ``sc://host:port``; None runs Spark here or on ``master``.
+        conf: the user's settings; they win over ours.
+        places: what will be read and written: they decide on jars and credentials.
+        cache: where the class-data archive lies, if there is one.
+    """
+
+    master: str = "local[*]"
+    remote: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    places: tuple[Place, ...] = ()
+    cache: Path | None = None
+
+    def session(self) -> SparkSession:
+        """A session of its own on the one Spark of this process; the first call starts it.
+
+        Raises:
+            SparkUnavailable: where it does not start, with what to do.
+            ConfigurationError: where the Spark that runs already differs in a static setting.
+        """
+        with _START:
+            session = self._connect() if self.remote else self._embed()
+        for place in self.places:
+            for key, value in place.spark_conf.items():
+                session.conf.set(key, value)
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        return session
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The jars that are needed, and no others."""
+        remote = any(place.url.startswith("s3://") for place in self.places)
+        theirs = [package.strip() for package in self.conf.get("spark.jars.packages", "").split(",") if package.strip()]
+        return (DELTA_PACKAGE, *((HADOOP_AWS_PACKAGE,) if remote else ()), *theirs)
+
+    def settings(self) -> dict[str, str]:
+        """All settings of the process's Spark."""
+        cores = str(os.cpu_count() or 2)
+        ours = {
+            "spark.app.name": "strandline",
+            "spark.master": self.master,
+            "spark.log.level": "FATAL",  # what fails is told by our own errors, once
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            # Names with a colon, such as ISO times, break Hadoop's checksumming local file system.
+            "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+            "spark.databricks.delta.snapshotPartitions": "2",
+            "spark.sql.shuffle.partitions": cores,
+            "spark.sql.session.timeZone": "UTC",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+        }
+        if self.master.startswith("local"):
+            ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.memory": "2g"}
+        theirs = {key: value for key, value in self.conf.items() if key != "spark.jars.packages"}
+        own_jars = "spark.jars" in theirs  # Spark takes either list, so theirs must go with coordinates
+        return ours | jar_settings(None if own_jars else self.cache, self.packages) | theirs
+
+    def _embed(self) -> SparkSession:
+        from dagster_pyspark import LazyPySparkResource
+
+        settings = self.settings()
+        os.environ.update(self.environment())
+        try:
+            base = LazyPySparkResource(spark_config=settings).spark_session
+        except Exception as error:
+            raise SparkUnavailable(_no_spark(error), choices=("strandline doctor",)) from error
+        for key in _STATIC:
+            found = base.conf.get(key, None)
+            if found != settings[key] and not (key == PACKAGES_KEY and _covers(found, settings[key])):
+                raise ConfigurationError(
+                    f"Spark runs in this process already with {key}={found!r}, and {settings[key]!r} is asked for:"
+                    " a static setting cannot change while it runs. Use another process, or the same setting"
+                )
+        if self.cache is not None and "spark.jars" not in settings:
+            remember_jars(self.cache, self.packages, base.conf.get("spark.jars", "") or "")
+        return base.newSession()
+
+    def environment(self) -> dict[str, str]:
+        """What a process that starts Spark's JVM must have in its environment."""
+        found = java_environment()
+        if self.cache is not None and "SPARK_SUBMIT_OPTS" not in os.environ:
+            found["SPARK_SUBMIT_OPTS"] = submit_options(self.cache, self.packages)
+        return found
+
+    def _connect(self) -> SparkSession:
+        from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+        try:
+            session = RemoteSession.builder.remote(self.remote).create()
+            session.version  # noqa: B018 - the first call tells whether the server is there
+        except Exception as error:
+            first = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+            raise SparkUnavailable(
+                f"Spark Connect server {self.remote}: expected an answer, found: {first}. Start one with `strandline dev`, or remove spark.remote",
+                choices=("strandline dev", "strandline doctor"),
+            ) from error
+        return session  # type: ignore[return-value]  # the remote session has the same public interface
+
+    def with_places(self, places: Iterable[Place]) -> SparkEngine:
+        """The same engine for these places."""
+        return SparkEngine(self.master, self.remote, self.conf, tuple(places), self.cache)
+
+
+def _covers(found: str | None, wanted: str) -> bool:
+    return found is not None and set(wanted.split(",")) <= set(found.split(","))
+
+
+def _no_spark(error: Exception) -> str:
+    first = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+    return f"Spark did not start: {first}. Expected Java 17 or 21 and the jars of spark.jars.packages; `strandline doctor` says which is missing"

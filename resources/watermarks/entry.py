@@ -1,0 +1,180 @@
+"""What the log holds: entries, and the intent of the next one (spec 02, The log; spec 05, The commit protocol)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from partitions.errors import CorruptWatermark, NeedsDecision
+from partitions.sentinels import Watermark, deserialise
+
+SCHEMA_VERSION = 1
+"""Of entries and intents. A reader refuses a higher one: it cannot know what it would overlook."""
+
+Why = Literal[
+    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote"
+]  # fmt: skip
+
+
+class Record(BaseModel):
+    """Base of what is stored: unknown fields of the same schema version are refused, nothing changes afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    schema_version: int = SCHEMA_VERSION
+
+    def to_bytes(self) -> bytes:
+        """As JSON."""
+        return self.model_dump_json(exclude_none=True).encode()
+
+
+class Entry(Record):
+    """One committed number.
+
+    Attributes:
+        id: random; tells an entry of ours from another writer's of the same number.
+        number: from 1, without gaps.
+        watermark: sentinel JSON text; the state after this entry.
+        lower: sentinel JSON text of the bound below (exclusive), None on a first run.
+        upper: sentinel JSON text of the bound above (inclusive).
+        total_rows: rows of this and all earlier entries since the last reset; so with total_files.
+        modified: when the newest file of the slice was modified, epoch milliseconds by the source's clock.
+        time: when it was appended, ISO in UTC. For people: nothing is decided by it.
+        app_id: the dataflow's random id in the target's tags, made with its first intent.
+        table_version: the target's version that holds this number's rows.
+        pinned: name of the object that holds the pinned schema.
+        file_list: name of the object that lists the files of this slice.
+    """
+
+    id: str
+    number: int
+    watermark: str
+    lower: str | None = None
+    upper: str | None = None
+    why: Why
+    reason: str | None = None
+    run_id: str | None = None
+    job_id: str | None = None
+    rows: int = 0
+    files: int = 0
+    total_rows: int = 0
+    total_files: int = 0
+    modified: int | None = None
+    time: str
+    fingerprint: str
+    kind: str
+    app_id: str
+    table_version: int | None = None
+    pinned: str | None = None
+    file_list: str | None = None
+
+    def state(self) -> Watermark:
+        """The watermark as values; raises CorruptWatermark where its text does not read."""
+        return deserialise(self.watermark)
+
+
+class Holder(Record):
+    """Who works on an intent. Only for politeness: safety never depends on who is thought to live.
+
+    Attributes:
+        host: host name, boot and process namespace.
+        pid: process id there.
+        started: the process's start time in clock ticks since boot, which tells a reused pid.
+        run_id: Dagster's.
+    """
+
+    host: str
+    pid: int
+    started: int
+    run_id: str | None = None
+
+
+class Intent(Record):
+    """What the next number will be; put before the write, never changed (spec 05, Plan).
+
+    Attributes:
+        id: random, stands in the target's commit.
+        watermark: sentinel JSON text of the state after it.
+        definition: what the write depends on, resolved and without secrets.
+        table_version: the target's version when it was made; None where there was no table.
+        table_id: which table that was.
+    """
+
+    id: str
+    number: int
+    dataflow: str
+    kind: str
+    app_id: str
+    why: Why = "run"
+    before: str
+    watermark: str
+    lower: str | None = None
+    upper: str | None = None
+    definition: dict[str, Any]
+    fingerprint: str
+    pinned: str | None = None
+    file_list: str | None = None
+    files: int = 0
+    modified: int | None = None
+    holder: Holder
+    run_id: str | None = None
+    time: str
+    table_version: int | None = None
+
+
+RecordT = TypeVar("RecordT", bound=Record)
+
+
+def read_record(kind: type[RecordT], data: bytes, where: str) -> RecordT:
+    """Read a stored record.
+
+    Raises:
+        NeedsDecision: code ``newer_state``: written by a newer version of the product.
+        CorruptWatermark: for everything else that does not read.
+    """
+    try:
+        raw = _object(data)
+    except (ValueError, RecursionError) as error:
+        raise _corrupt(where, f"{error}") from error
+    version = raw.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise NeedsDecision(
+            f"{where}: expected schema version {SCHEMA_VERSION} or lower, found {version}: it was written by a newer Strandline."
+            " Upgrade this installation; nothing was read or changed",
+            code="newer_state",
+            choices=("pip install --upgrade strandline",),
+        )
+    try:
+        return kind.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise _corrupt(where, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    import json
+
+    raw = json.loads(data)
+    if not isinstance(raw, dict):
+        raise ValueError("expected an object")
+    return raw
+
+
+def _corrupt(where: str, what: str) -> CorruptWatermark:
+    return CorruptWatermark(
+        f"{where}: expected a record of the watermark log, found text that does not read as one ({what})."
+        " It is not treated as an empty state, which would load everything again. Restore the object from a backup,"
+        " or remove it if an older entry shall count"
+    )
+
+
+def new_id() -> str:
+    """A random id."""
+    return uuid4().hex
+
+
+def utc_now() -> str:
+    """The wall clock as text, for people."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

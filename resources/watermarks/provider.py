@@ -1,0 +1,58 @@
+"""The provider: raw watermark text by dataflow id, over the log (spec 02, Three layers)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from resources.watermarks.entry import Entry, new_id, utc_now
+from resources.watermarks.log import WatermarkLog
+
+
+class WatermarkProvider(Protocol):
+    """Stores raw text and never sees a datetime."""
+
+    def get_watermark(self, dataflow_id: str) -> str | None:
+        """The newest text, or None where there is none."""
+        ...
+
+    def update_watermark(self, dataflow_id: str, text: str, *, job_id: str | None, dataflow_run_id: str | None) -> None:
+        """Append a text after the one that this object last returned for the id."""
+        ...
+
+
+class LogProvider:
+    """A provider over the log. One object is one reader: it remembers the number that it last returned for an id."""
+
+    def __init__(self, log: WatermarkLog) -> None:
+        """Use a log."""
+        self._log = log
+        self._seen: dict[str, Entry | None] = {}
+
+    def get_watermark(self, dataflow_id: str) -> str | None:
+        """The newest text, or None where there is none."""
+        entry = self._seen[dataflow_id] = self._log.newest(dataflow_id)
+        return None if entry is None else entry.watermark
+
+    def update_watermark(self, dataflow_id: str, text: str, *, job_id: str | None, dataflow_run_id: str | None) -> None:
+        """Append at the number after the one that this object last returned.
+
+        Raises:
+            Conflict: where that number is taken: somebody saved since it was read.
+        """
+        if dataflow_id not in self._seen:
+            self.get_watermark(dataflow_id)
+        last = self._seen[dataflow_id]
+        number = last.number if last else 0
+        entry = Entry(
+            id=new_id(),
+            number=number + 1,
+            watermark=text,
+            why="run",
+            run_id=dataflow_run_id,
+            job_id=job_id,
+            time=utc_now(),
+            fingerprint=last.fingerprint if last else "",
+            kind=last.kind if last else "custom",
+            app_id=last.app_id if last else new_id(),
+        )
+        self._seen[dataflow_id] = self._log.append(dataflow_id, entry, expected=number)

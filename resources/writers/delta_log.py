@@ -1,0 +1,104 @@
+"""Commits of a Delta table, read from its log without Spark.
+
+Only the commits after a known version are read, so the cost does not depend on the size of the table. Where these were
+cleaned up already, deltalake reads the checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from partitions.errors import TargetError
+from resources.places import Place
+
+_COMMIT = re.compile(r"(?:^|/)(\d{20})\.json$")
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One version of the table.
+
+    Attributes:
+        metadata: the commit's user metadata.
+        tags: txn versions by app id.
+        metrics: what the commit counted.
+    """
+
+    version: int
+    metadata: str | None = None
+    tags: dict[str, int] = field(default_factory=dict)
+    metrics: dict[str, str] = field(default_factory=dict)
+
+    def count(self, metric: str) -> int:
+        """A metric that counts; 0 where the commit has none of that name."""
+        return int(self.metrics.get(metric, 0))
+
+
+class DeltaLog:
+    """The log of the table at a place."""
+
+    def __init__(self, place: Place) -> None:
+        """Use a table; it need not exist."""
+        self._place = place
+
+    def commits(self, since: int | None) -> list[Commit]:
+        """The commits after a version, oldest first; all that are still there when ``since`` is None.
+
+        Raises:
+            TargetError: where the log cannot be read.
+        """
+        return [self._read(version) for version in self.versions(since)]
+
+    def versions(self, since: int | None) -> list[int]:
+        """The versions after one, ascending, from one listing."""
+        if self._place.local is not None and not (self._place.local / "_delta_log").is_dir():
+            return []
+        offset = None if since is None else f"_delta_log/{since:020d}.json"
+        return sorted(version for path in self._list(offset) if (version := _version(path)) is not None and version > (-1 if since is None else since))
+
+    def checkpointed_tag(self, app_id: str) -> int | None:
+        """The tag as the whole table knows it; for when the commits themselves are gone."""
+        from deltalake import DeltaTable
+
+        return DeltaTable(self._place.url, storage_options=self._place.storage_options or None).transaction_version(app_id)
+
+    def _list(self, offset: str | None) -> list[str]:
+        from obstore.exceptions import BaseError
+
+        try:
+            return [meta["path"] for page in self._place.store.list("_delta_log", offset=offset, chunk_size=1000) for meta in page]
+        except (BaseError, OSError) as error:
+            raise self._failed("list", error) from error
+
+    def _read(self, version: int) -> Commit:
+        from obstore.exceptions import BaseError
+
+        try:
+            data = bytes(self._place.store.get(f"_delta_log/{version:020d}.json").bytes())
+        except (BaseError, OSError) as error:
+            raise self._failed(f"read version {version} of", error) from error
+        return _parse(version, data)
+
+    def _failed(self, verb: str, error: Exception) -> TargetError:
+        return TargetError(f"table {self._place}: cannot {verb} its Delta log: {type(error).__name__}: {str(error).splitlines()[0][:200]}")
+
+
+def _version(path: str) -> int | None:
+    match = _COMMIT.search(path)
+    return int(match[1]) if match else None
+
+
+def _parse(version: int, data: bytes) -> Commit:
+    info: dict[str, Any] = {}
+    tags: dict[str, int] = {}
+    for line in data.splitlines():
+        # A commit may hold many thousands of file actions; only two kinds of line matter here.
+        if line.startswith(b'{"commitInfo"'):
+            info = json.loads(line)["commitInfo"]
+        elif line.startswith(b'{"txn"'):
+            action = json.loads(line)["txn"]
+            tags[action["appId"]] = int(action["version"])
+    return Commit(version, info.get("userMetadata"), tags, info.get("operationMetrics") or {})

@@ -1,0 +1,76 @@
+"""What the loop asks of a target, whatever its format (spec 05, The commit protocol)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Tag:
+    """What makes a commit idempotent and recognisable.
+
+    Attributes:
+        app_id: the dataflow's random id.
+        number: the number of the slice.
+        owner: the id of the intent, or of the give-up, that the commit belongs to.
+        gives_up: whether the commit only fences the number, so that no writer that may still run can take it.
+    """
+
+    app_id: str
+    number: int
+    owner: str
+    gives_up: bool = False
+
+
+@dataclass(frozen=True)
+class Landed:
+    """The commit that holds a number.
+
+    Attributes:
+        owner: whose commit it is; None where the commit's text is gone or not ours.
+        gives_up: whether it is a give-up's.
+        version: the table's version.
+        rows: rows written by it, as the commit itself counted them.
+        bytes: bytes written by it.
+    """
+
+    owner: str | None
+    version: int
+    rows: int
+    bytes: int
+    gives_up: bool = False
+
+
+@dataclass(frozen=True)
+class TableHead:
+    """What is there before a write.
+
+    Attributes:
+        version: the newest version; None where there is no table.
+        tags: numbers by app id in the commits that were looked at.
+        rows: whether any of these commits wrote rows.
+    """
+
+    version: int | None
+    tags: dict[str, int] = field(default_factory=dict)
+    rows: bool = False
+
+
+class Target(Protocol):
+    """One table. ``head`` and ``landed`` start no Spark."""
+
+    def head(self, since: int | None) -> TableHead:
+        """The newest version, and the tags of the commits after version ``since``."""
+        ...
+
+    def landed(self, app_id: str, number: int, since: int | None) -> Landed | None:
+        """The commit after version ``since`` that holds the number, if any."""
+        ...
+
+    def append(self, df: DataFrame, tag: Tag, metadata: str) -> None:
+        """Append all rows in one commit that carries the tag; of several with one tag only one commits."""
+        ...

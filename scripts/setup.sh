@@ -1,0 +1,114 @@
+#!/bin/sh
+# Everything a checkout needs, from nothing but a Python and a shell. Safe to run again: each step looks first, and a
+# stamp of what was installed makes the whole cost nothing while nothing changed.
+#
+#   PYTHON=python3.12 scripts/setup.sh     with this Python (3.11 to 3.13), instead of the first that is found
+set -eu
+cd "$(dirname "$0")/.."
+
+log=.strandline/setup.log
+stamp=.venv/.strandline-setup
+# The place counts too: a virtual environment that was moved has scripts that point nowhere.
+want="$(cat requirements.lock pyproject.toml scripts/setup.sh scripts/jars.py | cksum) $PWD"
+
+version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || true; }
+
+if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
+    # A PYTHON that was named and is not the one in .venv is a reason to set up again.
+    if [ -z "${PYTHON:-}" ] || [ "$(version_of "$PYTHON")" = "$(version_of .venv/bin/python)" ]; then
+        exit 0
+    fi
+fi
+
+fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+step() { printf '==> %s\n' "$*"; began=$(date +%s); }
+took() { printf '    done in %s s\n' "$(($(date +%s) - began))"; }
+
+# Runs a command with its output in the log only; the caller says what to do when it fails.
+quietly() { "$@" >>"$log" 2>&1; }
+
+# Debian's packages, as root or with a sudo that does not ask; false where neither goes.
+apt() {
+    command -v apt-get >/dev/null 2>&1 || return 1
+    if [ "$(id -u)" = 0 ]; then root=; elif sudo -n true 2>/dev/null; then root="sudo -n"; else return 1; fi
+    # shellcheck disable=SC2086 # root is one word, two or none
+    quietly $root apt-get update && quietly $root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+}
+
+fits() { case "$(version_of "$1")" in 3.11 | 3.12 | 3.13) true ;; *) false ;; esac; }
+
+find_python() {
+    if [ -n "${PYTHON:-}" ]; then
+        fits "$PYTHON" || fail "expected PYTHON to be a Python 3.11 to 3.13, found PYTHON=$PYTHON (version: $(version_of "$PYTHON")); name another, or leave it out"
+        python=$PYTHON
+        return
+    fi
+    for python in python3.13 python3.12 python3.11 python3 python; do
+        if fits "$python"; then return; fi
+    done
+    fail "expected Python 3.11, 3.12 or 3.13 on PATH, found none; install one (Debian: apt-get install python3), or name one with PYTHON=/path/to/python3.12"
+}
+
+make_venv() {
+    if [ -x .venv/bin/python ] && fits .venv/bin/python && .venv/bin/python -m pip --version >/dev/null 2>&1; then
+        if [ -z "${PYTHON:-}" ] || [ "$(version_of .venv/bin/python)" = "$(version_of "$python")" ]; then
+            return
+        fi
+    fi
+    step "virtual environment .venv with Python $(version_of "$python")"
+    "$python" -c 'import ensurepip, venv' 2>/dev/null ||
+        apt "python$(version_of "$python")-venv" || apt python3-venv ||
+        fail "this Python has no venv module, and apt-get could not install it: install python3-venv, or name another Python with PYTHON=..."
+    "$python" -m venv --clear .venv >>"$log" 2>&1 || fail "'$python -m venv .venv' failed: $(tail -n 1 "$log")"
+    took
+}
+
+# pip's own output is 400 lines: show the large downloads and the slow steps, keep the rest in the log.
+show_progress() {
+    while IFS= read -r line; do
+        printf '%s\n' "$line" >>"$log"
+        case "$line" in
+            # 10 MB and more
+            *Downloading*\([0-9][0-9]*\ MB\)) line=${line##*Downloading } && printf '    downloading %s\n' "${line##*/}" ;;
+            *Building\ wheel\ for*started) ;;
+            *Building\ wheel\ for*) printf '    %s\n' "${line#"${line%%[! ]*}"}" ;;
+            Installing\ collected*) printf '    unpacking\n' ;;
+            ERROR:*) printf '    %s\n' "$line" ;;
+        esac
+    done
+}
+
+install_packages() {
+    step "installing $(grep -c '^[A-Za-z0-9]' requirements.lock) packages, about 1 GB, a few minutes (all of pip's output: $log)"
+    { .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r requirements.lock 2>&1 || echo failed >"$log.failed"; } | show_progress
+    if [ -e "$log.failed" ]; then
+        rm "$log.failed"
+        fail "pip could not install requirements.lock: see $log, then run this again"
+    fi
+    quietly .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e . ||
+        fail "pip could not install this checkout: $(grep -ai error "$log" | tail -n 1 | cut -c 1-200); see $log"
+    took
+}
+
+check_java() {
+    step "Java"
+    if ! "$1" -m scripts.jars java 2>>"$log"; then
+        printf '    none that fits, installing openjdk-17-jre-headless\n'
+        apt openjdk-17-jre-headless || true
+        problem=$("$1" -m scripts.jars java 2>&1) || fail "$problem"
+        printf '%s\n' "$problem"
+    fi
+}
+
+mkdir -p .strandline
+: >"$log"
+rm -f "$stamp" "$log.failed"
+find_python
+check_java "$python" # before 1 GB is downloaded for nothing
+make_venv
+install_packages
+step "Spark"
+.venv/bin/python -m scripts.jars fetch || fail "Spark's jars are missing, see above"
+took
+printf '%s\n' "$want" >"$stamp"
+printf 'Ready: make demo, make ui, make test\n'

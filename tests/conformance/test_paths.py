@@ -1,0 +1,101 @@
+"""paths.json (spec 01)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from obstore.store import MemoryStore
+
+from partitions.path.definition import PartitionFilter, PathWatermark
+from partitions.path.hive import partition_values
+from partitions.path.naming import sorts_by_time
+from partitions.path.order import FileKey, compare
+from partitions.path.plan import plan, position
+from partitions.path.position import Position, Start
+from partitions.path.state import PathState
+from partitions.path.template import TimeTemplate
+from resources.listing import Listing, list_above
+from resources.places import Place
+from tests.conformance.common import Case
+from tests.support.trees import write_files
+
+
+@pytest.mark.cases("paths", "path_parse")
+def test_path_parse(case: Case) -> None:
+    partition, name = FileKey.of(case["input"]["watermark"])
+    assert {"partition": partition, "filename": name} == case["expected"]
+
+
+@pytest.mark.cases("paths", "path_compare")
+def test_path_compare(case: Case) -> None:
+    order = compare(case["input"]["a"], case["input"]["b"])
+    assert {"order": {-1: "lt", 0: "eq", 1: "gt"}[order]} == case["expected"]
+
+
+@pytest.mark.cases("paths", "naming")
+def test_naming(case: Case) -> None:
+    assert {"lexicographic_is_chronological": sorts_by_time(case["input"]["filename"])} == case["expected"]
+
+
+@pytest.mark.cases("paths", "partition_prefixes")
+def test_partition_prefixes(case: Case) -> None:
+    given = case["input"]
+    template, now = TimeTemplate(given["prefix_template"]), datetime.fromisoformat(given["now"])
+    assert template.prefixes(given["lookback"], now) == case["expected"]
+
+
+@pytest.mark.cases("paths", "partition_extract")
+def test_partition_extract(case: Case) -> None:
+    assert partition_values(case["input"]["path"], case["input"]["columns"]) == case["expected"]
+
+
+@pytest.mark.cases("paths", "list_above")
+def test_list_above(case: Case, tmp_path: Path) -> None:
+    definition, state, start = _position(case)
+    now = datetime.fromisoformat(case["input"]["now"] or "2026-01-01T00:00:00+00:00")
+    endings = (case["input"]["extension"],)
+    for place in _places(case["input"]["files"], tmp_path):
+        listing = list_above(place, start or position(definition, state, now), endings)
+        made = plan(definition, state, listing.found, now, dataflow="case", number=1)
+        assert [file.path for file in listing.found.files] == case["expected"]["files"], place
+        if warning := _warning_that_shows(case, place, listing):
+            assert warning in made.warnings
+
+
+def _position(case: Case) -> tuple[PathWatermark, PathState, Position | None]:
+    """The definition, the state, and the position where it is given by prefixes instead of a filter."""
+    given = case["input"]
+    chosen = given["partition_filter"]
+    definition = PathWatermark(
+        type="path",
+        scope="partition" if given["mode"] == "per_partition" else "global",
+        partition_filter=PartitionFilter(**chosen) if chosen else None,
+    )
+    watermark = {
+        "global": {"path": given["watermark"]},
+        "per_partition": {"paths": given["partition_watermarks"]},
+    }
+    state = PathState.of(watermark.get(given["mode"]))
+    cold = state.last is None and not state.names
+    return definition, state, Start.within(given["prefixes"]) if cold and given["prefixes"] else None
+
+
+def _places(files: list[str], folder: Path) -> list[Place]:
+    """The files in an object store, and in a folder unless one file has the name of another's folder."""
+    memory = Place("s3://memory")
+    store = MemoryStore()
+    memory.__dict__["store"] = store  # where the place keeps its store once it was made
+    for path in files:
+        store.put(path, b"x")
+    try:
+        return [memory, write_files(folder, files)]
+    except (FileExistsError, IsADirectoryError, NotADirectoryError):
+        return [memory]
+
+
+def _warning_that_shows(case: Case, place: Place, listing: Listing) -> str | None:
+    """A listing by key starts at the watermark's partition, and sees no root-level file that sorts below it."""
+    warning: str | None = case["expected"].get("warning")
+    return warning if place.local is not None or listing.found.root_files else None

@@ -1,0 +1,48 @@
+"""Fixtures that every test may ask for; what they start lives in ``tests.support``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resources.places import Place
+from tests.support import seaweed as weed
+from tests.support.http import serving
+from tests.support.keyed import KeyedS3
+from tests.support.proxy import CountingProxy
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--cases DIR``: conformance cases of another directory."""
+    default = Path(__file__).parent / "conformance" / "cases"
+    parser.addoption("--cases", type=Path, default=default, help="directory of the conformance cases")
+
+
+@pytest.fixture(scope="session")
+def seaweed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[weed.Seaweed]:
+    """A real S3."""
+    with weed.running(tmp_path_factory.mktemp("seaweed")) as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(seaweed: weed.Seaweed) -> Iterator[Place]:
+    """A new bucket of it."""
+    with seaweed.bucket() as place:
+        yield place
+
+
+@pytest.fixture
+def proxy(seaweed: weed.Seaweed) -> Iterator[CountingProxy]:
+    """A proxy before it, that counts."""
+    with serving(CountingProxy(seaweed.port)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def keyed_s3() -> Iterator[KeyedS3]:
+    """A store that lists by key."""
+    with serving(KeyedS3()) as server:
+        yield server

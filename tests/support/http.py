@@ -1,0 +1,57 @@
+"""HTTP servers in a thread of the test process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import TypeVar
+
+
+class Server(ThreadingHTTPServer):
+    """A server on a free port of the loopback interface."""
+
+    daemon_threads = True
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.server_address[1])
+
+
+ServerT = TypeVar("ServerT", bound=Server)
+
+
+@contextmanager
+def serving(server: ServerT) -> Iterator[ServerT]:
+    """Serve until the block ends."""
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    """A handler that keeps connections and writes no log."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+    def answer(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
+        """Send an answer; a HEAD keeps the length that its headers give."""
+        self.send_response_only(status)
+        for name, value in ({"Content-Length": str(len(body))} | headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)

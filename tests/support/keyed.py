@@ -1,0 +1,74 @@
+"""A stand-in for S3 that lists as S3 does and SeaweedFS does not: whole keys in byte order, ``StartAfter`` exactly.
+
+It knows ListObjectsV2 and HEAD of the objects that it was given, takes any credentials, and counts its LIST calls.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+from resources.places import Place, S3Connection
+from tests.support.http import QuietHandler, Server
+
+_TIME = "2026-01-01T00:00:00.000Z"
+_HTTP_TIME = "Thu, 01 Jan 2026 00:00:00 GMT"
+
+
+class KeyedS3(Server):
+    """One bucket, whatever its name; ``sizes`` are its objects, ``page`` is how many keys a LIST call shows."""
+
+    def __init__(self) -> None:
+        super().__init__(_Handler)
+        self.lists = 0
+        self.page = 1000
+        self.sizes: dict[str, int] = {}
+        self.keys: list[str] = []
+
+    def hold(self, keys: Iterable[str], size: int = 1) -> Place:
+        """Hold these keys and no others; the place is the bucket's root."""
+        self.sizes = dict.fromkeys(keys, size)
+        self.keys = sorted(self.sizes, key=str.encode)
+        self.lists = 0
+        return Place(
+            "s3://keyed", S3Connection(f"http://127.0.0.1:{self.port}", "us-east-1", "key", "secret")
+        )
+
+
+class _Handler(QuietHandler):
+    server: KeyedS3
+
+    def do_GET(self) -> None:
+        """Answer ListObjectsV2."""
+        query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        self.server.lists += 1
+        prefix, keys = query.get("prefix", ""), self.server.keys
+        after = query.get("continuation-token") or query.get("start-after", "")
+        matching = [key for key in keys[bisect_right(keys, after) :] if key.startswith(prefix)]
+        page, more = matching[: self.server.page], len(matching) > self.server.page
+        items = "".join(
+            f"<Contents><Key>{escape(key)}</Key><LastModified>{_TIME}</LastModified><ETag>&quot;{len(key)}&quot;</ETag>"
+            f"<Size>{self.server.sizes[key]}</Size></Contents>"
+            for key in page
+        )
+        token = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
+        head = f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>"
+        text = (
+            f'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>{head}{token}{items}</ListBucketResult>'
+        )
+        self.answer(200, {"Content-Type": "application/xml"}, text.encode())
+
+    def do_HEAD(self) -> None:
+        """Answer for one object."""
+        key = unquote(urlsplit(self.path).path).split("/", 2)[2]
+        if key not in self.server.sizes:
+            self.answer(404, {})
+            return
+        headers = {
+            "ETag": f'"{len(key)}"',
+            "Content-Length": str(self.server.sizes[key]),
+            "Last-Modified": _HTTP_TIME,
+        }
+        self.answer(200, headers)

@@ -1,0 +1,70 @@
+"""A reverse proxy before an S3 server: it counts requests and can break off."""
+
+from __future__ import annotations
+
+import http.client
+from dataclasses import dataclass, field
+
+from tests.support.http import QuietHandler, Server
+
+_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
+
+
+@dataclass
+class Record:
+    """What went through.
+
+    Attributes:
+        lists: the LIST calls, each as its path and query.
+        heads: how many HEAD requests.
+        break_at: from this LIST call on (1 is the first) connections are dropped without an answer.
+    """
+
+    lists: list[str] = field(default_factory=list)
+    heads: int = 0
+    break_at: int | None = None
+
+
+class CountingProxy(Server):
+    """Passes requests on unchanged, Host and signature included."""
+
+    def __init__(self, upstream: int) -> None:
+        super().__init__(_Handler)
+        self.upstream = upstream
+        self.record = Record()
+
+
+class _Handler(QuietHandler):
+    server: CountingProxy
+
+    def _pass(self) -> None:
+        if self._breaks():
+            self.close_connection = True
+            self.connection.close()
+            return
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length) if length else None
+        upstream = http.client.HTTPConnection("127.0.0.1", self.server.upstream, timeout=20)
+        try:
+            upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():
+                upstream.putheader(name, value)
+            upstream.endheaders(body)
+            response = upstream.getresponse()
+            data = response.read()
+        finally:
+            upstream.close()
+        headers = {name: value for name, value in response.getheaders() if name.lower() not in _HOP}
+        if self.command == "HEAD" and (size := response.getheader("Content-Length")):
+            headers["Content-Length"] = size
+        self.answer(response.status, headers, data)
+
+    def _breaks(self) -> bool:
+        record = self.server.record
+        record.heads += self.command == "HEAD"
+        if "list-type=2" not in self.path:
+            return False
+        record.lists.append(self.path)
+        return record.break_at is not None and len(record.lists) >= record.break_at
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass

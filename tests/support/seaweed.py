@@ -1,0 +1,210 @@
+"""A real S3 for tests: SeaweedFS as a child process, on free ports of the loopback interface.
+
+It differs from S3 in one thing that matters here: it lists folder by folder, see ``partitions.path.order``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sysconfig
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import IO, Any
+from uuid import uuid4
+
+from resources.places import Place, S3Connection
+
+_REGION = "us-east-1"
+_READY_SECONDS = 60
+_PORTS = (
+    "master.port",
+    "master.port.grpc",
+    "volume.port",
+    "volume.port.grpc",
+    "filer.port",
+    "filer.port.grpc",
+    "s3.port",
+    "s3.port.grpc",
+)
+# One volume file a bucket: by default each new bucket takes seven of the volumes there are.
+_GROWTH = "[master.volume_growth]\ncopy_1 = 1\ncopy_other = 1\n"
+
+
+class NotReady(Exception):
+    """SeaweedFS did not come up; the message holds the end of its log."""
+
+
+@dataclass(frozen=True)
+class Seaweed:
+    """A running server.
+
+    Attributes:
+        port: of its S3 interface on 127.0.0.1.
+    """
+
+    port: int
+    access_key_id: str
+    secret_access_key: str
+
+    @property
+    def connection(self) -> S3Connection:
+        """How to reach it."""
+        return self.through(self.port)
+
+    def through(self, port: int) -> S3Connection:
+        """How to reach it through a proxy on another port."""
+        return S3Connection(f"http://127.0.0.1:{port}", _REGION, self.access_key_id, self.secret_access_key)
+
+    def client(self) -> Any:
+        """A boto3 client, for buckets and odd keys."""
+        import boto3
+        from botocore.config import Config
+
+        return boto3.client(
+            "s3",
+            endpoint_url=self.connection.endpoint,
+            region_name=_REGION,
+            aws_access_key_id=self.access_key_id,
+            aws_secret_access_key=self.secret_access_key,
+            config=Config(
+                s3={"addressing_style": "path"},
+                retries={"max_attempts": 1},
+                connect_timeout=5,
+                read_timeout=20,
+            ),
+        )
+
+    @contextmanager
+    def bucket(self) -> Iterator[Place]:
+        """A new bucket, removed in the end."""
+        client, name = self.client(), f"test-{uuid4().hex[:12]}"
+        client.create_bucket(Bucket=name)
+        try:
+            yield Place(f"s3://{name}", self.connection)
+        finally:
+            for page in client.get_paginator("list_objects_v2").paginate(Bucket=name):
+                for item in page.get("Contents", []):
+                    client.delete_object(Bucket=name, Key=item["Key"])
+            client.delete_bucket(Bucket=name)
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Seaweed]:
+    """Start a server that keeps everything in a folder, and stop it in the end.
+
+    Raises:
+        NotReady: after a minute, or as soon as it ends by itself.
+    """
+    keys = {"accessKey": secrets.token_hex(10), "secretKey": secrets.token_hex(20)}
+    identity = {
+        "name": "tests",
+        "credentials": [keys],
+        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+    }
+    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    (folder / "master.toml").write_text(_GROWTH)
+    ports = dict(zip(_PORTS, _free_ports(len(_PORTS)), strict=True))
+    server = Seaweed(ports["s3.port"], keys["accessKey"], keys["secretKey"])
+    log = folder / "weed.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            _command(folder, ports), cwd=folder, stdout=output, stderr=output, stdin=subprocess.DEVNULL
+        )
+        try:
+            _wait(server, process, log)
+            yield server
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            _remove_sockets(ports)
+
+
+def _command(folder: Path, ports: dict[str, int]) -> list[str]:
+    weed = Path(sysconfig.get_path("scripts")) / ("weed.exe" if os.name == "nt" else "weed")
+    (folder / "data").mkdir()
+    return [
+        str(weed),
+        "-logtostderr",
+        f"-config_dir={folder}",
+        "server",
+        f"-dir={folder / 'data'}",
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        "-master.telemetry=false",
+        "-master.volumeSizeLimitMB=64",
+        "-volume.max=400",
+        "-volume.preStopSeconds=0",
+        "-filer",
+        "-s3",
+        f"-s3.config={folder / 's3.json'}",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        *(f"-{name}={port}" for name, port in ports.items()),
+    ]
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+
+
+def _wait(server: Seaweed, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Poll until a written object is there: the S3 port answers before there is a volume to write to."""
+    deadline = monotonic() + _READY_SECONDS
+    while not (_answers(server.port) and _writes(server)):
+        try:
+            process.wait(0.1)
+        except subprocess.TimeoutExpired:
+            if monotonic() < deadline:
+                continue
+        raise NotReady(
+            f"SeaweedFS is not ready (exit code {process.returncode}); the end of its log:\n{log.read_text()[-3000:]}"
+        )
+
+
+def _answers(port: int) -> bool:
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=2).close()
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _writes(server: Seaweed) -> bool:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    client = server.client()
+    try:
+        client.create_bucket(Bucket="ready")
+    except (BotoCoreError, ClientError):
+        pass  # made by the try before this one, or not yet; the put tells
+    try:
+        client.put_object(Bucket="ready", Key="ready", Body=b"")
+    except (BotoCoreError, ClientError):
+        return False
+    return True
+
+
+def _remove_sockets(ports: dict[str, int]) -> None:
+    """SeaweedFS leaves its Unix sockets, which it makes in /tmp whatever it is told."""
+    for port in ports.values():
+        for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+            path.unlink(missing_ok=True)

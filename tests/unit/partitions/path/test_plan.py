@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from pydantic import ByteSize
+
+from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
+from partitions.path.order import FileKey
+from partitions.path.plan import Found, PathSlice, SourceFile, in_pair_order, plan, position
+from partitions.path.position import AbovePartitions, AbovePath, Start
+from partitions.path.state import PathState
+from partitions.path.template import TimeTemplate
+from partitions.plan import Plan
+from partitions.sentinels import Watermark
+from tests.support.trees import paths
+
+NOW = datetime(2026, 1, 28, 12, tzinfo=UTC)
+_MS = int(NOW.timestamp() * 1000)
+_DAYS = [f"d=2026-01-{day:02}" for day in (1, 7, 8, 26, 27, 28)]
+
+_checkpoints = st.builds(
+    Checkpoint, interval_files=st.integers(1, 5), interval_bytes=st.integers(1, 40).map(ByteSize)
+)
+_ages = st.integers(0, 5)
+
+
+def _file(path: str, size: int = 1, age: int = 3600) -> SourceFile:
+    return SourceFile(path, size, "v", _MS - age * 1000)
+
+
+files = st.lists(
+    st.builds(_file, paths, st.integers(0, 30), _ages), unique_by=lambda file: file.path, max_size=12
+).map(in_pair_order)
+dated = st.lists(
+    st.builds(
+        lambda day, name, size, age: _file(f"{day}/{name}", size, age),
+        st.sampled_from(_DAYS),
+        st.sampled_from("abc"),
+        st.integers(0, 30),
+        _ages,
+    ),
+    unique_by=lambda file: file.path,
+    max_size=12,
+).map(in_pair_order)
+definitions = st.builds(
+    PathWatermark,
+    type=st.just("path"),
+    scope=st.sampled_from(["global", "partition"]),
+    checkpoint=_checkpoints,
+    settle=st.integers(0, 4).map(lambda seconds: timedelta(seconds=seconds)),
+)
+closing = st.builds(
+    PathWatermark,
+    type=st.just("path"),
+    scope=st.just("partition"),
+    checkpoint=_checkpoints,
+    time_template=st.just("d=%Y-%m-%d"),
+    close_after=st.integers(0, 30).map(lambda days: timedelta(days=days)),
+)
+
+
+def _plan(
+    definition: PathWatermark, found: tuple[SourceFile, ...], state: PathState | None = None
+) -> Plan[PathSlice]:
+    return plan(definition, state or PathState(), Found(found), NOW, dataflow="flow", number=0)
+
+
+def _planned(made: Plan[PathSlice]) -> list[SourceFile]:
+    return [file for piece in made.slices for file in piece.files]
+
+
+@given(definitions, files)
+def test_slices_hold_the_due_files_in_order_and_skips_the_others(
+    definition: PathWatermark, found: tuple[SourceFile, ...]
+) -> None:
+    made = _plan(definition, found)
+    skipped = {skip.what for skip in made.skips}
+    assert _planned(made) == [file for file in found if file.path not in skipped]
+    assert skipped <= {file.path for file in found}
+
+
+@given(definitions, files)
+def test_files_and_bytes_are_hard_limits_and_a_large_file_goes_alone(
+    definition: PathWatermark, found: tuple[SourceFile, ...]
+) -> None:
+    limits = definition.checkpoint
+    for piece in _plan(definition, found).slices:
+        assert 1 <= len(piece.files) <= limits.interval_files
+        assert piece.size <= limits.interval_bytes or len(piece.files) == 1
+
+
+@given(definitions, files)
+def test_slices_are_as_large_as_the_limits_allow(
+    definition: PathWatermark, found: tuple[SourceFile, ...]
+) -> None:
+    limits = definition.checkpoint
+    for piece, following in pairwise(_plan(definition, found).slices):
+        full = len(piece.files) == limits.interval_files
+        assert full or piece.size + following.files[0].size > limits.interval_bytes
+
+
+@given(definitions, files)
+def test_each_slice_starts_where_the_one_before_it_ends(
+    definition: PathWatermark, found: tuple[SourceFile, ...]
+) -> None:
+    assert all(
+        piece.after == following.before for piece, following in pairwise(_plan(definition, found).slices)
+    )
+
+
+@given(definitions | closing, files | dated)
+def test_nothing_of_a_slice_is_above_the_state_after_it(
+    definition: PathWatermark, found: tuple[SourceFile, ...]
+) -> None:
+    for piece in _plan(definition, found).slices:
+        after = position(definition, PathState.of(piece.after), NOW)
+        assert not any(after.above(file.path) for file in piece.files)
+
+
+@given(definitions, files)
+def test_what_is_planned_or_settles_later_is_above_each_state_before_it(
+    definition: PathWatermark, found: tuple[SourceFile, ...]
+) -> None:
+    made = _plan(definition, found)
+    settling = [skip.what for skip in made.skips if "/" in skip.what or definition.scope == "global"]
+    for index, piece in enumerate(made.slices):
+        after = position(definition, PathState.of(piece.after), NOW)
+        rest = [file.path for later in made.slices[index + 1 :] for file in later.files]
+        assert all(map(after.above, rest + settling))
+
+
+@given(definitions, files)
+def test_no_file_younger_than_settle_is_planned(
+    definition: PathWatermark, found: tuple[SourceFile, ...]
+) -> None:
+    limit = _MS - definition.settle.total_seconds() * 1000
+    assert all(file.modified <= limit or not definition.settle for file in _planned(_plan(definition, found)))
+
+
+@given(closing, dated)
+def test_closing_never_closes_the_newest_and_only_what_ended_long_enough_ago(
+    definition: PathWatermark, found: tuple[SourceFile, ...]
+) -> None:
+    made = _plan(definition, found)
+    assume(made.slices)
+    template, kept = TimeTemplate("d=%Y-%m-%d"), made.slices[-1].after
+    partitions = {FileKey.of(file.path).partition for file in found}
+    assert max(partitions) in kept["paths"]
+    for partition in partitions - kept["paths"].keys():
+        start = template.time(partition)
+        assert start is not None
+        assert definition.close_after is not None
+        assert template.end(start) + definition.close_after <= NOW
+
+
+@given(closing, dated, dated)
+def test_the_closed_bound_only_rises(
+    definition: PathWatermark, first: tuple[SourceFile, ...], second: tuple[SourceFile, ...]
+) -> None:
+    bound = None
+    watermark: Watermark | None = None
+    for found in (first, second):
+        state = PathState.of(watermark)
+        above = position(definition, state, NOW).above
+        for piece in _plan(definition, tuple(file for file in found if above(file.path)), state).slices:
+            watermark = piece.after
+            assert bound is None or watermark["closed_before"] >= bound
+            bound = watermark["closed_before"]
+
+
+@given(definitions | closing, files | dated)
+def test_two_halves_do_what_the_whole_does(definition: PathWatermark, found: tuple[SourceFile, ...]) -> None:
+    for piece in _plan(definition, found).slices:
+        halves = piece.halve()
+        assert [file for half in halves for file in half.files] == list(piece.files)
+        assert (halves[0].before, halves[-1].after) == (piece.before, piece.after)
+        assert len(halves) == min(len(piece.files), 2)
+
+
+def test_a_file_that_settles_keeps_its_partition_open() -> None:
+    definition = PathWatermark(
+        type="path",
+        scope="partition",
+        time_template="d=%Y-%m-%d",
+        close_after=timedelta(0),
+        settle=timedelta(seconds=10),
+    )
+    found = (_file("d=2026-01-07/a"), _file("d=2026-01-08/a", age=1), _file("d=2026-01-27/a"))
+    (piece,) = _plan(definition, found).slices
+    assert piece.after["closed_before"] is None
+
+
+def test_a_file_behind_one_that_settles_waits_too() -> None:
+    definition = PathWatermark(type="path", settle=timedelta(seconds=10))
+    made = _plan(definition, (_file("a"), _file("b", age=1), _file("c")))
+    assert [file.path for file in _planned(made)] == ["a"]
+    assert [skip.what for skip in made.skips] == ["b", "c"]
+
+
+def test_scope_partition_waits_in_the_settling_partition_only() -> None:
+    definition = PathWatermark(type="path", scope="partition", settle=timedelta(seconds=10))
+    made = _plan(definition, (_file("p/a", age=1), _file("p/b"), _file("q/a")))
+    assert [file.path for file in _planned(made)] == ["q/a"]
+
+
+def test_a_filter_narrows_the_cold_start_only() -> None:
+    definition = PathWatermark(
+        type="path", partition_filter=PartitionFilter(prefix_template="d=%Y-%m-%d", lookback=1)
+    )
+    assert position(definition, PathState(), NOW) == Start(("d=2026-01-27", "d=2026-01-28"))
+    assert isinstance(position(definition, PathState().processed(["d=2020-01-01/a"]), NOW), AbovePath)
+
+
+def test_a_cold_start_with_a_filter_closes_what_is_older_than_its_oldest_prefix() -> None:
+    definition = PathWatermark(
+        type="path",
+        scope="partition",
+        partition_filter=PartitionFilter(prefix_template="d=%Y-%m-%d", lookback=1),
+    )
+    (piece,) = _plan(definition, (_file("d=2026-01-28/a"),)).slices
+    assert piece.after["closed_before"] == datetime(2026, 1, 27, tzinfo=UTC)
+    following = position(definition, PathState.of(piece.after), NOW)
+    assert isinstance(following, AbovePartitions)
+    assert not following.above("d=2026-01-26/a")
+
+
+def test_a_filter_that_reaches_the_leaves_implies_layout_leaf() -> None:
+    definition = PathWatermark(
+        type="path", partition_filter=PartitionFilter(prefix_template="d=%Y-%m-%d", lookback=1)
+    )
+    leaf, deeper = (
+        position(definition, PathState().processed([path]), NOW)
+        for path in ("d=2026-01-27/a", "d=2026-01-27/h=1/a")
+    )
+    assert isinstance(leaf, AbovePath)
+    assert leaf.leaf
+    assert isinstance(deeper, AbovePath)
+    assert not deeper.leaf
+
+
+@pytest.mark.parametrize("scope", ["global", "partition"])
+def test_root_files_beside_a_partition_watermark_are_warned_about(scope: str) -> None:
+    definition = PathWatermark.model_validate({"type": "path", "scope": scope})
+    state = PathState().processed(["d=1/001"])
+    made = plan(
+        definition,
+        replace(state, status="active"),
+        Found((), root_files=True),
+        NOW,
+        dataflow="flow",
+        number=1,
+    )
+    assert "root_level_files_ignored" in made.warnings
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"close_after": "P1D"},
+        {"scope": "partition", "close_after": "P1D"},
+        {"time_template": "d=%Y"},
+        {"scope": "partition", "time_template": "h=%H"},
+        {"scope": "partition", "partition_filter": {"prefix_template": "h=%H", "lookback": 1}},
+        {"partition_filter": {"prefix_template": "*/d=%Y", "lookback": 1}},
+        {"settle": "-PT1S"},
+        {"checkpoint": {"interval_files": 0}},
+        {"unknown": 1},
+    ],
+)
+def test_a_definition_that_contradicts_itself_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        PathWatermark.model_validate({"type": "path"} | fields)

@@ -1,0 +1,142 @@
+"""Positions answer alike whatever way they are asked: ``above`` is the rule, the rest must not contradict it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partitions.path.order import FileKey, below, past, upwards
+from partitions.path.position import AbovePartitions, AbovePath, Position, Start
+from partitions.path.template import TimeTemplate
+from tests.support.trees import leaf_tree, partitions, paths, trees
+
+_TEMPLATE = TimeTemplate("*/d=%Y-%m-%d")
+_days = st.integers(1, 9).map(lambda day: f"d=2026-01-0{day}")
+_dated = st.builds(
+    lambda region, day, name: f"{region}/{day}/{name}",
+    st.sampled_from(["eu", "us-1", "us"]),
+    _days,
+    st.sampled_from(["1.json", "2.json", "3.json"]),
+)
+_open_partitions = st.builds(
+    AbovePartitions,
+    st.dictionaries(
+        st.builds(lambda region, day: f"{region}/{day}", st.sampled_from(["eu", "us-1"]), _days),
+        st.sampled_from(["1.json", "2.json"]),
+        max_size=4,
+    ),
+    st.just(_TEMPLATE),
+    st.none() | st.integers(1, 9).map(lambda day: datetime(2026, 1, day, tzinfo=UTC)),
+    st.booleans(),
+)
+positions = (
+    st.builds(AbovePath, paths.map(FileKey.of))
+    | st.lists(partitions, max_size=3).map(Start.within)
+    | st.dictionaries(partitions, paths.map(lambda path: FileKey.of(path).name), max_size=3).map(
+        AbovePartitions
+    )
+)
+
+
+@given(positions, paths)
+def test_every_folder_of_a_file_that_is_above_may_hold_it(position: Position, path: str) -> None:
+    if position.above(path):
+        assert all(position.may_hold(folder) for folder in ["", *upwards(FileKey.of(path).partition)])
+
+
+@given(_open_partitions, _dated)
+def test_folders_of_open_partitions_may_hold_what_is_above(position: AbovePartitions, path: str) -> None:
+    if position.above(path):
+        assert all(position.may_hold(folder) for folder in ["", *upwards(FileKey.of(path).partition)])
+
+
+@given(positions, paths)
+def test_a_file_that_is_above_lies_in_a_span_in_both_orders(position: Position, path: str) -> None:
+    def within(after: str, until: str | None) -> bool:
+        return past(path, after) and (until is None or not past(path, until))
+
+    if position.above(path) and not _hidden_from_component_order(position, path):
+        assert any(within(*span) for span in position.spans())
+
+
+@given(positions)
+def test_spans_are_in_key_order(position: Position) -> None:
+    assert all(one.after < other.after for one, other in pairwise(position.spans()))
+
+
+@given(positions | _open_partitions, trees() | st.lists(_dated, unique=True))
+def test_a_jump_leaves_out_nothing_that_is_above(position: Position, tree: list[str]) -> None:
+    for order in (str.encode, lambda path: path.split("/")):
+        ordered = sorted(leaf_tree(tree), key=order)
+        for index, key in enumerate(ordered):
+            target = position.seek(key)
+            skipped = [
+                path for path in ordered[index + 1 :] if past(target, key) and order(path) <= order(target)
+            ]
+            assert not any(map(position.above, skipped))
+
+
+def test_above_is_strict() -> None:
+    position = AbovePath(FileKey("d=1", "b"))
+    assert [path for path in ["d=1/a", "d=1/b", "d=1/c"] if position.above(path)] == ["d=1/c"]
+
+
+def test_a_later_partition_is_above_whatever_its_names() -> None:
+    assert AbovePath(FileKey("d=1", "z")).above("d=2/a")
+    assert AbovePath(FileKey("d=1", "z")).above("d=1-b/a")
+    assert AbovePath(FileKey("d=1", "z")).above("d=1/e=1/a")
+
+
+def test_a_root_watermark_finds_partitions_and_a_partition_watermark_no_root_files() -> None:
+    assert AbovePath(FileKey("", "z")).above("a/a")
+    assert not AbovePath(FileKey("a", "a")).above("z")
+
+
+def test_an_empty_name_leaves_every_file_of_the_partition_above() -> None:
+    assert AbovePath(FileKey.of("d=1/")).above("d=1/a")
+    assert not AbovePath(FileKey.of("d=1/")).above("d=0/a")
+
+
+def test_an_empty_path_is_below_everything() -> None:
+    assert AbovePath(FileKey.of("")).above("a")
+
+
+def test_a_partition_without_an_entry_is_new_unless_it_is_closed() -> None:
+    position = AbovePartitions({"eu/d=2026-01-05": "b"}, _TEMPLATE, datetime(2026, 1, 4, tzinfo=UTC))
+    assert position.above("us/d=2026-01-04/a")
+    assert not position.above("us/d=2026-01-03/a")
+    assert not position.above("eu/d=2026-01-05/b")
+    assert position.above("eu/other/a"), "what the template does not parse never closes"
+
+
+def test_no_entry_remembers_a_root_file() -> None:
+    assert not AbovePartitions({}).above("a")
+
+
+@pytest.mark.parametrize("prefixes", [None, [], [""]])
+def test_no_prefixes_are_no_filter(prefixes: list[str] | None) -> None:
+    assert Start.within(prefixes).above("any/file")
+
+
+def test_a_prefix_covers_its_partition_and_all_below_it_and_no_neighbour() -> None:
+    position = Start.within(["d=1", "d=1", "d=1/h=2/"])
+    assert [
+        path for path in ["d=1/a", "d=1/h=1/a", "d=1-b/a", "d=10/a", "d=0/a"] if position.above(path)
+    ] == ["d=1/a", "d=1/h=1/a"]
+    assert position.prefixes == ("d=1",)
+
+
+def test_the_hours_of_a_day_are_one_span() -> None:
+    prefixes = [f"d={day}/h={hour:02}" for day in (1, 2) for hour in range(24)]
+    assert [span.after for span in Start.within(prefixes).spans()] == [below("d=1/h=00"), below("d=2/h=00")]
+
+
+def _hidden_from_component_order(position: Position, path: str) -> bool:
+    """The one thing that a listing folder by folder does not show: see ``resources.listing.objects``."""
+    if not isinstance(position, AbovePath):
+        return False
+    return not past(path, below(position.last.partition)) and path > position.last.path

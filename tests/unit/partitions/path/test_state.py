@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partitions.errors import CorruptWatermark
+from partitions.path.order import FileKey
+from partitions.path.state import PathState
+from partitions.sentinels import deserialise, serialise
+from tests.support.trees import paths
+
+processed = st.lists(paths, max_size=6)
+
+
+@given(processed, processed)
+def test_nothing_ever_falls(first: list[str], second: list[str]) -> None:
+    before = PathState().processed(first)
+    after = before.processed(second)
+    assert before.last is None or (after.last is not None and after.last >= before.last)
+    assert all(after.names[partition] >= name for partition, name in before.names.items())
+
+
+@given(st.lists(paths, min_size=1, max_size=6))
+def test_the_order_of_processing_does_not_matter(files: list[str]) -> None:
+    assert PathState().processed(files) == PathState().processed(reversed(files))
+
+
+@given(st.lists(paths, min_size=1, max_size=6))
+def test_the_last_is_the_greatest_pair_and_each_partition_keeps_its_greatest_name(files: list[str]) -> None:
+    state, keys = PathState().processed(files), [FileKey.of(path) for path in files]
+    assert state.last == max(keys)
+    partitions = {key.partition for key in keys if key.partition}
+    assert state.names == {one: max(key.name for key in keys if key.partition == one) for one in partitions}
+
+
+@given(processed)
+def test_a_saved_watermark_reads_back(files: list[str]) -> None:
+    state = PathState().processed(files)
+    partition = PathState.of(deserialise(serialise(state.partition_watermark())))
+    assert PathState.of(deserialise(serialise(state.global_watermark()))).last == state.last
+    assert (partition.names, partition.closed_before) == (state.names, None)
+
+
+@pytest.mark.parametrize("watermark", [None, {}, {"path": None}, {"paths": None, "closed_before": None}])
+def test_an_empty_watermark_is_the_state_of_a_new_source(watermark: dict[str, Any] | None) -> None:
+    assert PathState.of(watermark) == PathState()
+
+
+def test_an_empty_path_is_not_no_watermark() -> None:
+    assert PathState.of({"path": ""}).last == FileKey("", "")
+
+
+def test_empty_paths_with_a_closed_bound_are_not_a_cold_start() -> None:
+    state = PathState.of({"paths": {}, "closed_before": datetime(2026, 1, 1, tzinfo=UTC)})
+    assert (state.names, state.closed_before, state.status) == (
+        {},
+        datetime(2026, 1, 1, tzinfo=UTC),
+        "active",
+    )
+
+
+@pytest.mark.parametrize(
+    "watermark",
+    [
+        {"path": 5},
+        {"paths": ["a"]},
+        {"paths": {"a": 1}},
+        {"path": "a", "paths": {}},
+        {"paths": {}, "closed_before": "2026"},
+        {"paths": {}, "closed_before": datetime(2026, 1, 1)},  # noqa: DTZ001
+        {"id": 1},
+    ],
+)
+def test_a_watermark_of_another_form_is_corrupt(watermark: dict[str, Any]) -> None:
+    with pytest.raises(CorruptWatermark):
+        PathState.of(watermark)
+
+
+def test_a_source_that_never_saw_a_file_stays_initial() -> None:
+    assert PathState().idle().status == "initial"
+
+
+def test_the_path_stays_readable_when_idle_and_a_file_makes_the_source_active_again() -> None:
+    idle = PathState().processed(["d=2/b"]).idle()
+    assert (idle.path, idle.status) == ("d=2/b", "idle")
+    assert (idle.processed(["d=1/a"]).path, idle.processed(["d=1/a"]).status) == ("d=2/b", "active")

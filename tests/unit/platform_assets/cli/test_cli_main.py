@@ -1,0 +1,258 @@
+"""The command line's frame: options, exit codes, errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from partitions.errors import Conflict, NeedsDecision, SourceError
+from platform_assets.cli import main
+from platform_assets.cli.context import Context, shared
+
+GOOD = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
+
+Probe = Callable[[Context], Any]
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run the command line with a command ``probe`` that does what a test gives it."""
+
+    def run(*arguments: str, probe: Probe = lambda context: None) -> Result:
+        @click.command("probe")
+        @shared
+        def command(context: Context) -> Any:
+            return probe(context)
+
+        module = ModuleType("probe")
+        module.command = command  # type: ignore[attr-defined]
+        monkeypatch.setitem(main.COMMANDS, "probe", "A command of the tests.")
+        monkeypatch.setattr(main, "import_module", lambda name: module)
+        return CliRunner().invoke(main.strandline, list(arguments))
+
+    return run
+
+
+def _raise(error: BaseException) -> Probe:
+    def probe(context: Context) -> None:
+        raise error
+
+    return probe
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with a good and a bad dataflow."""
+    (tmp_path / "dataflows").mkdir()
+    (tmp_path / "dataflows/good.yaml").write_text(GOOD)
+    (tmp_path / "dataflows/bad.yaml").write_text(GOOD + "lyer: x\n")
+    return tmp_path
+
+
+OPTIONS = ["--json", "--project", "somewhere", "--now", "2026-04-03T09:15:00+02:00"]
+
+
+@pytest.mark.parametrize("place", ["before", "after", "both"])
+def test_the_shared_options_stand_before_or_after_the_command(
+    call: Callable[..., Result], place: str
+) -> None:
+    seen: list[Context] = []
+    before = OPTIONS if place == "before" else OPTIONS[:1] if place == "both" else []
+    after = OPTIONS if place == "after" else OPTIONS[1:] if place == "both" else []
+    assert call(*before, "probe", *after, probe=seen.append).exit_code == 0
+    assert seen == [Context(Path("somewhere"), as_json=True, now=datetime(2026, 4, 3, 7, 15, tzinfo=UTC))]
+
+
+def test_an_option_after_the_command_counts_more(call: Callable[..., Result]) -> None:
+    seen: list[Context] = []
+    call("--project", "a", "probe", "--project", "b", probe=seen.append)
+    assert seen[0].folder == Path("b")
+
+
+@pytest.mark.parametrize(
+    ("text", "now"),
+    [
+        ("2026-04-03", datetime(2026, 4, 3, tzinfo=UTC)),
+        ("2026-04-03T09:15", datetime(2026, 4, 3, 9, 15, tzinfo=UTC)),
+        ("2026-04-03T09:15:00.123Z", datetime(2026, 4, 3, 9, 15, 0, 123000, tzinfo=UTC)),
+        ("2026-04-03T09:15:00-05:00", datetime(2026, 4, 3, 14, 15, tzinfo=UTC)),
+    ],
+)
+def test_a_naive_now_is_utc(call: Callable[..., Result], text: str, now: datetime) -> None:
+    seen: list[Context] = []
+    call("probe", "--now", text, probe=seen.append)
+    assert seen[0].now == now
+    assert seen[0].now.tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["probe", "--now", "soon"],
+        ["--now", "2026-13-01", "probe"],
+        ["probe", "--bogus"],
+        ["--bogus", "probe"],
+        ["probe", "extra"],
+        ["prob"],
+        ["probe", "--project"],
+    ],
+)
+def test_wrong_usage_is_exit_2_for_people_and_in_json(
+    call: Callable[..., Result], arguments: list[str]
+) -> None:
+    people = call(*arguments)
+    assert (people.exit_code, people.stdout) == (2, "")
+    assert "Error:" in people.stderr
+    machine = call("--json", *arguments)
+    assert (machine.exit_code, machine.stderr) == (2, "")
+    error = json.loads(machine.stdout)["error"]
+    assert (error["code"], error["choices"]) == ("usage", [])
+    assert error["message"]
+
+
+def test_json_after_what_is_wrong_still_gives_json(call: Callable[..., Result]) -> None:
+    assert json.loads(call("probe", "--bogus", "--json").stdout)["error"]["code"] == "usage"
+
+
+def test_an_unknown_command_names_the_nearest(call: Callable[..., Result]) -> None:
+    assert "no command 'prbe': did you mean probe?" in call("prbe").stderr
+    assert "no command 'zzz': expected one of validate" in call("zzz").stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "name"),
+    [
+        (SourceError("no such bucket"), 1, "source"),
+        (Conflict("another writer"), 3, "conflict"),
+        (NeedsDecision("state lost", choices=["strandline adopt x", "strandline reset x"]), 4, "decision"),
+        (ZeroDivisionError("division by zero"), 1, "internal"),
+    ],
+)
+def test_every_error_has_its_exit_code_and_one_json_document(
+    call: Callable[..., Result], error: Exception, code: int, name: str
+) -> None:
+    machine = call("--json", "probe", probe=_raise(error))
+    assert (machine.exit_code, machine.stderr) == (code, "")
+    document = json.loads(machine.stdout)["error"]
+    assert document["code"] == name
+    assert str(error) in document["message"]
+    assert document["choices"] == list(getattr(error, "choices", ()))
+
+
+def test_people_read_errors_and_choices_on_stderr(call: Callable[..., Result]) -> None:
+    found = call("probe", probe=_raise(NeedsDecision("state lost", choices=["strandline state reset x"])))
+    assert (found.exit_code, found.stdout) == (4, "")
+    assert found.stderr == "strandline: state lost\n  strandline state reset x\n"
+
+
+def test_a_traceback_is_shown_only_when_asked_for(
+    call: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STRANDLINE_DEBUG", raising=False)
+    quiet = call("probe", probe=_raise(KeyError("x")))
+    assert quiet.stderr == "strandline: KeyError: 'x' (STRANDLINE_DEBUG=1 shows where)\n"
+    monkeypatch.setenv("STRANDLINE_DEBUG", "1")
+    assert "Traceback (most recent call last)" in call("probe", probe=_raise(KeyError("x"))).stderr
+
+
+def test_an_interrupt_is_exit_130(call: Callable[..., Result]) -> None:
+    found = call("--json", "probe", probe=_raise(KeyboardInterrupt()))
+    assert found.exit_code == 130
+    assert json.loads(found.stdout)["error"]["code"] == "interrupted"
+
+
+def test_a_command_returns_its_exit_code(call: Callable[..., Result]) -> None:
+    assert call("probe", probe=lambda context: 3).exit_code == 3
+    assert call("probe").exit_code == 0
+
+
+def test_results_are_json_or_for_people(call: Callable[..., Result]) -> None:
+    def probe(context: Context) -> None:
+        context.emit([{"größe": 1}], lambda: context.console.print("for people: [a]", markup=False))
+
+    assert json.loads(call("--json", "probe", probe=probe).stdout) == [{"größe": 1}]
+    assert call("probe", probe=probe).stdout == "for people: [a]\n"
+
+
+def test_all_valid_dataflows_run_beside_broken_ones(call: Callable[..., Result], project: Path) -> None:
+    names: list[str] = []
+    found = call(
+        "probe",
+        "--project",
+        str(project),
+        probe=lambda context: names.extend(f.name for f in context.dataflows([])),
+    )
+    assert (found.exit_code, names) == (0, ["good"])
+    assert found.stderr == "bad: left out, its file has errors (strandline validate shows them)\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("bad", "project", "dataflows/bad.yaml:3: lyer: found an unknown key"),
+        ("god", "unknown_dataflow", "expected the name of a dataflow, found 'god': did you mean good?"),
+    ],
+)
+def test_a_broken_or_unknown_name_is_exit_2(
+    call: Callable[..., Result], project: Path, name: str, code: str, message: str
+) -> None:
+    found = call(
+        "--json", "probe", "--project", str(project), probe=lambda context: context.dataflows([name])
+    )
+    assert found.exit_code == 2
+    error = json.loads(found.stdout)["error"]
+    assert error["code"] == code
+    assert message in error["message"]
+
+
+def test_broken_settings_stop_every_named_and_unnamed_dataflow(
+    call: Callable[..., Result], project: Path
+) -> None:
+    (project / "platform.yaml").write_text("lake: 5\n")
+    found = call("probe", "--project", str(project), probe=lambda context: context.dataflows([]))
+    assert (found.exit_code, "platform.yaml:1: lake: found 5" in found.stderr) == (2, True)
+
+
+def test_a_secret_in_any_error_is_replaced(
+    call: Callable[..., Result], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAND_SECRET", "hunter2-and-more")
+    monkeypatch.setenv("STRANDLINE_DEBUG", "1")
+    (project / "platform.yaml").write_text(
+        "connections: {land: {type: s3, secret_access_key: {env: LAND_SECRET}}}\n"
+    )
+
+    def probe(context: Context) -> None:
+        _ = context.project
+        raise RuntimeError("denied for hunter2-and-more")
+
+    found = call("probe", "--project", str(project), probe=probe)
+    assert "hunter2" not in found.output
+    assert "denied for {env: LAND_SECRET}" in found.stderr
+
+
+def test_help_lists_every_command_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    monkeypatch.setattr(main, "import_module", refuse)
+    found = CliRunner().invoke(main.strandline, ["--help"])
+    assert found.exit_code == 0
+    for name, text in main.COMMANDS.items():
+        assert name in found.stdout
+        assert text in found.stdout
+
+
+def test_every_registered_command_exists() -> None:
+    for name in main.COMMANDS:
+        command = main.strandline.get_command(click.Context(main.strandline), name)
+        assert command is not None
+        assert command.name == name

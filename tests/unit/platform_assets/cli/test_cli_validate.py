@@ -1,0 +1,89 @@
+"""``strandline validate``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from platform_assets.cli.main import strandline
+
+GOOD = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with two mistakes in one of its files."""
+    (tmp_path / "dataflows").mkdir()
+    (tmp_path / "dataflows/good.yaml").write_text(GOOD)
+    (tmp_path / "dataflows/bad.yaml").write_text(GOOD.replace("ndjson", "ndjsn") + "layr: x\n")
+    return tmp_path
+
+
+def test_people_read_a_line_for_each_mistake_and_a_summary(project: Path) -> None:
+    found = CliRunner().invoke(strandline, ["validate", "--project", str(project)])
+    assert (found.exit_code, found.stderr) == (2, "")
+    assert found.stdout.splitlines() == [
+        "dataflows/bad.yaml:1: source.format: found ndjsn, expected ndjson, json, csv or parquet (did you mean ndjson?)",
+        (
+            "dataflows/bad.yaml:3: layr: found an unknown key, expected one of description, freshness, late_files, layer,"
+            " max_bad_records, on_bad_file, owners, source, sql, tags, target, transform, watermark (did you mean layer?)"
+        ),
+        f"{project}: 2 errors in 1 file; 1 dataflow without errors",
+    ]
+
+
+def test_json_is_a_list_of_errors_with_the_six_fields(project: Path) -> None:
+    found = CliRunner().invoke(strandline, ["--json", "validate", "--project", str(project)])
+    assert (found.exit_code, found.stderr) == (2, "")
+    document = json.loads(found.stdout)
+    assert list(document) == ["errors"]
+    assert document["errors"][0] == {
+        "file": "dataflows/bad.yaml",
+        "line": 1,
+        "key": "source.format",
+        "found": "ndjsn",
+        "expected": "ndjson, json, csv or parquet",
+        "nearest": "ndjson",
+    }
+
+
+def test_a_good_project_is_exit_0(project: Path) -> None:
+    (project / "dataflows/bad.yaml").unlink()
+    people = CliRunner().invoke(strandline, ["validate", "--project", str(project)])
+    assert (people.exit_code, people.stdout) == (0, f"{project}: 1 dataflow, no errors\n")
+    machine = CliRunner().invoke(strandline, ["validate", "--project", str(project), "--json"])
+    assert (machine.exit_code, json.loads(machine.stdout)) == (0, {"errors": []})
+
+
+def test_a_folder_that_is_no_project_is_exit_2_with_an_error(tmp_path: Path) -> None:
+    found = CliRunner().invoke(strandline, ["--json", "validate", "--project", str(tmp_path / "nope")])
+    assert found.exit_code == 2
+    assert json.loads(found.stdout)["error"]["code"] == "configuration"
+
+
+def test_validate_opens_nothing_that_the_files_name(project: Path) -> None:
+    (project / "dataflows/bad.yaml").unlink()
+    CliRunner().invoke(strandline, ["validate", "--project", str(project)])
+    assert sorted(path.name for path in project.iterdir()) == ["dataflows"]
+
+
+def test_the_real_command_prints_one_json_document_and_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, runpy, atexit; sys.argv[1:] = ['validate', '--json']\n"
+        "heavy = ('dagster', 'pyspark', 'obstore', 'deltalake', 'pandas', 'rich')\n"
+        "atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))\n"
+        "runpy.run_module('platform_assets.cli', run_name='__main__')\n"
+    )
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("STRANDLINE_")}
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment, check=False
+    )
+    assert (found.returncode, json.loads(found.stdout)) == (0, {"errors": []})
+    assert found.stderr.strip() == "[]"

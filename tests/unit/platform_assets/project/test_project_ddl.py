@@ -1,0 +1,81 @@
+"""Schema DDL: accepted and refused as Spark 4.1 accepts and refuses it."""
+
+from __future__ import annotations
+
+import pytest
+
+from platform_assets.project.ddl import RESERVED, Column, DdlError, parse_ddl
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a int",
+        "a time, b time(3)",
+        "a decimal(10,2), b decimal(10), c dec, d numeric(5)",
+        "a struct<x: int, y string>, b struct<>",
+        "a array<array<int>>, b array <int>, c map<string,int>",
+        "a struct<x int not null comment 'it, is', y array<map<int, string>>>",
+        "a varchar(5), b char(3), c character(3)",
+        "a interval day to second, b interval, c interval year",
+        "a variant, b geometry(4326), c geography(4326), d void",
+        "a timestamp without time zone, b timestamp_ntz, c timestamp_ltz, d TIMESTAMP",
+        "a string collate UTF8_LCASE",
+        "a int not null, b int comment \"z\", c int NOT NULL COMMENT 'x, y'",
+        "`a-b` int, `a``b` int, 1a int, _x int, select int",
+        "a int -- why\n, b int /* x */",
+        "a real, b byte, c tinyint, d short, e bigint, f binary, g boolean, h float",
+    ],
+)
+def test_what_spark_reads_is_accepted(text: str) -> None:
+    assert parse_ddl(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "expected"),
+    [
+        ("", "the end", "a column as `name type`"),
+        ("a", "a without a type", "a column as `name type`, such as a string"),
+        ("a: int", ":", "a type"),
+        ("a int,", "the end", "a column as `name type`"),
+        ("a int b int", "b", "a comma between columns"),
+        ("a double precision", "precision", "a comma between columns"),
+        ("a array<int", "the end", "> at the end of array<…>"),
+        ("a array<int>>", ">", "a comma between columns"),
+        ("a map<string>", ">", "two types in map<…>"),
+        ("a array", "the end", "< after array"),
+        ("a varchar", "varchar without a number", "varchar(n)"),
+        ("a decimal(x)", "no number in decimal(…)", "decimal(n)"),
+        ("a decimal(10,2", "the end", ") at the end of decimal(…)"),
+        ("a int comment x", "x", "the comment's text in quotes"),
+        ("a int not", "the end", "NOT NULL"),
+        ("a-b int", "the character '-'", "names in backquotes where they hold more than a-z, 0-9 and _"),
+        ("a `b", "the character '`'", "names in backquotes where they hold more than a-z, 0-9 and _"),
+        ("a struct<x: int y: int>", "y", "a comma or > in struct<…>"),
+    ],
+)
+def test_what_spark_refuses_is_refused(text: str, found: str, expected: str) -> None:
+    with pytest.raises(DdlError) as refused:
+        parse_ddl(text)
+    assert (refused.value.found, refused.value.expected) == (found, expected)
+
+
+def test_an_unknown_type_names_the_nearest() -> None:
+    with pytest.raises(DdlError) as refused:
+        parse_ddl("a int, b strng")
+    assert (refused.value.found, refused.value.nearest) == ("the type strng", "string")
+
+
+def test_a_column_is_there_once_whatever_its_case() -> None:
+    with pytest.raises(DdlError, match="the column A again"):
+        parse_ddl("a int, b int, A string")
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_columns_that_loading_adds_are_reserved(name: str) -> None:
+    with pytest.raises(DdlError, match="loading adds these"):
+        parse_ddl(f"a int, {name.upper()} string")
+
+
+def test_columns_have_their_outermost_type() -> None:
+    assert parse_ddl("`a b` ARRAY<INT>, c int") == [Column("a b", "array"), Column("c", "int")]

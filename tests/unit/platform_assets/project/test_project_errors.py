@@ -1,0 +1,477 @@
+"""Every kind of mistake in a project file, with its exact place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from platform_assets.project import ProjectError
+from platform_assets.project.errors import nearest
+
+if TYPE_CHECKING:
+    from tests.unit.platform_assets.project.conftest import Make
+
+GOOD = """\
+source: {type: files, path: ./landing, format: ndjson}
+watermark: {type: path}
+"""
+
+# Each row: the text of flow.yaml; then line, key, found, expected, nearest of its one error.
+FLOW = [
+    # keys
+    (
+        "source: {type: files, path: x, format: csv}\nwatermark:\n  type: path\n  scpe: global\n",
+        (4, "watermark.scpe", "an unknown key"),
+        "one of checkpoint, close_after, layout, max_slices, partition_filter, scope, settle, time_template, tracking, type",
+        "scope",
+    ),
+    (
+        GOOD + "Late_Files: ingest\n",
+        (3, "Late_Files", "an unknown key"),
+        (
+            "one of description, freshness, late_files, layer, max_bad_records, on_bad_file, owners, source, sql, tags,"
+            " target, transform, watermark"
+        ),
+        "late_files",
+    ),
+    ("watermark: {type: path}\n", (1, "source", "nothing"), "a mapping (this key is required)", None),
+    (
+        "watermark: {type: path}\nsource:\n  type: files\n  format: csv\n",
+        (2, "source.path", "nothing"),
+        "text (this key is required)",
+        None,
+    ),
+    (
+        "watermark: {type: path}\nsource:\n  path: x\n  format: csv\n",
+        (2, "source.type", "nothing"),
+        "files (this key is required)",
+        None,
+    ),
+    (GOOD + "name: other\n", (3, "name", "a name"), "no such key: the name is the file's, flow", None),
+    (GOOD + "layer: a\nlayer: b\n", (4, "layer", "the key again (first in line 3)"), "each key once", None),
+    # types
+    (GOOD + "description: 5\n", (3, "description", "5"), "text (put it in quotes)", None),
+    (GOOD + "description: [a]\n", (3, "description", "a list"), "text", None),
+    (GOOD + "description: {a: b}\n", (3, "description", "a mapping"), "text", None),
+    (GOOD + "owners: me@example.com\n", (3, "owners", "me@example.com"), "a list", None),
+    (GOOD + "owners:\n- team:a\n- 7\n", (5, "owners.1", "7"), "text (put it in quotes)", None),
+    (GOOD + "tags: {tier: 1}\n", (3, "tags.tier", "1"), "text (put it in quotes)", None),
+    (GOOD + "target:\n", (3, "target", "nothing"), "a mapping", None),
+    (
+        GOOD + "target: {origin_columns: maybe}\n",
+        (3, "target.origin_columns", "maybe"),
+        "true or false",
+        None,
+    ),
+    ("source: files\nwatermark: {type: path}\n", (1, "source", "files"), "a mapping", None),
+    (
+        "source: {type: files, path: x, format: csv, options: {a: [1]}}\nwatermark: {type: path}\n",
+        (1, "source.options.a", "a list"),
+        "text, a whole number, a number or true or false",
+        None,
+    ),
+    # values
+    (
+        "source: {type: files, path: x, format: ndjsn}\nwatermark: {type: path}\n",
+        (1, "source.format", "ndjsn"),
+        "ndjson, json, csv or parquet",
+        "ndjson",
+    ),
+    (
+        "source: {type: files, path: '', format: csv}\nwatermark: {type: path}\n",
+        (1, "source.path", "''"),
+        "text that is not empty",
+        None,
+    ),
+    (
+        "source: {type: files, path: x, format: csv, extensions: []}\nwatermark: {type: path}\n",
+        (1, "source.extensions", "a list"),
+        "at least 1 of them",
+        None,
+    ),
+    (GOOD + "layer: Bronze\n", (3, "layer", "Bronze"), "text that matches ^[a-z][a-z0-9_]*$", None),
+    (
+        GOOD + "target: {table: flights}\n",
+        (3, "target.table", "flights"),
+        "<layer>/<name>, letters, digits and underscores",
+        None,
+    ),
+    (
+        GOOD + "transform: clean\n",
+        (3, "transform", "clean"),
+        r"text that matches ^[A-Za-z_][\w.]*:[A-Za-z_]\w*$",
+        None,
+    ),
+    (
+        GOOD.replace("path}", "path, max_slices: 0}"),
+        (2, "watermark.max_slices", "0"),
+        "at least 1",
+        None,
+    ),
+    (
+        GOOD.replace("path}", "path, max_slices: 1.5}"),
+        (2, "watermark.max_slices", "1.5"),
+        "a whole number",
+        None,
+    ),
+    (
+        GOOD.replace("path}", "path, checkpoint: {interval_bytes: big}}"),
+        (2, "watermark.checkpoint.interval_bytes", "big"),
+        "a size such as 1GiB",
+        None,
+    ),
+    (
+        GOOD.replace("path}", "path, settle: soon}"),
+        (2, "watermark.settle", "soon"),
+        "an ISO 8601 duration such as PT5M or P30D",
+        None,
+    ),
+    (
+        GOOD.replace("path}", "path, settle: -PT1S}"),
+        (2, "watermark.settle", "'-PT1S'"),
+        "an ISO 8601 duration that is not negative",
+        None,
+    ),
+    (
+        GOOD.replace("path}", "path, close_after: P30D}"),
+        (2, "watermark.close_after", "scope: global"),
+        "scope: partition with them (time_template and close_after close partitions)",
+        None,
+    ),
+    (
+        GOOD + "transform: a:b\nsql: select 1\n",
+        (3, "transform", "transform and sql"),
+        "one of them (transform and sql both follow the read)",
+        None,
+    ),
+    # the schema
+    (
+        "source:\n  type: files\n  path: x\n  format: csv\n  schema: a strng\nwatermark: {type: path}\n",
+        (5, "source.schema", "the type strng"),
+        "a type of Spark, such as string, long, double, date or timestamp",
+        "string",
+    ),
+    (
+        GOOD.replace("}\nw", ", schema: 'a int, _run_id long'}\nw"),
+        (1, "source.schema", "the column _run_id"),
+        "other names than _source_file, _ingested_at, _run_id, _corrupt_record: loading adds these",
+        None,
+    ),
+    (
+        GOOD + "target: {partition_by: ['']}\n",
+        (3, "target.partition_by.0", "no name"),
+        "the name of a column",
+        None,
+    ),
+    (
+        GOOD + "target: {partition_by: [date, Date]}\n",
+        (3, "target.partition_by.1", "the column Date again"),
+        "each column once",
+        None,
+    ),
+    (
+        GOOD.replace("}\nw", ", schema: 'a array<int>'}\nw") + "target: {partition_by: [A]}\n",
+        (3, "target.partition_by.0", "A, which the schema makes an array, a map or a struct"),
+        "a column with single values",
+        None,
+    ),
+    # places
+    (
+        "source: {type: files, path: 's3a://b/x', format: csv}\nwatermark: {type: path}\n",
+        (1, "source.path", "s3a://b/x"),
+        "a folder or s3://bucket/prefix",
+        "s3",
+    ),
+    (
+        "source: {type: files, path: 's3://', format: csv}\nwatermark: {type: path}\n",
+        (1, "source.path", "s3://"),
+        "a folder or s3://bucket/prefix",
+        None,
+    ),
+    (
+        GOOD.replace("./landing", "./.strandline/lake/bronze"),
+        (1, "source.path", "./.strandline/lake/bronze, inside the lake (./.strandline/lake)"),
+        "a place outside: a run would load its own output",
+        None,
+    ),
+    (
+        GOOD.replace("./landing", "x/../.strandline/state"),
+        (1, "source.path", "x/../.strandline/state, inside the state (./.strandline/state)"),
+        "a place outside: a run would load its own output",
+        None,
+    ),
+    (
+        "source: {type: files, path: 's3://b/x', connection: land, format: csv}\nwatermark: {type: path}\n",
+        (1, "source.connection", "land"),
+        "one of the connections of platform.yaml: none: platform.yaml has no connections",
+        None,
+    ),
+    # Dagster's rules
+    (
+        GOOD + "layer: watermark\n",
+        (3, "layer", "watermark"),
+        "another layer: watermark/<name> are the assets of the watermarks",
+        None,
+    ),
+    (GOOD + "owners:\n- team:a\n- me\n", (5, "owners.1", "me"), "an e-mail address or team:NAME", None),
+    (
+        GOOD + "tags: {a b: c}\n",
+        (3, "tags.a b", "the tag a b: c"),
+        "up to 63 of the letters A-Z and a-z, digits, _ . and - on either side",
+        None,
+    ),
+    (
+        GOOD + "freshness: {fail: PT5S}\n",
+        (3, "freshness", "less than a minute"),
+        "durations of at least PT1M",
+        None,
+    ),
+    (
+        GOOD + "freshness: {fail: PT5M,\n  warn: PT10M}\n",
+        (4, "freshness.warn", "PT10M"),
+        "less than fail, PT5M",
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "expected", "close"), FLOW, ids=lambda value: None)
+def test_a_mistake_in_a_dataflow_is_named_with_line_and_key(
+    make: Make, text: str, place: tuple[int, str | None, str], expected: str, close: str | None
+) -> None:
+    line, key, found = place
+    project = make(text)
+    assert project.errors == [ProjectError("dataflows/flow.yaml", line, key, found, expected, close)]
+    assert project.broken == {"flow": project.errors}
+    assert project.dataflows == {}
+
+
+SETTINGS = [
+    ("lakes: x\n", (1, "lakes", "an unknown key"), "one of connections, format, lake, spark, state", "lake"),
+    ("format: dleta\n", (1, "format", "dleta"), "delta", "delta"),
+    ("state: 5\n", (1, "state", "5"), "text or a mapping (put it in quotes)", None),
+    ("state: [a]\n", (1, "state", "a list"), "text or a mapping", None),
+    ("state: ''\n", (1, "state", "''"), "text that is not empty", None),
+    (
+        "lake: {connection: land}\nconnections: {land: {type: s3}}\n",
+        (1, "lake.path", "nothing"),
+        "text (this key is required)",
+        None,
+    ),
+    (
+        "lake: {path: x,\n  conection: land}\n",
+        (2, "lake.conection", "an unknown key"),
+        "one of connection, path",
+        "connection",
+    ),
+    ("lake: 'ftp://h/x'\n", (1, "lake", "ftp://h/x"), "a folder or s3://bucket/prefix", None),
+    (
+        "lake:\n  path: s3://b/x\n  connection: lnd\nconnections: {land: {type: s3}}\n",
+        (3, "lake.connection", "lnd"),
+        "one of the connections of platform.yaml: land",
+        "land",
+    ),
+    (
+        "state: {path: x, connection: land}\nconnections: {land: {type: s3}}\n",
+        (1, "state.connection", "the connection land beside a folder"),
+        "no connection, or a path s3://bucket/prefix",
+        None,
+    ),
+    ("spark: {remote: 'local[*]'}\n", (1, "spark.remote", "local[*]"), "sc://host:port", None),
+    (
+        "spark: {remote: 'sc://h:1', master: local}\n",
+        (1, "spark.master", "both"),
+        "master and conf, or remote alone",
+        None,
+    ),
+    ("spark: {conf: {a: [1]}}\n", (1, "spark.conf.a", "a list"), "text", None),
+    ("connections: {land: {type: s4}}\n", (1, "connections.land.type", "s4"), "s3", None),
+    (
+        "connections: {land: {region: x}}\n",
+        (1, "connections.land.type", "nothing"),
+        "s3 (this key is required)",
+        None,
+    ),
+    (
+        "connections:\n  land:\n    type: s3\n    region: 5\n",
+        (4, "connections.land.region", "5"),
+        "text or {env: NAME}",
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "expected", "close"), SETTINGS, ids=lambda value: None)
+def test_a_mistake_in_the_settings_is_named_with_line_and_key(
+    make: Make, text: str, place: tuple[int, str | None, str], expected: str, close: str | None
+) -> None:
+    line, key, found = place
+    assert make(platform=text).errors == [ProjectError("platform.yaml", line, key, found, expected, close)]
+
+
+@pytest.mark.parametrize("key", ["prefix_template", "time_template"])
+def test_a_bad_template_is_named_with_its_line_and_hides_no_other_mistake(make: Make, key: str) -> None:
+    nested = {"prefix_template": "partition_filter: {lookback: 1, prefix_template: 'd=%Q'}"}
+    line = nested.get(key, "scope: partition\n  time_template: 'd=%Q'")
+    project = make(
+        f"watermark:\n  type: path\n  {line}\n  layout: leef\nsource: {{type: files, path: x, format: csv}}\n"
+    )
+    bad, layout = sorted(project.errors, key=lambda error: error.expected.startswith("mixed"))
+    assert (bad.key or "").endswith(key)
+    assert bad.line == (3 if key == "prefix_template" else 4)
+    assert bad.found == "%Q"
+    assert (layout.key, layout.nearest) == ("watermark.layout", "leaf")
+
+
+def test_one_template_twice_is_two_mistakes(make: Make) -> None:
+    project = make(
+        GOOD.replace(
+            "path}",
+            "path, scope: partition, time_template: '%Q',\n partition_filter: {prefix_template: '%Q', lookback: 1}}",
+        )
+    )
+    assert [error.key for error in project.errors] == [
+        "watermark.time_template",
+        "watermark.partition_filter.prefix_template",
+    ]
+
+
+def test_all_mistakes_of_all_files_are_there_by_file_and_line(make: Make) -> None:
+    project = make(
+        "layer: X\nsource: {type: files, path: x, format: q}\nwatermark: {type: path, settle: x}\nowners: [me]\n",
+        platform="format: x\n",
+        files={"dataflows/also.yaml": "watermark: {type: path}\n", "dataflows/good.yaml": GOOD},
+    )
+    assert [(error.file, error.line, error.key) for error in project.errors] == [
+        ("dataflows/also.yaml", 1, "source"),
+        ("dataflows/flow.yaml", 1, "layer"),
+        ("dataflows/flow.yaml", 2, "source.format"),
+        ("dataflows/flow.yaml", 3, "watermark.settle"),
+        ("dataflows/flow.yaml", 4, "owners.0"),
+        ("platform.yaml", 1, "format"),
+    ]
+
+
+def test_a_message_for_people_has_file_line_key_and_the_nearest_name() -> None:
+    error = ProjectError("dataflows/a.yaml", 3, "source.format", "ndjsn", "ndjson or csv", "ndjson")
+    assert str(error) == (
+        "dataflows/a.yaml:3: source.format: found ndjsn, expected ndjson or csv (did you mean ndjson?)"
+    )
+    assert str(ProjectError("a.yaml", 1, None, "x", "y")) == "a.yaml:1: found x, expected y"
+
+
+def test_the_json_of_an_error_has_the_six_fields() -> None:
+    assert ProjectError("f", 1, "k", "x", "y").as_json() == {
+        "file": "f",
+        "line": 1,
+        "key": "k",
+        "found": "x",
+        "expected": "y",
+        "nearest": None,
+    }
+
+
+def test_a_long_value_is_shortened(make: Make) -> None:
+    (error,) = make(GOOD.replace("path}", f"path, settle: {'x' * 500}}}")).errors
+    assert error.found == "x" * 59 + "…"
+
+
+def test_the_nearest_name_ignores_case() -> None:
+    assert nearest("FORMAT", ["format", "forest"]) == "format"
+    assert nearest("zzz", ["format"]) is None
+
+
+def test_two_dataflows_with_one_table_are_both_named(make: Make) -> None:
+    project = make(
+        GOOD, files={"dataflows/other.yaml": GOOD + "target:\n  load: append\n  table: bronze/flow\n"}
+    )
+    assert [(error.file, error.line, error.key, error.found) for error in project.errors] == [
+        (
+            "dataflows/flow.yaml",
+            1,
+            "target.table",
+            "the table bronze/flow, which is also that of dataflows/other.yaml:5",
+        ),
+        (
+            "dataflows/other.yaml",
+            5,
+            "target.table",
+            "the table bronze/flow, which is also that of dataflows/flow.yaml:1",
+        ),
+    ]
+    assert project.dataflows == {}
+
+
+def test_a_source_around_the_lake_is_refused_where_a_listing_would_see_it(make: Make) -> None:
+    around = GOOD.replace("./landing", "./data")
+    (error,) = make(around, platform="lake: ./data/tables\n").errors
+    assert error.found == "./data, with the lake (./data/tables) inside it"
+
+
+def test_a_source_around_a_hidden_lake_is_fine(make: Make) -> None:
+    assert not make(GOOD.replace("./landing", ".")).errors
+
+
+def test_places_on_an_object_store_are_told_apart_by_whole_names(make: Make) -> None:
+    lake = "lake: s3://b/lake\n"
+    text = "source: {{type: files, path: 's3://b/{}', format: csv}}\nwatermark: {{type: path}}\n"
+    project = make(
+        text.format("lake2"), platform=lake, files={"dataflows/own.yaml": text.format("lake/bronze")}
+    )
+    assert [error.file for error in project.errors] == ["dataflows/own.yaml"]
+
+
+def test_a_connection_of_another_type_is_refused(make: Make) -> None:
+    project = make(
+        "source: {type: files, path: 's3://b/x', connection: erp, format: csv}\nwatermark: {type: path}\n",
+        platform="connections: {erp: {type: jdbc}}\n",
+    )
+    assert ("source.connection", "erp, of type jdbc", "a connection of type s3") in [
+        (error.key, error.found, error.expected) for error in project.errors
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "close"),
+    [
+        (
+            "Flights-2.yaml",
+            "a name of the letters a-z, digits and underscores that starts with a letter",
+            "flights.yaml",
+        ),
+        ("2013.yaml", "a name of the letters a-z, digits and underscores that starts with a letter", None),
+        ("flights.yml", "the ending .yaml", "flights.yaml"),
+        ("flights.YAML", "the ending .yaml", "flights.yaml"),
+        ("more/flights.yaml", "all files in dataflows/ itself", None),
+    ],
+)
+def test_a_file_that_would_be_passed_over_is_an_error(
+    make: Make, name: str, expected: str, close: str | None
+) -> None:
+    (error,) = make(files={f"dataflows/{name}": GOOD}).errors
+    assert (error.file, error.line, error.key, error.expected, error.nearest) == (
+        f"dataflows/{name}",
+        1,
+        None,
+        expected,
+        close,
+    )
+
+
+def test_hidden_files_and_other_endings_are_ignored(make: Make) -> None:
+    project = make(
+        GOOD, files={"dataflows/.#flow.yaml": "x", "dataflows/README.md": "x", "notes.yaml": "x: ["}
+    )
+    assert (project.errors, list(project.dataflows)) == ([], ["flow"])
+
+
+def test_settings_with_the_wrong_ending_are_an_error(make: Make) -> None:
+    project = make(GOOD, files={"platform.yml": "lake: x"})
+    assert [(error.file, error.nearest) for error in project.errors] == [("platform.yml", "platform.yaml")]
+
+
+def test_what_cannot_be_read_is_an_error_of_that_file(make: Make) -> None:
+    project = make(GOOD, files={"dataflows/folder.yaml/x": ""})
+    assert [(error.file, error.line) for error in project.errors] == [("dataflows/folder.yaml", 1)]
+    assert list(project.dataflows) == ["flow"]

@@ -1,0 +1,131 @@
+"""What the specification has and the product has not: refused by name, without a cascade."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from platform_assets.project import Settings
+from platform_assets.project.pending import DATAFLOW, SETTINGS
+
+if TYPE_CHECKING:
+    from tests.unit.platform_assets.project.conftest import Make
+
+SOURCE = "source: {type: files, path: x, format: csv}\n"
+GOOD = SOURCE + "watermark: {type: path}\n"
+
+FLOWS = [
+    (
+        "source: {type: jdbc, connection: erp, table: public.orders, fetch: 5}\nwatermark: {type: path}\n",
+        [("source.type", "jdbc", "files (databases, tables and HTTP APIs as sources are")],
+    ),
+    (
+        "source: {type: table, table: bronze/events}\nwatermark: {type: stream, event_time: ts, split: d, engine: splits}\n",
+        [
+            ("source.type", "table", "files (databases, tables and HTTP APIs as sources are"),
+            ("watermark.type", "stream", "path (stream watermarks are"),
+        ],
+    ),
+    (
+        "source: {type: api, connection: shop, path: /o, params: {kind: all}, paging: {type: page}}\nwatermark: {type: path}\n",
+        [("source.type", "api", "files (databases, tables and HTTP APIs as sources are")],
+    ),
+    (
+        "source: {type: files, path: x, format: xml, row_tag: a}\nwatermark: {type: path}\n",
+        [("source.format", "xml", "ndjson, json, csv or parquet (Avro, XML and Excel are")],
+    ),
+    (
+        "source: {type: files, path: 'gs://b/x', format: csv}\nwatermark: {type: path}\n",
+        [("source.path", "gs://b/x", "a folder or s3://bucket/prefix (other object stores are")],
+    ),
+    (
+        SOURCE + "watermark: {type: column, columns: [updated_at], backward: {days: 7}}\n",
+        [("watermark.type", "column", "path (column watermarks are")],
+    ),
+    (
+        "source: {type: files, path: x, format: csv, missing: empty}\nwatermark: {type: window, window: daily}\n",
+        [
+            ("source.missing", "empty", "no such key (window watermarks are"),
+            ("watermark.type", "window", "path (window watermarks are"),
+        ],
+    ),
+    (
+        SOURCE + "watermark: {type: path, tracking: set}\n",
+        [("watermark.tracking", "set", "watermark (tracking by set is")],
+    ),
+    (
+        GOOD + "target: {load: scd2, merge_keys: [id], effective_column: at}\n",
+        [("target.load", "scd2", "append (other load types are")],
+    ),
+    (
+        GOOD + "target: {merge_keys: [id]}\n",
+        [("target.merge_keys", "a list", "no such key (load types other than append are")],
+    ),
+    (
+        GOOD + "target: {format: iceberg}\n",
+        [("target.format", "iceberg", "delta (Iceberg and Parquet tables are")],
+    ),
+    (
+        GOOD + "target: {schema_mode: rescue}\n",
+        [("target.schema_mode", "rescue", "strict (other schema modes are")],
+    ),
+    (
+        GOOD + "late_files: alert\n",
+        [("late_files", "alert", "ingest (other policies for late files are")],
+    ),
+    (GOOD + "on_bad_file: quarantine\n", [("on_bad_file", "quarantine", "stop (quarantined files are")]),
+    (GOOD + "max_bad_records: 3\n", [("max_bad_records", "3", "0 (a quarantine of records is")]),
+]
+
+
+@pytest.mark.parametrize(("text", "errors"), FLOWS, ids=lambda value: None)
+def test_a_part_that_is_not_there_yet_is_named_and_nothing_else_is_said_of_it(
+    make: Make, text: str, errors: list[tuple[str, str, str]]
+) -> None:
+    assert [(error.key, error.found, error.expected) for error in make(text).errors] == [
+        (key, found, f"{expected} not there yet, see ROADMAP.md)") for key, found, expected in errors
+    ]
+
+
+PLATFORMS = [
+    ("state: postgresql://h/db\n", "state", "postgresql://h/db"),
+    ("state: {path: postgresql://h/db}\n", "state.path", "postgresql://h/db"),
+    ("lake: az://b/x\n", "lake", "az://b/x"),
+    ("lake: {path: 'gs://b/x'}\n", "lake.path", "gs://b/x"),
+    ("format: iceberg\n", "format", "iceberg"),
+    ("iceberg: {catalog: hadoop}\n", "iceberg", "a mapping"),
+    ("connections: {erp: {type: jdbc, url: {env: U}, user: {env: V}}}\n", "connections.erp.type", "jdbc"),
+    ("connections: {shop: {type: api, base_url: 'https://x'}}\n", "connections.shop.type", "api"),
+]
+
+
+@pytest.mark.parametrize(("text", "key", "found"), PLATFORMS)
+def test_settings_that_are_not_there_yet_are_named(make: Make, text: str, key: str, found: str) -> None:
+    (error,) = make(platform=text).errors
+    assert (error.key, error.found) == (key, found)
+    assert error.expected.endswith("not there yet, see ROADMAP.md)")
+
+
+def test_the_rest_of_a_file_is_checked_beside_a_part_that_is_not_there_yet(make: Make) -> None:
+    project = make("source: {type: jdbc, x: 1}\nwatermark: {type: path, layout: leef}\n")
+    assert [error.key for error in project.errors] == ["source.type", "watermark.layout"]
+
+
+def test_what_comes_from_the_environment_is_refused_too_and_not_shown(make: Make) -> None:
+    (error,) = make(platform="state: {env: STATE}\n", environment={"STATE": "postgresql://h/db"}).errors
+    assert error.found == "{env: STATE}"
+    assert "PostgreSQL" in error.expected
+
+
+def test_every_row_of_the_table_has_a_case_here() -> None:
+    tried = {key for _, errors in FLOWS for key, _, _ in errors} | {key for _, key, _ in PLATFORMS}
+    rows = {row.key.replace("*", "erp") for row in (*SETTINGS, *DATAFLOW)}
+    assert (
+        rows - {"target.effective_column", "target.replace_by_watermark", "lake", "state", "lake.path"}
+        <= tried
+    )
+
+
+def test_defaults_are_there_already() -> None:
+    assert Settings().format == "delta"

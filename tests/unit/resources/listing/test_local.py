@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import os
+import socket
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from partitions.errors import SourceError
+from partitions.path.order import FileKey
+from partitions.path.position import AbovePartitions, AbovePath, Position, Start
+from partitions.path.template import TimeTemplate
+from resources.listing import Budget, Listing, list_above
+from resources.listing import local as local_module
+from resources.places import Place
+from tests.support.scenes import Scene, scenes
+from tests.support.trees import ENDING, write_files
+
+
+def _list(place: Place, position: Position | None = None, **more: object) -> Listing:
+    return list_above(place, position or Start(), (ENDING,), **more)  # type: ignore[arg-type]
+
+
+def _found(listing: Listing) -> list[str]:
+    return [file.path for file in listing.found.files]
+
+
+@given(scene=scenes)
+@settings(max_examples=150, deadline=None)
+def test_a_listing_is_what_is_above_of_all_files_in_pair_order(
+    scene: Scene, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = write_files(tmp_path_factory.mktemp("tree"), scene.tree)
+    assert _found(_list(place, scene.position)) == scene.expected
+
+
+@given(scene=scenes, pages=st.integers(1, 4))
+@settings(max_examples=80, deadline=None)
+def test_the_steps_of_a_listing_are_the_whole_listing_and_find_nothing_twice(
+    scene: Scene, pages: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = write_files(tmp_path_factory.mktemp("tree"), scene.tree)
+    found: list[str] = []
+    step = Listing(_list(place, scene.position).found, complete=False)
+    while not step.complete:
+        step = _list(place, scene.position, budget=Budget(pages=pages), resume=step.resume)
+        found += _found(step)
+    assert sorted(found, key=FileKey.of) == scene.expected
+
+
+def test_only_folders_that_can_hold_something_above_are_opened(tmp_path: Path) -> None:
+    place = write_files(tmp_path, [f"d=2026-01-{day:02}/a{ENDING}" for day in range(1, 29)])
+    listing = _list(place, AbovePath(FileKey("d=2026-01-27", "a")))
+    assert _found(listing) == [f"d=2026-01-27/a{ENDING}", f"d=2026-01-28/a{ENDING}"]
+    assert listing.found.calls == 3, "the root, the watermark's folder and the one after it"
+
+
+def test_a_closed_partition_is_not_opened(tmp_path: Path) -> None:
+    place = write_files(tmp_path, [f"d=2026-01-{day:02}/a{ENDING}" for day in range(1, 29)])
+    position = AbovePartitions(
+        {"d=2026-01-28": "a"}, TimeTemplate("d=%Y-%m-%d"), datetime(2026, 1, 28, tzinfo=UTC)
+    )
+    assert _list(place, position).found.calls == 2
+
+
+def test_only_new_files_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = write_files(tmp_path, [f"d=1/{number:03}{ENDING}" for number in range(100)])
+    looked: list[str] = []
+    real = local_module._look
+    monkeypatch.setattr(local_module, "_look", lambda root, path: looked.append(path) or real(root, path))
+    _list(place, AbovePath(FileKey("d=1", f"097{ENDING}")))
+    assert sorted(looked) == [f"d=1/098{ENDING}", f"d=1/099{ENDING}"]
+
+
+def test_a_file_is_listed_with_its_size_and_time(tmp_path: Path) -> None:
+    place = write_files(tmp_path, [f"a{ENDING}"], b"four")
+    os.utime(tmp_path / f"a{ENDING}", ns=(0, 1_700_000_000_123_456_789))
+    (file,) = _list(place).found.files
+    assert (file.size, file.version, file.modified) == (4, "1700000000123456789", 1_700_000_000_123)
+
+
+def test_endings_are_case_sensitive_and_any_of_them_will_do(tmp_path: Path) -> None:
+    place = write_files(tmp_path, ["a.json", "b.JSON", "c.json.gz", "d.csv", "json"])
+    assert _found(list_above(place, Start(), (".json", ".json.gz"))) == ["a.json", "c.json.gz"]
+
+
+def test_root_files_are_reported_where_they_have_the_ending(tmp_path: Path) -> None:
+    place = write_files(tmp_path, ["d=1/a.json", "README.md"])
+    position = AbovePath(FileKey("d=1", "a.json"))
+    assert not _list(place, position).found.root_files
+    write_files(tmp_path, ["a.json"])
+    assert _list(place, position).found.root_files
+
+
+ODD = [
+    "sp ace/a b.json",
+    "uni é/日本😀.json",
+    "nfd/e\u0301.json",
+    "pct/a%20b%.json",
+    "t/2024-01-28T14:00:00.json",
+    "glob/*?[]{}.json",
+    "back/a\\b.json",
+    "plus/a+b&c.json",
+    "quote/'\"<>.json",
+    "line/a\nb.json",
+    "eq=/k=a=b.json",
+    "-/--.json",
+]
+
+
+def test_names_of_every_kind_are_returned_as_they_are(tmp_path: Path) -> None:
+    place = write_files(tmp_path, ODD)
+    assert _found(_list(place)) == sorted(ODD, key=FileKey.of)
+    for path in ODD:
+        above = [other for other in sorted(ODD, key=FileKey.of) if FileKey.of(other) > FileKey.of(path)]
+        assert _found(_list(place, AbovePath(FileKey.of(path)))) == above
+
+
+def test_ten_thousand_files_of_one_partition_are_listed_by_opening_it_once(tmp_path: Path) -> None:
+    folder = tmp_path / "d=1"
+    folder.mkdir()
+    for number in range(10_000):
+        (folder / f"{number:05}.json").touch()
+    listing = _list(Place(str(tmp_path)))
+    assert _found(listing) == [f"d=1/{number:05}.json" for number in range(10_000)]
+    assert listing.found.calls == 2
+
+
+def test_an_empty_folder_is_no_error(tmp_path: Path) -> None:
+    assert _found(_list(Place(str(tmp_path)))) == []
+
+
+def test_links_are_followed_and_a_link_to_a_folder_above_itself_is_not(tmp_path: Path) -> None:
+    place = write_files(tmp_path, ["a/x.json", "b/y.json"])
+    (tmp_path / "a" / "up").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "a" / "to_b").symlink_to(tmp_path / "b", target_is_directory=True)
+    (tmp_path / "b" / "to_a").symlink_to(tmp_path / "a", target_is_directory=True)
+    (tmp_path / "b" / "z.json").symlink_to(tmp_path / "a" / "x.json")
+    through_links = ["a/to_b/y.json", "a/to_b/z.json", "b/to_a/x.json"]
+    assert _found(_list(place)) == sorted(
+        ["a/x.json", "b/y.json", "b/z.json", *through_links], key=FileKey.of
+    )
+
+
+def test_what_is_not_a_file_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = write_files(tmp_path, ["a.json", "folder.json/part.json"])
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "dangling.json").symlink_to(tmp_path / "nowhere")
+    with socket.socket(socket.AF_UNIX) as one:
+        monkeypatch.chdir(tmp_path)  # the name of a socket is limited to about 100 bytes
+        one.bind("socket.json")
+        assert _found(_list(place)) == ["a.json", "folder.json/part.json"]
+
+
+def test_a_file_that_vanishes_before_it_is_looked_at_was_never_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = write_files(tmp_path, ["a.json", "b.json"])
+    real = local_module._look
+
+    def look(root: Path, path: str) -> object:
+        (root / "b.json").unlink(missing_ok=True)
+        return real(root, path)
+
+    monkeypatch.setattr(local_module, "_look", look)
+    assert _found(_list(place)) == ["a.json"]
+
+
+def test_a_folder_that_vanishes_fails_the_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = write_files(tmp_path, ["a/x.json", "b/y.json"])
+    real = local_module._look
+
+    def look(root: Path, path: str) -> object:
+        (root / "b" / "y.json").unlink()
+        (root / "b").rmdir()
+        return real(root, path)
+
+    monkeypatch.setattr(local_module, "_look", look)
+    with pytest.raises(SourceError, match="vanished") as caught:
+        _list(place)
+    assert (caught.value.code, caught.value.transient) == ("source_moved", True)
+
+
+def test_a_name_that_is_not_utf8_is_refused_and_named(tmp_path: Path) -> None:
+    (Path(os.fsdecode(bytes(tmp_path) + b"/a\xff.json"))).touch()
+    with pytest.raises(SourceError, match=r"a\\udcff\.json") as caught:
+        _list(Place(str(tmp_path)))
+    assert caught.value.code == "source_bad_name"
+
+
+def test_a_folder_whose_name_is_not_utf8_is_refused_unless_it_need_not_be_opened(tmp_path: Path) -> None:
+    Path(os.fsdecode(bytes(tmp_path) + b"/a\xff")).mkdir()
+    with pytest.raises(SourceError, match=r"a\\udcff"):
+        _list(Place(str(tmp_path)))
+    assert _found(_list(Place(str(tmp_path)), AbovePath(FileKey("b", "")))) == []
+
+
+def test_a_missing_folder_is_not_an_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="found none") as caught:
+        _list(Place(str(tmp_path / "none")))
+    assert (caught.value.code, caught.value.transient) == ("source_missing", False)
+
+
+def test_a_file_in_place_of_the_folder_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SourceError, match="something else") as caught:
+        _list(Place(str(tmp_path / "file")))
+    assert caught.value.code == "source_not_folder"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_read_is_said(tmp_path: Path) -> None:
+    place = write_files(tmp_path, ["a/x.json"])
+    (tmp_path / "a").chmod(0)
+    try:
+        with pytest.raises(SourceError, match="not allowed") as caught:
+            _list(place)
+    finally:
+        (tmp_path / "a").chmod(0o755)
+    assert caught.value.code == "source_denied"
+
+
+def test_a_refusal_of_the_system_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(local_module.os, "scandir", refuse)
+    with pytest.raises(SourceError, match="not allowed") as caught:
+        _list(Place(str(tmp_path)))
+    assert caught.value.code == "source_denied"
+
+
+def test_seconds_are_by_the_given_clock_and_each_step_gets_on(tmp_path: Path) -> None:
+    place = write_files(tmp_path, [f"d={number}/a.json" for number in range(5)])
+    ticks = count()
+    first = _list(place, budget=Budget(seconds=2, clock=lambda: float(next(ticks))))
+    assert not first.complete
+    assert first.found.calls == 2
+    stuck = _list(place, budget=Budget(seconds=0), resume=first.resume)
+    assert stuck.resume is not None
+    assert stuck.resume != first.resume
+
+
+def test_a_token_that_does_not_read_starts_anew(tmp_path: Path) -> None:
+    place = write_files(tmp_path, ["a.json"])
+    assert _found(_list(place, resume='["", "a.json"]')) == ["a.json"]
