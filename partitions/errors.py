@@ -37,7 +37,7 @@ class StrandlineError(Exception):
         return str(self.args[0])
 
 
-class ConfigurationError(StrandlineError):
+class ConfigurationError(StrandlineError, ValueError):  # a ValueError, so that pydantic says where it stood
     """A definition, a project file or a call argument was refused before anything ran."""
 
     code = "configuration"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 
-def _not_negative(value: timedelta) -> timedelta:
-    if value < timedelta(0):
-        raise ValueError("expected an ISO 8601 duration that is not negative")
-    return value
+_ISO = re.compile(r"P(?!$)(\d+W)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?")
 
 
-Duration = Annotated[timedelta, AfterValidator(_not_negative)]
+def _iso(value: object) -> object:
+    if isinstance(value, timedelta) or (isinstance(value, str) and _ISO.fullmatch(value)):
+        return value
+    raise ValueError("expected an ISO 8601 duration such as PT2S, PT5M or P30D, not negative")
+
+
+Duration = Annotated[timedelta, BeforeValidator(_iso)]
 """An ISO 8601 duration such as PT2S or P30D, not negative."""
 
 

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from dagster import (
-    AssetSelection,
     DagsterInstance,
     Definitions,
     ResourceDefinition,
-    UnresolvedAssetJobDefinition,
-    define_asset_job,
     in_process_executor,
 )
 
-from partitions.dataflow import Dataflow
-from platform_assets.factory.assets import TAG, broken_asset, dataflow_assets, table_key, watermark_key
+from platform_assets.factory.assets import broken_asset, dataflow_assets
 from platform_assets.factory.checks import row_accounting
+from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensors import dataflow_sensor
 from platform_assets.metadata import table_metadata, watermark_metadata
+from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
 from resources.platform import Platform
-from resources.spark import SparkEngine
-
-CACHE = Path(__file__).resolve().parent.parent / ".strandline" / "cache"
-
-
-def build_platform(project: Project) -> Platform:
-    """The resources of a project; opens nothing."""
-    settings = project.spark_settings
-    spark = SparkEngine(settings.master, settings.remote, settings.conf, cache=CACHE)
-    sources = {name: project.source_place(dataflow) for name, dataflow in project.dataflows.items()}
-    return Platform(project.state, project.lake, spark, sources)
-
 
 def build_definitions(project: Project, platform: Platform | None = None, options: RunOptions | None = None) -> Definitions:
     """Everything that Dagster shows of a project.
@@ -46,11 +30,12 @@ def build_definitions(project: Project, platform: Platform | None = None, option
     platform = platform or build_platform(project)
     options = options or RunOptions(run_is_live=_run_is_live)
     flows = list(project.dataflows.values())
+    jobs = {flow.name: dataflow_job(flow) for flow in flows}
     return Definitions(
-        assets=[*map(dataflow_assets, flows), *(broken_asset("bronze", name, errors) for name, errors in project.broken.items())],
+        assets=[*map(dataflow_assets, flows), *(broken_asset(project.layer(name), name, errors) for name, errors in project.broken.items())],
         asset_checks=[row_accounting(flow, platform) for flow in flows],
-        jobs=[dataflow_job(flow) for flow in flows],
-        sensors=[dataflow_sensor(flow, platform) for flow in flows],
+        jobs=list(jobs.values()),
+        sensors=[dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows],
         resources={
             "table": TableIOManager(platform, options, table_metadata),
             "watermark": WatermarkIOManager(platform, watermark_metadata),
@@ -59,12 +44,6 @@ def build_definitions(project: Project, platform: Platform | None = None, option
         },
         executor=in_process_executor,  # a process, and so a JVM, per step costs 20 s and gains nothing here
     )
-
-
-def dataflow_job(dataflow: Dataflow) -> UnresolvedAssetJobDefinition:
-    """The job that loads one dataflow."""
-    selection = AssetSelection.assets(table_key(dataflow), watermark_key(dataflow.name)).without_checks()
-    return define_asset_job(f"load_{dataflow.name}", selection | AssetSelection.checks_for_assets(), tags={TAG: dataflow.name}, description=f"Loads what is new of {dataflow.name}.")
 
 
 def _run_is_live(run_id: str) -> bool | None:

@@ -7,6 +7,7 @@ want the same address and credentials in their own words; only this module knows
 from __future__ import annotations
 
 import re
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -88,7 +89,7 @@ class Place:
         """
         scheme, found, rest = text.partition("://")
         if not found:
-            return cls(str((base / Path(text).expanduser()).absolute()))
+            return cls(os.path.abspath(base / Path(text).expanduser()))  # noqa: PTH100 - Path keeps the ".."
         if scheme == "file":
             return cls(str(Path(unquote(urlsplit(text).path)).absolute()))
         bucket, _, prefix = rest.partition("/")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -31,13 +31,13 @@ class Platform:
         state: where the watermark log lies.
         lake: where tables lie, at ``<lake>/<layer>/<name>``.
         spark: makes sessions.
-        sources: the root of each dataflow's source, by dataflow.
+        source_of: the root of a dataflow's source; asked when it is needed, since a secret may be unset.
     """
 
     state: Place
     lake: Place
     spark: SparkEngine
-    sources: Mapping[str, Place]
+    source_of: Callable[[Dataflow], Place]
 
     @cached_property
     def log(self) -> WatermarkLog:
@@ -50,7 +50,7 @@ class Platform:
 
     def flow(self, dataflow: Dataflow) -> PathFlow:
         """The dataflow's kind, bound to its source."""
-        return PathFlow(dataflow, self.sources[dataflow.name])
+        return PathFlow(dataflow, self.source_of(dataflow))
 
     def target(self, dataflow: Dataflow) -> DeltaTarget:
         """The dataflow's table."""
@@ -58,7 +58,7 @@ class Platform:
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         """Sessions that reach the dataflow's source and table."""
-        return self.spark.with_places((self.lake, self.sources[dataflow.name]))
+        return self.spark.with_places((self.lake, self.source_of(dataflow)))
 
     def plan(self, dataflow: Dataflow, now: datetime) -> Plan[PathSlice]:
         """What the next run would do. Starts no Spark, changes nothing.

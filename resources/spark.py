@@ -130,18 +130,17 @@ class SparkEngine:
         return found
 
     def _connect(self) -> SparkSession:
-        from pyspark.sql.connect.session import SparkSession as RemoteSession
+        from pyspark.sql import SparkSession
 
         try:
-            session = RemoteSession.builder.remote(self.remote).create()
-            session.version  # noqa: B018 - the first call tells whether the server is there
+            session = SparkSession.builder.remote(self.remote or "").create()
+            session.conf.get("spark.sql.session.timeZone")  # the first call tells whether the server is there
         except Exception as error:
-            first = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
             raise SparkUnavailable(
-                f"Spark Connect server {self.remote}: expected an answer, found: {first}. Start one with `strandline dev`, or remove spark.remote",
+                f"Spark Connect server {self.remote}: expected an answer, found: {_first_line(error)}. Start one with `strandline dev`, or remove spark.remote",
                 choices=("strandline dev", "strandline doctor"),
             ) from error
-        return session  # type: ignore[return-value]  # the remote session has the same public interface
+        return session
 
     def with_places(self, places: Iterable[Place]) -> SparkEngine:
         """The same engine for these places."""
@@ -153,5 +152,8 @@ def _covers(found: str | None, wanted: str) -> bool:
 
 
 def _no_spark(error: Exception) -> str:
-    first = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
-    return f"Spark did not start: {first}. Expected Java 17 or 21 and the jars of spark.jars.packages; `strandline doctor` says which is missing"
+    return f"Spark did not start: {_first_line(error)}. Expected Java 17 or 21 and the jars of spark.jars.packages; `strandline doctor` says which is missing"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -80,13 +80,15 @@ show_progress() {
 
 install_packages() {
     step "installing $(grep -c '^[A-Za-z0-9]' requirements.lock) packages, about 1 GB, a few minutes (all of pip's output: $log)"
-    { .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r requirements.lock 2>&1 || echo failed >"$log.failed"; } | show_progress
+    # --no-deps: the lock is complete, and a pip that resolves wants hashes for gql[requests] where the lock has gql's.
+    { .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-deps --require-hashes -r requirements.lock 2>&1 || echo failed >"$log.failed"; } | show_progress
     if [ -e "$log.failed" ]; then
         rm "$log.failed"
         fail "pip could not install requirements.lock: see $log, then run this again"
     fi
     quietly .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e . ||
         fail "pip could not install this checkout: $(grep -ai error "$log" | tail -n 1 | cut -c 1-200); see $log"
+    quietly .venv/bin/python -m pip check || fail "requirements.lock is not complete ($(tail -n 1 "$log")): make lock"
     took
 }
 

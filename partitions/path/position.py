@@ -1,16 +1,17 @@
 """What a listing starts from: which files are new, and where they can lie (spec 01, Listing, Cold start, Scope).
 
 A *position* answers four questions, so that every store lists with the same rule: ``above`` (is this file new?),
-``may_hold`` (must this folder be opened?), ``spans`` and ``seek`` (which keys must a listing by key walk?).
+``may_hold`` (must this folder be opened?), ``span`` and ``seek`` (which keys must a listing by key walk?).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from itertools import groupby
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from partitions.path.order import LAST, FileKey, below, past, upwards
@@ -18,7 +19,7 @@ from partitions.path.template import TimeTemplate
 
 
 class Span(NamedTuple):
-    """Keys that one listing walks.
+    """Keys that a listing walks.
 
     Attributes:
         after: it starts strictly after this key; ``""`` is the beginning.
@@ -27,6 +28,13 @@ class Span(NamedTuple):
 
     after: str = ""
     until: str | None = None
+
+
+class _Step(NamedTuple):
+    """Where the keys of one prefix start (strictly after) and end."""
+
+    start: str
+    end: str
 
 
 class Position(Protocol):
@@ -45,8 +53,8 @@ class Position(Protocol):
         """Whether a file above the position can lie in this folder (``""`` is the root) or below it."""
         ...
 
-    def spans(self) -> tuple[Span, ...]:
-        """Where the keys above the position lie, in key order."""
+    def span(self) -> Span:
+        """Where the keys above the position lie."""
         ...
 
     def seek(self, key: str) -> str:
@@ -91,17 +99,27 @@ class Start:
             or any(up in self._chosen for up in upwards(folder))
         )
 
-    def spans(self) -> tuple[Span, ...]:
-        """One listing from the first to the last prefix of each folder: the hours of a day, the days of a root."""
-        if not self.prefixes:
-            return (Span(),)
-        ordered = sorted(self.prefixes, key=FileKey.of)
-        groups = [list(group) for _, group in groupby(ordered, lambda prefix: FileKey.of(prefix).partition)]
-        return tuple(sorted(Span(below(group[0]), f"{group[-1]}/{LAST}") for group in groups))
+    def span(self) -> Span:
+        """From the first prefix to the end of the last; everything where their order depends on the store's."""
+        steps = self._steps
+        return Span(steps[0].start, steps[-1].end) if steps else Span()
 
     def seek(self, key: str) -> str:
-        """Within a span everything is listed."""
-        return key
+        """Jump from prefix to prefix."""
+        steps = self._steps
+        index = bisect_right(steps, key, key=lambda step: step.end)
+        while index and not past(key, steps[index - 1].end):
+            index -= 1
+        return steps[index].start if index < len(steps) else key
+
+    @cached_property
+    def _steps(self) -> tuple[_Step, ...]:
+        """The prefixes in the order that all stores list them in; none where there is no such order."""
+        steps = sorted(_Step(below(prefix), f"{prefix}/{LAST}") for prefix in self.prefixes)
+        agreed = all(
+            past(later.start, one.start) and past(later.end, one.end) for one, later in pairwise(steps)
+        )
+        return tuple(steps) if agreed else ()
 
     @cached_property
     def _chosen(self) -> frozenset[str]:
@@ -143,14 +161,14 @@ class AbovePath:
             or partition.startswith(f"{folder}/")
         )
 
-    def spans(self) -> tuple[Span, ...]:
+    def span(self) -> Span:
         """Everything from the partition on, partitions such as ``P-b`` (between ``P`` and ``P/``) included.
 
         At the root every folder is above, so only layout leaf (no folders beside files) can start at the last file.
         """
         if self.last.partition:
-            return (Span(below(self.last.partition)),)
-        return (Span(self.last.name if self.leaf else ""),)
+            return Span(below(self.last.partition))
+        return Span(self.last.name if self.leaf else "")
 
     def seek(self, key: str) -> str:
         """In the last partition only sub-folders are above what was committed; layout leaf has none, so jump over it."""
@@ -191,9 +209,9 @@ class AbovePartitions:
         """A closed partition is not opened, unless it is still among the known names."""
         return not self._closed(folder) or folder in self._on_the_way
 
-    def spans(self) -> tuple[Span, ...]:
+    def span(self) -> Span:
         """A new partition may lie anywhere."""
-        return (Span(),)
+        return Span()
 
     def seek(self, key: str) -> str:
         """Jump over closed partitions, and in layout leaf over what an open one has committed."""

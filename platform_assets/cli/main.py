@@ -19,6 +19,12 @@ from platform_assets.cli.context import Context, shared
 
 COMMANDS = {
     "validate": "Check all project files.",
+    "list": "Show how every dataflow stands.",
+    "plan": "Show what the next run would do, and why.",
+    "run": "Load what is new, exactly once.",
+    "state": "Show the state of a dataflow, or decide about it.",
+    "doctor": "Check Java, Spark, state, lake, sources and Dagster.",
+    "dev": "Open the Dagster UI with a warm engine beside it.",
 }
 """Every command with its line of help. It is ``command`` in the module of its name beside this one."""
 

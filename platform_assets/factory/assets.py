@@ -9,7 +9,6 @@ from dagster import (
     AssetCheckResult,
     AssetCheckSeverity,
     AssetCheckSpec,
-    AssetExecutionContext,
     AssetKey,
     AssetOut,
     AssetsDefinition,
@@ -77,7 +76,7 @@ def dataflow_assets(dataflow: Dataflow) -> AssetsDefinition:
         pool=pool(dataflow.name),
         can_subset=False,
     )
-    def load(context: AssetExecutionContext) -> Iterator[Any]:
+    def load() -> Iterator[Any]:
         run = Load(dataflow)
         yield Output(run, "table")
         yield Output(run, "watermark")

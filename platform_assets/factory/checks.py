@@ -8,13 +8,15 @@ from partitions.dataflow import Dataflow
 from platform_assets.factory.assets import table_key
 from resources.platform import Platform
 
+ROW_ACCOUNTING = "row_accounting"
+
 
 def row_accounting(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
     """The table's rows, as its file statistics count them, are the rows of all entries. No data is scanned."""
 
     @asset_check(
         asset=table_key(dataflow),
-        name="row_accounting",
+        name=ROW_ACCOUNTING,
         description="Rows in the table (from its file statistics) against rows in the watermark log. Rows that somebody deletes or adds show here.",
     )
     def accounting() -> AssetCheckResult:

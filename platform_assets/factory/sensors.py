@@ -11,9 +11,10 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 from dagster import (
-    AssetSelection,
     DagsterRunStatus,
     DefaultSensorStatus,
     RunRequest,
@@ -26,7 +27,8 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.assets import TAG, table_key, watermark_key
+from platform_assets.factory.assets import TAG
+from resources.listing import Budget
 from resources.platform import Platform
 
 _IN_FLIGHT = [
@@ -36,7 +38,7 @@ _IN_FLIGHT = [
     DagsterRunStatus.STARTED,
     DagsterRunStatus.CANCELING,
 ]
-_BUDGET_PAGES, _BUDGET_SECONDS = 50, 20.0  # a tick has 60 s, and a slow store must not use them up
+_BUDGET = Budget(pages=50, seconds=20.0)  # a tick has 60 s, and a slow store must not use them up
 _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
 _INTERVAL = 30
 
@@ -78,12 +80,12 @@ class Cursor:
         return Cursor(asked, self.since if attempt > 1 else int(now), attempt, now + pause)
 
 
-def dataflow_sensor(dataflow: Dataflow, platform: Platform, clock: Callable[[], float] = time.time) -> SensorDefinition:
-    """A sensor that looks above the committed watermark."""
+def dataflow_sensor(dataflow: Dataflow, platform: Platform, job: Any, clock: Callable[[], float] = time.time) -> SensorDefinition:
+    """A sensor that looks above the committed watermark and asks for runs of ``job``."""
 
     @sensor(
         name=f"{dataflow.name}_files",
-        target=AssetSelection.assets(table_key(dataflow), watermark_key(dataflow.name)),
+        job=job,
         minimum_interval_seconds=_INTERVAL,
         default_status=DefaultSensorStatus.RUNNING,
         description=f"Finds files of {dataflow.name} above its committed watermark, and asks for a run.",
@@ -93,12 +95,12 @@ def dataflow_sensor(dataflow: Dataflow, platform: Platform, clock: Callable[[], 
         in_flight = context.instance.get_runs(RunsFilter(tags={TAG: dataflow.name}, statuses=_IN_FLIGHT), limit=1)
         if in_flight:
             return _skip(f"run {in_flight[0].run_id[:8]} is in flight", cursor)
-        look = platform.flow(dataflow).peek(platform.log.newest(dataflow.name), now, _BUDGET_PAGES, _BUDGET_SECONDS, cursor.resume or None)
-        if not look.paths:
-            if look.resume:
-                return _skip(f"nothing found in {look.calls} listing calls; goes on at the next tick", Cursor(resume=look.resume))
-            return _skip(f"no file above the watermark ({look.calls} listing calls)", Cursor())
-        asked = hashlib.sha256(f"{look.state}|{look.paths[0]}".encode()).hexdigest()[:16]
+        entry = platform.log.newest(dataflow.name)
+        look = platform.flow(dataflow).peek(entry, datetime.fromtimestamp(now, UTC), _BUDGET, cursor.resume or None)
+        if not look.found.files:
+            more = "goes on at the next tick" if look.resume else "no file is above the watermark"
+            return _skip(f"{more} ({look.found.calls} listing calls)", Cursor(resume=look.resume or ""))
+        asked = hashlib.sha256(f"{entry.id if entry else None}|{look.found.files[0].path}".encode()).hexdigest()[:16]
         if asked == cursor.asked and now < cursor.pause_until:
             return _skip(f"attempt {cursor.attempt} did not commit; the next one is in {int(cursor.pause_until - now)} s", cursor)
         after = cursor.next_attempt(asked, now)

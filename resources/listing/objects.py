@@ -1,6 +1,6 @@
 """Objects above a position, by ``ListObjectsV2`` with ``StartAfter`` through obstore.
 
-A position says which spans of keys a listing walks, and where it may jump. Spans and jumps hold in both orders of
+A position says which span of keys a listing walks, and where it may jump. Both hold in both orders of
 ``partitions.path.order``, so SeaweedFS, which lists folder by folder, gives the same files as S3. The one exception:
 it does not show files of ``date=1/h=0/`` while the watermark is in ``date=1-b/`` (folders inside one whose name is the
 beginning of the watermark's partition); there they are late, not new.
@@ -10,14 +10,13 @@ Directory buckets list in no order, so each tick lists all of them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from partitions.path.order import below, hidden, hidden_until, past
 from partitions.path.plan import Found, SourceFile, in_pair_order
-from partitions.path.position import Position, Span
+from partitions.path.position import Position
 from resources.listing.failures import store_failures
 from resources.listing.result import Budget, Listing, start
 from resources.places import Place
@@ -49,7 +48,7 @@ def list_objects(
         position: what is committed.
         endings: of names.
         budget: counts LIST calls; not looked at where keys come in no order.
-        resume: the span and the key that the steps before came to.
+        resume: the key that the steps before came to.
 
     Raises:
         SourceError: as ``resources.listing.list_above`` says.
@@ -61,16 +60,9 @@ def list_objects(
         walk.all()
         return walk.result()
     used_up = start(budget)
-    spans = _left(position.spans(), resume)
-    for index, (span, begin) in enumerate(spans):
-        for key, more in walk.span(span, begin):
-            here = (
-                (span.after, key)
-                if more
-                else next(((one.after, from_) for one, from_ in spans[index + 1 :]), None)
-            )
-            if here and used_up(walk.calls):
-                return walk.result(json.dumps(here))
+    for key in walk.step_by_step(resume):
+        if used_up(walk.calls):
+            return walk.result(resume=key)
     return walk.result()
 
 
@@ -99,22 +91,24 @@ class _Walk:
             self.calls += 1
             self._take(page)
 
-    def span(self, span: Span, begin: str) -> Iterator[tuple[str, bool]]:
-        """Take a span page by page, from a key on; yields the key that was come to, and whether there is more."""
-        offset: str | None = begin
+    def step_by_step(self, resume: str | None) -> Iterator[str]:
+        """Take page by page what lies in the position's span; after each page but the last, yield the key to go on from."""
+        after, until = self._position.span()
+        offset: str | None = resume if resume and past(resume, after) else after
         while offset is not None:
             opened, offset = offset, None
             for page in pages(self._store, self._place, opened):
                 self.calls += 1
                 self._take(page)
-                key = self._reached(page, opened)
-                if len(page) < PAGE or (span.until is not None and past(key, span.until)):
-                    yield key, False
-                    break
+                if len(page) < PAGE:
+                    return
+                key = self._reached(page)
+                if until is not None and past(key, until):
+                    return
                 target = hidden_until(key) or self._position.seek(key)
                 offset = target if past(target, key) else None
-                yield offset or key, True
-                if offset:
+                yield offset or key
+                if offset is not None:
                     break
 
     def _take(self, page: Sequence[ObjectMeta]) -> None:
@@ -132,10 +126,8 @@ class _Walk:
         """Whether this key stands for a folder: obstore drops the slash at its end."""
         return meta["size"] == 0 and head(self._store, self._place, meta["path"]) is None
 
-    def _reached(self, page: Sequence[ObjectMeta], opened: str) -> str:
-        """The key that a later listing starts after. After a folder's own key SeaweedFS leaves out what it holds."""
-        if not page:
-            return opened
+    def _reached(self, page: Sequence[ObjectMeta]) -> str:
+        """The key to go on from. After a folder's own key SeaweedFS leaves out what the folder holds."""
         last = page[-1]
         return last["path"] if last["size"] or last["path"].endswith(self._endings) else below(last["path"])
 
@@ -171,18 +163,3 @@ def listed(meta: ObjectMeta) -> SourceFile:
     modified = (meta["last_modified"] - _EPOCH) // timedelta(milliseconds=1)
     version = (meta["e_tag"] or str(modified // 1000)).strip('"')
     return SourceFile(meta["path"], meta["size"], version, modified)
-
-
-def _left(spans: Sequence[Span], resume: str | None) -> list[tuple[Span, str]]:
-    """What the steps before have not walked, each span with the key to begin after.
-
-    A token that does not read starts anew: it is no truth, only a short cut.
-    """
-    try:
-        after, key = json.loads(resume) if resume else ("", "")
-    except ValueError:
-        after, key = "", ""
-    open_ = (
-        span for span in spans if span.after >= after and (span.until is None or not past(key, span.until))
-    )
-    return [(span, key if past(key, span.after) else span.after) for span in open_]

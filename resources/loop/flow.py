@@ -12,7 +12,7 @@ from partitions.path.plan import PathSlice, SourceFile, plan, position
 from partitions.path.state import PathState
 from partitions.plan import Plan, Slice
 from partitions.sentinels import deserialise
-from resources.listing import check_unchanged, list_above
+from resources.listing import Budget, Listing, check_unchanged, list_above
 from resources.places import Place
 from resources.readers.failures import bad_file, bad_record, line_of
 from resources.readers.files import FilesReader, PinnedSchema
@@ -95,6 +95,12 @@ class PathFlow:
         listing = list_above(self._place, position(definition, state, now), self._dataflow.source.endings)
         self._calls += listing.found.calls
         return plan(definition, state, listing.found, now, dataflow=self._dataflow.name, number=entry.number if entry else 0)
+
+    def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:
+        """Look above the watermark within a budget, to see whether a run is worth asking for."""
+        state = PathState.of(entry.state() if entry else None)
+        start = position(self._dataflow.watermark, state, now)
+        return list_above(self._place, start, self._dataflow.source.endings, budget=budget, resume=resume)
 
     def check(self, piece: PathSlice) -> None:
         """Compare size and version of every file with what was listed."""

@@ -12,7 +12,7 @@ from partitions.plan import Plan, Slice
 from partitions.sentinels import Watermark, encode
 from resources.watermarks.entry import Entry
 
-Status = Literal["committed", "nothing", "recovered", "failed"]
+Status = Literal["committed", "nothing", "recovered", "failed", "held", "blocked"]
 
 
 class Step(StrEnum):
@@ -27,6 +27,8 @@ class Step(StrEnum):
     FENCED = "fenced"
     ABANDONED = "abandoned"
 
+
+_STATUS_BY_EXIT: dict[int, Status] = {3: "held", 4: "blocked"}
 
 Observer = Callable[[Step, str], None]
 """Hears of each step, with a line for people."""
@@ -75,7 +77,7 @@ class Outcome:
     def status(self) -> Status:
         """In one word (spec 09, JSON)."""
         if self.error is not None:
-            return "failed"
+            return _STATUS_BY_EXIT.get(self.error.exit_code, "failed")
         if any(piece.recovered for piece in self.committed):
             return "recovered"
         return "committed" if self.committed else "nothing"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
@@ -73,6 +74,18 @@ class Entry(Record):
     def state(self) -> Watermark:
         """The watermark as values; raises CorruptWatermark where its text does not read."""
         return deserialise(self.watermark)
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry in the public JSON form (spec 09, JSON)."""
+        texts = {name: getattr(self, name) for name in ("watermark", "lower", "upper")}
+        bounds = {name: text and json.loads(text) for name, text in texts.items()}
+        return {name: bounds.get(name, getattr(self, name)) for name in _PUBLIC}
+
+
+_PUBLIC = (
+    "number", "watermark", "lower", "upper", "why", "reason", "run_id", "job_id", "rows", "files", "total_rows", "total_files",
+    "time", "schema_version", "fingerprint", "kind",
+)  # fmt: skip
 
 
 class Holder(Record):
@@ -154,8 +167,6 @@ def read_record(kind: type[RecordT], data: bytes, where: str) -> RecordT:
 
 
 def _object(data: bytes) -> dict[str, Any]:
-    import json
-
     raw = json.loads(data)
     if not isinstance(raw, dict):
         raise ValueError("expected an object")

@@ -56,6 +56,15 @@ class DeltaTarget:
             )
         return None
 
+    def count_rows(self) -> int:
+        """All rows of the table, from its files' statistics; 0 where there is no table."""
+        from deltalake import DeltaTable
+
+        if not self._log.versions(None):
+            return 0
+        table = DeltaTable(self._place.url, storage_options=self._place.storage_options or None)
+        return sum(table.get_add_actions(flatten=True).column("num_records").to_pylist())
+
     def append(self, df: DataFrame, tag: Tag, metadata: str) -> None:
         """Append in one commit. A repeated tag commits nothing and raises nothing, so the caller looks at the commit."""
         writer = self._tagged(df.write.format("delta").mode("append"), tag, metadata)

@@ -26,6 +26,9 @@ class KeyedS3(Server):
         self.page = 1000
         self.sizes: dict[str, int] = {}
         self.keys: list[str] = []
+        self.place = Place(
+            "s3://keyed", S3Connection(f"http://127.0.0.1:{self.port}", "us-east-1", "key", "secret")
+        )
 
     def hold(self, keys: Iterable[str], size: int = 1) -> Place:
         """Hold these keys and no others; the place is the bucket's root."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.path.order import FileKey, below, past, upwards
-from partitions.path.position import AbovePartitions, AbovePath, Position, Start
+from partitions.path.position import AbovePartitions, AbovePath, Position, Span, Start
 from partitions.path.template import TimeTemplate
 from tests.support.trees import leaf_tree, partitions, paths, trees
 
@@ -55,17 +54,12 @@ def test_folders_of_open_partitions_may_hold_what_is_above(position: AbovePartit
 
 
 @given(positions, paths)
-def test_a_file_that_is_above_lies_in_a_span_in_both_orders(position: Position, path: str) -> None:
+def test_a_file_that_is_above_lies_in_the_span_in_both_orders(position: Position, path: str) -> None:
     def within(after: str, until: str | None) -> bool:
         return past(path, after) and (until is None or not past(path, until))
 
     if position.above(path) and not _hidden_from_component_order(position, path):
-        assert any(within(*span) for span in position.spans())
-
-
-@given(positions)
-def test_spans_are_in_key_order(position: Position) -> None:
-    assert all(one.after < other.after for one, other in pairwise(position.spans()))
+        assert within(*position.span())
 
 
 @given(positions | _open_partitions, trees() | st.lists(_dated, unique=True))
@@ -130,9 +124,16 @@ def test_a_prefix_covers_its_partition_and_all_below_it_and_no_neighbour() -> No
     assert position.prefixes == ("d=1",)
 
 
-def test_the_hours_of_a_day_are_one_span() -> None:
-    prefixes = [f"d={day}/h={hour:02}" for day in (1, 2) for hour in range(24)]
-    assert [span.after for span in Start.within(prefixes).spans()] == [below("d=1/h=00"), below("d=2/h=00")]
+def test_a_listing_of_prefixes_jumps_from_one_to_the_next() -> None:
+    position = Start.within(["d=15", "d=12", "d=13"])
+    assert position.span() == Span(below("d=12"), "d=15/\U0010ffff")
+    assert position.seek("d=12/z") == below("d=12"), "which is no jump"
+    assert position.seek("d=14/a") == below("d=15")
+
+
+def test_prefixes_whose_order_depends_on_the_store_are_found_by_listing_everything() -> None:
+    position = Start.within(["a/x", "a-b/x"])
+    assert (position.span(), position.seek("b/y")) == (Span(), "b/y")
 
 
 def _hidden_from_component_order(position: Position, path: str) -> bool:

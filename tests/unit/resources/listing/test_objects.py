@@ -37,7 +37,7 @@ def _names(folder: str, numbers: range) -> list[str]:
     return [f"{folder}/{number:05}{ENDING}" for number in numbers]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def small_pages(keyed_s3: KeyedS3) -> Iterator[KeyedS3]:
     """Three keys a LIST call, so that small trees have many pages."""
     keyed_s3.page = 3

@@ -1,0 +1,53 @@
+"""``strandline list``: how every dataflow stands, from the watermark log alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
+from platform_assets.cli.context import Context, shared
+from platform_assets.cli.several import each
+from platform_assets.platform import build_platform
+from resources.loop.outcome import error_json
+
+_NONE = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
+
+
+@click.command("list")
+@click.argument("names", nargs=-1)
+@shared
+def command(context: Context, names: tuple[str, ...]) -> int:
+    """Show all dataflows: kind, target, state, watermark, lag, last run."""
+    log, now = build_platform(context.project).log, context.now or datetime.now(UTC)
+
+    def answer(flow: Dataflow) -> dict[str, Any]:
+        entry = log.newest(flow.name)
+        public = entry.as_json() if entry else {}
+        lag = round(now.timestamp() - entry.modified / 1000, 3) if entry and entry.modified else None
+        known = {"state_number": entry.number if entry else 0, "watermark": public.get("watermark"), "lag_seconds": lag, "last_run": public.get("time")}
+        return {"dataflow": flow.name, "kind": flow.kind, "target": flow.table, **known, **_NONE}
+
+    documents, code = each(context.dataflows(names), answer, _failed)
+    context.emit(documents, lambda: _people(context, documents))
+    return code
+
+
+def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
+    unknown = {"state_number": None, "watermark": None, "lag_seconds": None, "last_run": None}
+    return {"dataflow": flow.name, "kind": flow.kind, "target": flow.table, **unknown, **_NONE, "error": error_json(error)}
+
+
+def _people(context: Context, documents: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    table = Table("dataflow", "kind", "target", "state", "watermark", "lag", "last run")
+    for document in documents:
+        error, watermark = document.get("error"), document["watermark"] or {}
+        shown = error["message"] if error else watermark.get("path") or (f"{len(watermark['paths'])} partitions" if "paths" in watermark else "-")
+        lag = "-" if document["lag_seconds"] is None else f"{document['lag_seconds']:.0f} s"
+        table.add_row(document["dataflow"], document["kind"], document["target"], str(document["state_number"]), shown, lag, document["last_run"] or "-")
+    context.console.print(table)

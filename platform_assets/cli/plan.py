@@ -1,0 +1,54 @@
+"""``strandline plan``: what the next run would do and why. Changes nothing, starts neither Dagster nor Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
+from platform_assets.cli.context import Context, shared
+from platform_assets.cli.several import each
+from platform_assets.platform import build_platform
+from resources.loop.outcome import error_json
+
+_SHOWN = 10
+
+
+@click.command("plan")
+@click.argument("names", nargs=-1)
+@shared
+def command(context: Context, names: tuple[str, ...]) -> int:
+    """Show what the next run would do, and why."""
+    platform, now = build_platform(context.project), context.now or datetime.now(UTC)
+
+    def answer(flow: Dataflow) -> dict[str, Any]:
+        return dict(platform.plan(flow, now).as_json())
+
+    documents, code = each(context.dataflows(names), answer, _failed)
+    context.emit(documents, lambda: _people(documents))
+    return code
+
+
+def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
+    empty = {"state_number": None, "now": None, "due": False, "why": error.message, "slices": [], "skips": [], "warnings": []}
+    return {"dataflow": flow.name, "kind": flow.kind, **empty, "error": error_json(error)}
+
+
+def _people(documents: list[dict[str, Any]]) -> None:
+    for document in documents:
+        click.secho(f"{document['dataflow']}: {document['why']}", bold=True)
+        for number, piece in enumerate(document["slices"][:_SHOWN], 1):
+            files = piece["files"]
+            span = files[0] if len(files) == 1 else f"{files[0]} … {files[-1]}"
+            click.echo(f"  slice {number}: {len(files)} files, {span}")
+        if len(document["slices"]) > _SHOWN:
+            click.echo(f"  … and {len(document['slices']) - _SHOWN} more slices (--json shows all)")
+        for skip in document["skips"][:_SHOWN]:
+            click.echo(f"  left alone: {skip['what']}: {skip['why']}")
+        for warning in document["warnings"]:
+            click.secho(f"  warning: {warning}", fg="yellow")
+        for choice in (document.get("error") or {}).get("choices", ()):
+            click.echo(f"  {choice}")

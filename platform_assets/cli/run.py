@@ -1,0 +1,113 @@
+"""``strandline run``: runs dataflows through Dagster; the events appear in its UI where DAGSTER_HOME is set."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
+from platform_assets.cli.context import Context, shared
+from platform_assets.cli.several import worst
+from platform_assets.platform import build_platform
+from resources.loop.outcome import Outcome, Step
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance, Definitions
+
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+_TOLD = (Step.PLANNED, Step.APPENDED, Step.FENCED)
+
+
+@click.command("run")
+@click.argument("names", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Run all dataflows.")
+@shared
+def command(context: Context, names: tuple[str, ...], everything: bool) -> int:
+    """Load what is new, exactly once."""
+    if bool(names) == everything:
+        raise click.UsageError("expected the names of dataflows, or --all")
+    flows = context.dataflows(names)
+    outcomes = _run_all(context, flows)
+    documents = [outcome.as_json() for outcome in outcomes]
+    if len(outcomes) == 1 and (error := outcomes[0].error) is not None and error.exit_code in (3, 4) and context.as_json:
+        raise error
+    context.emit(documents, lambda: _people(outcomes))
+    return worst([outcome.error.exit_code if outcome.error else 0 for outcome in outcomes])
+
+
+def _run_all(context: Context, flows: list[Dataflow]) -> list[Outcome]:
+    from platform_assets.build import build_definitions
+    from resources.io_managers import RunOptions
+
+    outcomes: list[Outcome] = []
+    options = RunOptions(now=context.now, hold_wait=timedelta(0), observer=_progress, report=outcomes.append)
+    definitions = build_definitions(context.project, build_platform(context.project), options)
+    with _instance() as instance:
+        for flow in flows:
+            _run_one(definitions, instance, flow, outcomes)
+    return outcomes
+
+
+def _run_one(definitions: Definitions, instance: DagsterInstance, flow: Dataflow, outcomes: list[Outcome]) -> None:
+    from platform_assets.factory.jobs import job_name
+
+    count = len(outcomes)
+    job = definitions.resolve_job_def(job_name(flow.name))
+    result = job.execute_in_process(instance=instance, raise_on_error=False, run_config=_QUIET)
+    if len(outcomes) == count:  # the step failed before, or beside, the loop
+        error = StrandlineError(_first_failure(result), code="dagster")
+        outcomes.append(Outcome(flow.name, result.run_id, {}, 0, error=error))
+
+
+def _first_failure(result: Any) -> str:
+    failures = [event.event_specific_data.error for event in result.all_events if event.is_failure and hasattr(event.event_specific_data, "error")]
+    return next((str(error.message).strip() for error in failures if error), "the Dagster run failed without saying why")
+
+
+def _instance() -> AbstractContextManager[DagsterInstance]:
+    from dagster import DagsterInstance
+
+    if "DAGSTER_HOME" not in os.environ:
+        return DagsterInstance.ephemeral()
+    os.environ.setdefault("STRANDLINE_DAGSTER_DIR", str(dagster_dir()))
+    return DagsterInstance.get()
+
+
+def dagster_dir() -> str:
+    """Where the embedded Dagster keeps its runs; dagster.yaml takes it from STRANDLINE_DAGSTER_DIR."""
+    from platform_assets.platform import CHECKOUT
+
+    return str(CHECKOUT / ".strandline" / "dagster")
+
+
+def _progress(step: Step, line: str) -> None:
+    if step in _TOLD:
+        click.echo(f"  {line}", err=True)
+
+
+def _people(outcomes: list[Outcome]) -> None:
+    for outcome in outcomes:
+        color = {"failed": "red", "blocked": "red", "held": "yellow"}.get(outcome.status, "green")
+        click.secho(
+            f"{outcome.dataflow}: {outcome.status}, {outcome.rows:,} rows of {outcome.files:,} files in {len(outcome.committed)} slices,"
+            f" {outcome.calls} listing calls, {outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
+            fg=color,
+        )
+        click.echo(f"  watermark {_shown(outcome.before)} -> {_shown(outcome.after)}")
+        for warning in outcome.warnings:
+            click.secho(f"  warning: {warning}", fg="yellow", err=True)
+        if outcome.error is not None:
+            click.secho(f"  {outcome.error.message}", fg="red", err=True)
+            for choice in outcome.error.choices:
+                click.echo(f"    {choice}", err=True)
+
+
+def _shown(watermark: dict[str, Any]) -> str:
+    if "path" in watermark:
+        return str(watermark["path"])
+    return "none" if not watermark else f"{len(watermark.get('paths', {}))} open partitions, closed before {watermark.get('closed_before')}"

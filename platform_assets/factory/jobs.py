@@ -1,0 +1,27 @@
+"""The job that loads one dataflow: the CLI and the sensor run it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dagster import AssetCheckKey, AssetSelection, define_asset_job
+
+from partitions.dataflow import Dataflow
+from platform_assets.factory.assets import TAG, table_key, watermark_key
+from platform_assets.factory.checks import ROW_ACCOUNTING
+
+
+def job_name(name: str) -> str:
+    """The name of a dataflow's job."""
+    return f"load_{name}"
+
+
+def dataflow_job(dataflow: Dataflow) -> Any:
+    """A job of both assets and the checks of their step; the check of the whole table is left to whoever asks for it."""
+    whole = AssetSelection.checks(AssetCheckKey(table_key(dataflow), ROW_ACCOUNTING))
+    return define_asset_job(
+        job_name(dataflow.name),
+        AssetSelection.assets(table_key(dataflow), watermark_key(dataflow.name)) - whole,
+        tags={TAG: dataflow.name},
+        description=f"Loads what is new of {dataflow.name}.",
+    )
