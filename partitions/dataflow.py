@@ -27,7 +27,9 @@ _PLAIN: dict[str, tuple[str, ...]] = {
 
 def _table_name(text: str) -> str:
     parts = text.split("/")
-    if len(parts) != 2 or not all(part.isidentifier() and part.isascii() and not part.startswith("_") for part in parts):
+    if len(parts) != 2 or not all(
+        part.isidentifier() and part.isascii() and not part.startswith("_") for part in parts
+    ):
         raise ValueError("expected <layer>/<name>, letters, digits and underscores")
     return text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import date, datetime, time
 from typing import Any
 
 from partitions.errors import ConfigurationError
@@ -24,10 +24,12 @@ def compare(left: Any, right: Any) -> int:
     try:
         return int(left > right) - int(left < right)
     except TypeError as error:
-        raise ConfigurationError(f"cannot compare {left!r} with {right!r}: expected two values of one kind, both with or both without a zone") from error
+        raise ConfigurationError(
+            f"cannot compare {left!r} with {right!r}: expected two values of one kind, both with or both without a zone"
+        ) from error
 
 
 def _midnight(value: Any, beside: Any) -> Any:
     if isinstance(beside, datetime) and isinstance(value, date) and not isinstance(value, datetime):
-        return datetime(value.year, value.month, value.day)
+        return datetime.combine(value, time.min)
     return value

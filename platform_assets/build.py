@@ -19,7 +19,10 @@ from platform_assets.project import Project
 from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
 from resources.platform import Platform
 
-def build_definitions(project: Project, platform: Platform | None = None, options: RunOptions | None = None) -> Definitions:
+
+def build_definitions(
+    project: Project, platform: Platform | None = None, options: RunOptions | None = None
+) -> Definitions:
     """Everything that Dagster shows of a project.
 
     Args:
@@ -32,15 +35,23 @@ def build_definitions(project: Project, platform: Platform | None = None, option
     flows = list(project.dataflows.values())
     jobs = {flow.name: dataflow_job(flow) for flow in flows}
     return Definitions(
-        assets=[*map(dataflow_assets, flows), *(broken_asset(project.layer(name), name, errors) for name, errors in project.broken.items())],
+        assets=[
+            *map(dataflow_assets, flows),
+            *(broken_asset(project.layer(name), name, errors) for name, errors in project.broken.items()),
+        ],
         asset_checks=[row_accounting(flow, platform) for flow in flows],
         jobs=list(jobs.values()),
         sensors=[dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows],
         resources={
             "table": TableIOManager(platform, options, table_metadata),
             "watermark": WatermarkIOManager(platform, watermark_metadata),
-            "watermarks": ResourceDefinition(lambda context: platform.manager(), description="The watermark manager: get_watermark, save_watermark."),
-            "spark": ResourceDefinition.hardcoded_resource(platform.spark, description="session() gives a Spark session of the run's own."),
+            "watermarks": ResourceDefinition(
+                lambda context: platform.manager(),
+                description="The watermark manager: get_watermark, save_watermark.",
+            ),
+            "spark": ResourceDefinition.hardcoded_resource(
+                platform.spark, description="session() gives a Spark session of the run's own."
+            ),
         },
         executor=in_process_executor,  # a process, and so a JVM, per step costs 20 s and gains nothing here
     )

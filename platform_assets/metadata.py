@@ -8,7 +8,6 @@ from typing import Any
 
 from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
-from partitions.dataflow import Dataflow
 from partitions.sentinels import encode
 from resources.loop.outcome import Outcome
 from resources.places import Place
@@ -17,9 +16,9 @@ from resources.watermarks.entry import Entry
 _SHOWN = 100
 
 
-def table_metadata(dataflow: Dataflow, outcome: Outcome, place: Place) -> dict[str, Any]:
+def table_metadata(outcome: Outcome, place: Place) -> dict[str, Any]:
     """Of the table's output."""
-    before, after = encode(outcome.before) or None, encode(outcome.after) or None
+    before, after = encode(outcome.before), encode(outcome.after)
     shown: dict[str, Any] = {
         "status": outcome.status,
         "rows": outcome.rows,
@@ -47,7 +46,7 @@ def table_metadata(dataflow: Dataflow, outcome: Outcome, place: Place) -> dict[s
 def watermark_metadata(entry: Entry | None) -> dict[str, Any]:
     """Of the watermark's output."""
     if entry is None:
-        return {"state_number": 0, "watermark": MetadataValue.json(None)}
+        return {"state_number": 0, "watermark": MetadataValue.json({})}
     return {
         "state_number": entry.number,
         "watermark": MetadataValue.json(json.loads(entry.watermark)),
@@ -71,10 +70,25 @@ def _plan_table(outcome: Outcome) -> MetadataValue:
         described = piece.describe()
         files = described.get("files", [])
         what = f"{files[0]} … {files[-1]}" if len(files) > 1 else (files[0] if files else str(described))
-        records.append(TableRecord({"slice": str(index), "what": what, "files": len(files), "why": plan.why if plan else ""}))
-    for skip in plan.skips[:_SHOWN] if plan else ():
-        records.append(TableRecord({"slice": "skip", "what": skip.what, "files": 0, "why": skip.why}))
+        records.append(
+            TableRecord(
+                {"slice": str(index), "what": what, "files": len(files), "why": plan.why if plan else ""}
+            )
+        )
+    records.extend(
+        TableRecord({"slice": "skip", "what": skip.what, "files": 0, "why": skip.why})
+        for skip in (plan.skips[:_SHOWN] if plan else ())
+    )
     if not records:
-        records.append(TableRecord({"slice": "-", "what": "nothing", "files": 0, "why": plan.why if plan else "the run failed before it planned"}))
+        records.append(
+            TableRecord(
+                {
+                    "slice": "-",
+                    "what": "nothing",
+                    "files": 0,
+                    "why": plan.why if plan else "the run failed before it planned",
+                }
+            )
+        )
     columns = [TableColumn("slice"), TableColumn("what"), TableColumn("files", "int"), TableColumn("why")]
     return MetadataValue.table(records=records, schema=TableSchema(columns=columns))

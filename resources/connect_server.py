@@ -21,7 +21,9 @@ _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 @contextmanager
-def connect_server(engine: SparkEngine, log: Path, *, port: int = 0, patience: float = 120.0) -> Iterator[str]:
+def connect_server(
+    engine: SparkEngine, log: Path, *, port: int = 0, patience: float = 120.0
+) -> Iterator[str]:
     """Run a server as long as the block runs; it listens on this machine only.
 
     Args:
@@ -39,7 +41,13 @@ def connect_server(engine: SparkEngine, log: Path, *, port: int = 0, patience: f
     port = port or free_port()
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
-        server = subprocess.Popen(_command(engine, port), stdout=output, stderr=subprocess.STDOUT, start_new_session=True, env=_environment(engine))
+        server = subprocess.Popen(
+            _command(engine, port),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=_environment(engine),
+        )
     try:
         _await(server, log, patience)
         yield f"sc://127.0.0.1:{port}"
@@ -85,7 +93,9 @@ def _spark_home() -> Path:
 
     found = find_spec("pyspark")
     if found is None or found.origin is None:
-        raise SparkUnavailable("pyspark is not installed: expected it in this environment; install requirements.lock")
+        raise SparkUnavailable(
+            "pyspark is not installed: expected it in this environment; install requirements.lock"
+        )
     return Path(found.origin).parent
 
 
@@ -93,7 +103,13 @@ def _await(server: subprocess.Popen[bytes], log: Path, patience: float) -> None:
     deadline = time.monotonic() + patience
     while _STARTED not in (text := log.read_bytes()):
         if server.poll() is not None or time.monotonic() > deadline:
-            ended = f"ended with code {server.returncode}" if server.poll() is not None else f"was not ready after {patience:.0f} s"
+            ended = (
+                f"ended with code {server.returncode}"
+                if server.poll() is not None
+                else f"was not ready after {patience:.0f} s"
+            )
             tail = " | ".join(text.decode(errors="replace").strip().splitlines()[-3:])
-            raise SparkUnavailable(f"Spark Connect server {ended}; its last lines: {tail}", choices=("strandline doctor",))
+            raise SparkUnavailable(
+                f"Spark Connect server {ended}; its last lines: {tail}", choices=("strandline doctor",)
+            )
         time.sleep(0.1)

@@ -17,7 +17,18 @@ def reset(platform: Platform, dataflow: Dataflow, reason: str) -> Entry:
     """
     last = _closed(platform, dataflow)
     head = platform.target(dataflow).head(None)
-    return _append(platform, dataflow, last, "reset", reason, watermark="{}", table_version=head.version, total_rows=0, total_files=0, modified=None)
+    return _append(
+        platform,
+        dataflow,
+        last,
+        "reset",
+        reason,
+        watermark="{}",
+        table_version=head.version,
+        total_rows=0,
+        total_files=0,
+        modified=None,
+    )
 
 
 def accept(platform: Platform, dataflow: Dataflow, reason: str) -> Entry:
@@ -30,7 +41,9 @@ def accept(platform: Platform, dataflow: Dataflow, reason: str) -> Entry:
     """
     last = _closed(platform, dataflow)
     if last is None:
-        raise ConfigurationError(f"dataflow {dataflow.name}: there is no state yet, so nothing to accept: a run starts it")
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: there is no state yet, so nothing to accept: a run starts it"
+        )
     return _append(platform, dataflow, last, "accept", reason)
 
 
@@ -46,7 +59,9 @@ def _closed(platform: Platform, dataflow: Dataflow) -> Entry | None:
     return last
 
 
-def _append(platform: Platform, dataflow: Dataflow, last: Entry | None, why: Why, reason: str, **changes: object) -> Entry:
+def _append(
+    platform: Platform, dataflow: Dataflow, last: Entry | None, why: Why, reason: str, **changes: object
+) -> Entry:
     number = last.number + 1 if last else 1
     base = last or Entry(
         id="", number=0, watermark="{}", why=why, time="", fingerprint="", kind=dataflow.kind, app_id=new_id()

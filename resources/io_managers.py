@@ -50,12 +50,12 @@ class RunOptions:
     now: datetime | None = None
     hold_wait: timedelta = timedelta(minutes=10)
     observer: Observer | None = None
-    report: Callable[[Outcome], None] = lambda outcome: None  # noqa: E731 - a default that hears nothing
-    run_is_live: RunIsLive = field(default=lambda run_id: None)  # noqa: E731
+    report: Callable[[Outcome], None] = lambda outcome: None
+    run_is_live: RunIsLive = field(default=lambda run_id: None)
 
 
-DescribeRun = Callable[[Dataflow, Outcome, Place], Mapping[str, Any]]
-"""Metadata of a run: dataflow, outcome, the table's place."""
+DescribeRun = Callable[[Outcome, Place], Mapping[str, Any]]
+"""Metadata of a run: its outcome, the table's place."""
 
 DescribeEntry = Callable[[Entry | None], Mapping[str, Any]]
 """Metadata of a watermark."""
@@ -80,18 +80,22 @@ class TableIOManager(IOManager):
             job_id=context.job_name,
             hold_wait=self._options.hold_wait,
             run_is_live=self._options.run_is_live,
-            observer=_both(lambda step, line: context.log.info(f"{step}: {line}"), self._options.observer),
+            observer=_both(lambda step, line: context.log.info("%s: %s", step, line), self._options.observer),
         )
         obj.outcome = outcome = loop.run()
         self._options.report(outcome)
         for warning in outcome.warnings:
             context.log.warning(warning)
-        metadata = self._describe(dataflow, outcome, self._platform.lake.child(dataflow.table))
+        metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
         if outcome.error is None:
             context.add_output_metadata(metadata)
             return
         if outcome.committed:
-            context.log_event(AssetMaterialization(context.asset_key, metadata=metadata, description="committed before the run failed"))
+            context.log_event(
+                AssetMaterialization(
+                    context.asset_key, metadata=metadata, description="committed before the run failed"
+                )
+            )
         raise failure(outcome.error)
 
     def load_input(self, context: InputContext) -> DataFrame:
@@ -111,11 +115,15 @@ class WatermarkIOManager(IOManager):
     def handle_output(self, context: OutputContext, obj: Load) -> None:
         """Check that the newest entry is what the table's output left."""
         if obj.outcome is None:
-            raise failure(ConfigurationError("the watermark's output came before the table's: expected the table first"))
+            raise failure(
+                ConfigurationError("the watermark's output came before the table's: expected the table first")
+            )
         newest, left = self._platform.log.newest(obj.dataflow.name), obj.outcome.newest
         if (newest and newest.id) != (left and left.id):
             # Another run may go on right after this one; its entry stands, and this run's is in the history.
-            context.log.warning(f"entry {newest.number if newest else 0} was appended by another run meanwhile")
+            context.log.warning(
+                "entry %s was appended by another run meanwhile", newest.number if newest else 0
+            )
         context.add_output_metadata(self._describe(left))
 
     def load_input(self, context: InputContext) -> Watermark | None:

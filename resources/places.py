@@ -6,8 +6,8 @@ want the same address and credentials in their own words; only this module knows
 
 from __future__ import annotations
 
-import re
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta

@@ -72,4 +72,12 @@ class Platform:
 
     def loop(self, dataflow: Dataflow, now: datetime, **options: Any) -> Loop[PathSlice]:
         """A run of the dataflow; ``options`` are :class:`Loop`'s own."""
-        return Loop(dataflow, self.flow(dataflow), self.log, self.target(dataflow), self.engine(dataflow).session, now, **options)
+        return Loop(
+            dataflow,
+            self.flow(dataflow),
+            self.log,
+            self.target(dataflow),
+            self.engine(dataflow).session,
+            now,
+            **options,
+        )

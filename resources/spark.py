@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from partitions.errors import ConfigurationError, StrandlineError
 from resources.places import Place
@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _START = threading.Lock()
-_STATIC = ("spark.master", PACKAGES_KEY, "spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.hadoop.fs.file.impl")
+_STATIC = (
+    "spark.master",
+    PACKAGES_KEY,
+    "spark.sql.extensions",
+    "spark.sql.catalog.spark_catalog",
+    "spark.hadoop.fs.file.impl",
+)
 
 
 class SparkUnavailable(StrandlineError):
@@ -76,7 +82,11 @@ class SparkEngine:
     def packages(self) -> tuple[str, ...]:
         """The jars that are needed, and no others."""
         remote = any(place.url.startswith("s3://") for place in self.places)
-        theirs = [package.strip() for package in self.conf.get("spark.jars.packages", "").split(",") if package.strip()]
+        theirs = [
+            package.strip()
+            for package in self.conf.get("spark.jars.packages", "").split(",")
+            if package.strip()
+        ]
         return (DELTA_PACKAGE, *((HADOOP_AWS_PACKAGE,) if remote else ()), *theirs)
 
     def settings(self) -> dict[str, str]:
@@ -97,7 +107,11 @@ class SparkEngine:
             "spark.ui.showConsoleProgress": "false",
         }
         if self.master.startswith("local"):
-            ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.memory": "2g"}
+            ours |= {
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.driver.memory": "2g",
+            }
         theirs = {key: value for key, value in self.conf.items() if key != "spark.jars.packages"}
         own_jars = "spark.jars" in theirs  # Spark takes either list, so theirs must go with coordinates
         return ours | jar_settings(None if own_jars else self.cache, self.packages) | theirs
@@ -120,7 +134,7 @@ class SparkEngine:
                 )
         if self.cache is not None and "spark.jars" not in settings:
             remember_jars(self.cache, self.packages, base.conf.get("spark.jars", "") or "")
-        return base.newSession()
+        return cast("SparkSession", base.newSession())
 
     def environment(self) -> dict[str, str]:
         """What a process that starts Spark's JVM must have in its environment."""
@@ -140,7 +154,7 @@ class SparkEngine:
                 f"Spark Connect server {self.remote}: expected an answer, found: {_first_line(error)}. Start one with `strandline dev`, or remove spark.remote",
                 choices=("strandline dev", "strandline doctor"),
             ) from error
-        return session
+        return cast("SparkSession", session)
 
     def with_places(self, places: Iterable[Place]) -> SparkEngine:
         """The same engine for these places."""

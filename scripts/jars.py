@@ -151,6 +151,8 @@ def _refusal(draft: Path) -> str | None:
     )
     if found is None or launched is None:
         return "its class path is not known"
+    if " " in launched[1]:
+        return "Java archives nothing from jars whose path has a space"
     command = [
         str(found.home / "bin" / "java"),
         f"-XX:SharedArchiveFile={draft}",

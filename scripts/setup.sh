@@ -95,8 +95,11 @@ install_packages() {
 check_java() {
     step "Java"
     if ! "$1" -m scripts.jars java 2>>"$log"; then
-        printf '    none that fits, installing openjdk-17-jre-headless\n'
-        apt openjdk-17-jre-headless || true
+        # A JAVA_HOME that is wrong is not repaired by another Java.
+        if [ -z "${JAVA_HOME:-}" ]; then
+            printf '    none that fits, installing openjdk-17-jre-headless\n'
+            apt openjdk-17-jre-headless || true
+        fi
         problem=$("$1" -m scripts.jars java 2>&1) || fail "$problem"
         printf '%s\n' "$problem"
     fi

@@ -13,13 +13,17 @@ from partitions.path.template import TimeTemplate
 
 def _prefix(text: str) -> str:
     if TimeTemplate(text).wildcard:
-        raise ValueError("expected a template without *, since prefixes are written from it; use time_template to parse")
+        raise ValueError(
+            "expected a template without *, since prefixes are written from it; use time_template to parse"
+        )
     return text.strip("/")
 
 
 def _template(text: str) -> str:
     if not TimeTemplate(text).reads:
-        raise ValueError("expected %Y, then %m and %d or %j, then %H, without a hole, so that a partition's time can be read")
+        raise ValueError(
+            "expected %Y, then %m and %d or %j, then %H, without a hole, so that a partition's time can be read"
+        )
     return text.strip("/")
 
 
@@ -62,9 +66,13 @@ class PathWatermark(Model):
     @model_validator(mode="after")
     def _scope_keys(self) -> PathWatermark:
         if self.scope == "global" and (self.time_template or self.close_after is not None):
-            raise ValueError("time_template and close_after close partitions: expected scope: partition with them, found scope: global")
+            raise ValueError(
+                "time_template and close_after close partitions: expected scope: partition with them, found scope: global"
+            )
         if self.close_after is not None and self.template is None:
-            raise ValueError("close_after needs the time of a partition: expected time_template or partition_filter.prefix_template beside it")
+            raise ValueError(
+                "close_after needs the time of a partition: expected time_template or partition_filter.prefix_template beside it"
+            )
         return self
 
     @model_validator(mode="after")

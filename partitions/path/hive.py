@@ -20,7 +20,9 @@ def partition_values(path: str, columns: Collection[str] | None = None) -> dict[
         the values as the text that stands there; a column that is not in the path is left out.
     """
     pairs = (part.partition("=") for part in path.split("/"))
-    return {key: value for key, equals, value in pairs if equals and key and (columns is None or key in columns)}
+    return {
+        key: value for key, equals, value in pairs if equals and key and (columns is None or key in columns)
+    }
 
 
 def partition_columns(paths: Collection[str]) -> list[str]:

@@ -112,7 +112,9 @@ def position(definition: PathWatermark, state: PathState, now: datetime) -> Posi
     return Start.within(_cold_prefixes(definition, now))
 
 
-def plan(definition: PathWatermark, state: PathState, found: Found, now: datetime, *, dataflow: str, number: int) -> Plan[PathSlice]:
+def plan(
+    definition: PathWatermark, state: PathState, found: Found, now: datetime, *, dataflow: str, number: int
+) -> Plan[PathSlice]:
     """Cut what was found into slices.
 
     Args:
@@ -124,17 +126,23 @@ def plan(definition: PathWatermark, state: PathState, found: Found, now: datetim
         number: of the entry that holds ``state``; 0 without one.
     """
     files, skips = _settled(definition, found.files, now)
-    closing = None if skips else now  # a file that settles must not be late by then because its partition was closed
+    closing = (
+        None if skips else now
+    )  # a file that settles must not be late by then because its partition was closed
     warnings = []
     if definition.scope == "partition":
         files, skips = _without_root(files, skips)
     if found.root_files and (definition.scope == "partition" or position(definition, state, now).partitioned):
         warnings.append(ROOT_FILES_IGNORED)
     if definition.layout == "leaf" and state.status == "initial" and (breach := _leaf_breach(found.files)):
-        warnings.append(f"layout leaf: {breach} holds files and folders; its sub-folders may be found only by the late-file sweep")
+        warnings.append(
+            f"layout leaf: {breach} holds files and folders; its sub-folders may be found only by the late-file sweep"
+        )
     unparsed = _unparsed(definition, files)
     if unparsed:
-        warnings.append(f"{len(unparsed)} partitions do not fit the time template and never close, such as {unparsed[0]!r}")
+        warnings.append(
+            f"{len(unparsed)} partitions do not fit the time template and never close, such as {unparsed[0]!r}"
+        )
     slices = tuple(_cut(definition, state, files, now, closing))
     why = _why(state, files, slices, skips)
     return Plan(dataflow, "path", number, now, why, slices, skips, (*warnings, *naming(found.files).findings))
@@ -146,11 +154,23 @@ def naming(files: Sequence[SourceFile]) -> NamingReport:
     return examine([file.path for file in files[::step]])
 
 
-def _why(state: PathState, files: Sequence[SourceFile], slices: Sequence[PathSlice], skips: Sequence[Skip]) -> str:
+def _why(
+    state: PathState, files: Sequence[SourceFile], slices: Sequence[PathSlice], skips: Sequence[Skip]
+) -> str:
     if not files:
         held = f"; {len(skips)} wait to settle" if skips else ""
-        return f"no file is above the watermark{held}" if state.status != "initial" else f"the source holds no file yet{held}"
-    start = "first run" if state.status == "initial" else f"above {state.path!r}" if state.last else "above the open partitions"
+        return (
+            f"no file is above the watermark{held}"
+            if state.status != "initial"
+            else f"the source holds no file yet{held}"
+        )
+    start = (
+        "first run"
+        if state.status == "initial"
+        else f"above {state.path!r}"
+        if state.last
+        else "above the open partitions"
+    )
     return f"{len(files)} files {start}, in {len(slices)} slices"
 
 
@@ -165,26 +185,43 @@ def _reaches_leaves(definition: PathWatermark, partition: str) -> bool:
     return bool(chosen and partition and chosen.prefix_template.count("/") == partition.count("/"))
 
 
-def _settled(definition: PathWatermark, files: tuple[SourceFile, ...], now: datetime) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
+def _settled(
+    definition: PathWatermark, files: tuple[SourceFile, ...], now: datetime
+) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
     """Leave young files alone, and every file after one in order: else the watermark would pass it."""
     if not definition.settle:
         return files, ()
     limit = int((now - definition.settle).timestamp() * 1000)
     kept: list[SourceFile] = []
     skips: list[Skip] = []
-    groups = [files] if definition.scope == "global" else [tuple(group) for _, group in groupby(files, lambda file: FileKey.of(file.path).partition)]
+    groups = (
+        [files]
+        if definition.scope == "global"
+        else [tuple(group) for _, group in groupby(files, lambda file: FileKey.of(file.path).partition)]
+    )
     for group in groups:
         young = next((index for index, file in enumerate(group) if file.modified > limit), len(group))
         kept.extend(group[:young])
         skips.extend(
-            Skip(file.path, f"younger than settle ({definition.settle})" if index == 0 else "after a file that is still settling")
+            Skip(
+                file.path,
+                f"younger than settle ({definition.settle})"
+                if index == 0
+                else "after a file that is still settling",
+            )
             for index, file in enumerate(group[young:])
         )
     return tuple(kept), tuple(skips)
 
 
-def _without_root(files: tuple[SourceFile, ...], skips: tuple[Skip, ...]) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
-    root = tuple(Skip(file.path, "scope partition: a file at the root has no partition to be remembered by") for file in files if "/" not in file.path)
+def _without_root(
+    files: tuple[SourceFile, ...], skips: tuple[Skip, ...]
+) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
+    root = tuple(
+        Skip(file.path, "scope partition: a file at the root has no partition to be remembered by")
+        for file in files
+        if "/" not in file.path
+    )
     return tuple(file for file in files if "/" in file.path), (*skips, *root)
 
 
@@ -208,12 +245,19 @@ def _unparsed(definition: PathWatermark, files: Sequence[SourceFile]) -> list[st
 
 
 def _cut(
-    definition: PathWatermark, state: PathState, files: Sequence[SourceFile], now: datetime, closing: datetime | None
+    definition: PathWatermark,
+    state: PathState,
+    files: Sequence[SourceFile],
+    now: datetime,
+    closing: datetime | None,
 ) -> Iterator[PathSlice]:
     before = _watermark(definition, state)
     if definition.scope == "partition" and state.status == "initial" and definition.partition_filter:
         template = TimeTemplate(definition.partition_filter.prefix_template)
-        before = {"paths": {}, "closed_before": template.step(template.floor(now), -definition.partition_filter.lookback)}
+        before = {
+            "paths": {},
+            "closed_before": template.step(template.floor(now), -definition.partition_filter.lookback),
+        }
     start = 0
     while start < len(files):
         count = _fits(definition.checkpoint, files, start)
@@ -234,7 +278,9 @@ def _fits(limits: Checkpoint, files: Sequence[SourceFile], start: int) -> int:
     return count
 
 
-def _slice(definition: PathWatermark, before: Watermark, files: tuple[SourceFile, ...], closing: datetime | None) -> PathSlice:
+def _slice(
+    definition: PathWatermark, before: Watermark, files: tuple[SourceFile, ...], closing: datetime | None
+) -> PathSlice:
     state = PathState.of(before).processed(file.path for file in files)
     after = _watermark(definition, state)
     if closing and definition.scope == "partition":
@@ -256,7 +302,11 @@ def _closed(definition: PathWatermark, state: PathState, now: datetime) -> Water
             closed = limit if closed is None else max(closed, limit)
     if template and closed:
         bound = closed
-        names = {name: last for name, last in state.names.items() if not ((start := template.time(name)) and start < bound)}
+        names = {
+            name: last
+            for name, last in state.names.items()
+            if not ((start := template.time(name)) and start < bound)
+        }
         return {"paths": names, "closed_before": closed}
     return state.partition_watermark()
 

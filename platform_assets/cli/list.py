@@ -28,7 +28,12 @@ def command(context: Context, names: tuple[str, ...]) -> int:
         entry = log.newest(flow.name)
         public = entry.as_json() if entry else {}
         lag = round(now.timestamp() - entry.modified / 1000, 3) if entry and entry.modified else None
-        known = {"state_number": entry.number if entry else 0, "watermark": public.get("watermark"), "lag_seconds": lag, "last_run": public.get("time")}
+        known = {
+            "state_number": entry.number if entry else 0,
+            "watermark": public.get("watermark"),
+            "lag_seconds": lag,
+            "last_run": public.get("time"),
+        }
         return {"dataflow": flow.name, "kind": flow.kind, "target": flow.table, **known, **_NONE}
 
     documents, code = each(context.dataflows(names), answer, _failed)
@@ -38,7 +43,14 @@ def command(context: Context, names: tuple[str, ...]) -> int:
 
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     unknown = {"state_number": None, "watermark": None, "lag_seconds": None, "last_run": None}
-    return {"dataflow": flow.name, "kind": flow.kind, "target": flow.table, **unknown, **_NONE, "error": error_json(error)}
+    return {
+        "dataflow": flow.name,
+        "kind": flow.kind,
+        "target": flow.table,
+        **unknown,
+        **_NONE,
+        "error": error_json(error),
+    }
 
 
 def _people(context: Context, documents: list[dict[str, Any]]) -> None:
@@ -47,7 +59,20 @@ def _people(context: Context, documents: list[dict[str, Any]]) -> None:
     table = Table("dataflow", "kind", "target", "state", "watermark", "lag", "last run")
     for document in documents:
         error, watermark = document.get("error"), document["watermark"] or {}
-        shown = error["message"] if error else watermark.get("path") or (f"{len(watermark['paths'])} partitions" if "paths" in watermark else "-")
+        shown = (
+            error["message"]
+            if error
+            else watermark.get("path")
+            or (f"{len(watermark['paths'])} partitions" if "paths" in watermark else "-")
+        )
         lag = "-" if document["lag_seconds"] is None else f"{document['lag_seconds']:.0f} s"
-        table.add_row(document["dataflow"], document["kind"], document["target"], str(document["state_number"]), shown, lag, document["last_run"] or "-")
+        table.add_row(
+            document["dataflow"],
+            document["kind"],
+            document["target"],
+            str(document["state_number"]),
+            shown,
+            lag,
+            document["last_run"] or "-",
+        )
     context.console.print(table)

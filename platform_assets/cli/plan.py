@@ -33,7 +33,15 @@ def command(context: Context, names: tuple[str, ...]) -> int:
 
 
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
-    empty = {"state_number": None, "now": None, "due": False, "why": error.message, "slices": [], "skips": [], "warnings": []}
+    empty: dict[str, Any] = {
+        "state_number": None,
+        "now": None,
+        "due": False,
+        "why": error.message,
+        "slices": [],
+        "skips": [],
+        "warnings": [],
+    }
     return {"dataflow": flow.name, "kind": flow.kind, **empty, "error": error_json(error)}
 
 

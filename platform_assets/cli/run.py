@@ -34,7 +34,12 @@ def command(context: Context, names: tuple[str, ...], everything: bool) -> int:
     flows = context.dataflows(names)
     outcomes = _run_all(context, flows)
     documents = [outcome.as_json() for outcome in outcomes]
-    if len(outcomes) == 1 and (error := outcomes[0].error) is not None and error.exit_code in (3, 4) and context.as_json:
+    if (
+        len(outcomes) == 1
+        and (error := outcomes[0].error) is not None
+        and error.exit_code in (3, 4)
+        and context.as_json
+    ):
         raise error
     context.emit(documents, lambda: _people(outcomes))
     return worst([outcome.error.exit_code if outcome.error else 0 for outcome in outcomes])
@@ -47,13 +52,15 @@ def _run_all(context: Context, flows: list[Dataflow]) -> list[Outcome]:
     outcomes: list[Outcome] = []
     options = RunOptions(now=context.now, hold_wait=timedelta(0), observer=_progress, report=outcomes.append)
     definitions = build_definitions(context.project, build_platform(context.project), options)
-    with _instance() as instance:
+    with instance() as kept:
         for flow in flows:
-            _run_one(definitions, instance, flow, outcomes)
+            _run_one(definitions, kept, flow, outcomes)
     return outcomes
 
 
-def _run_one(definitions: Definitions, instance: DagsterInstance, flow: Dataflow, outcomes: list[Outcome]) -> None:
+def _run_one(
+    definitions: Definitions, instance: DagsterInstance, flow: Dataflow, outcomes: list[Outcome]
+) -> None:
     from platform_assets.factory.jobs import job_name
 
     count = len(outcomes)
@@ -65,11 +72,19 @@ def _run_one(definitions: Definitions, instance: DagsterInstance, flow: Dataflow
 
 
 def _first_failure(result: Any) -> str:
-    failures = [event.event_specific_data.error for event in result.all_events if event.is_failure and hasattr(event.event_specific_data, "error")]
-    return next((str(error.message).strip() for error in failures if error), "the Dagster run failed without saying why")
+    failures = [
+        event.event_specific_data.error
+        for event in result.all_events
+        if event.is_failure and hasattr(event.event_specific_data, "error")
+    ]
+    return next(
+        (str(error.message).strip() for error in failures if error),
+        "the Dagster run failed without saying why",
+    )
 
 
-def _instance() -> AbstractContextManager[DagsterInstance]:
+def instance() -> AbstractContextManager[DagsterInstance]:
+    """The Dagster instance of DAGSTER_HOME, or one that is forgotten at the end."""
     from dagster import DagsterInstance
 
     if "DAGSTER_HOME" not in os.environ:
@@ -110,4 +125,8 @@ def _people(outcomes: list[Outcome]) -> None:
 def _shown(watermark: dict[str, Any]) -> str:
     if "path" in watermark:
         return str(watermark["path"])
-    return "none" if not watermark else f"{len(watermark.get('paths', {}))} open partitions, closed before {watermark.get('closed_before')}"
+    return (
+        "none"
+        if not watermark
+        else f"{len(watermark.get('paths', {}))} open partitions, closed before {watermark.get('closed_before')}"
+    )

@@ -12,7 +12,11 @@ _ORDER = (4, 1, 3, 0)
 _ALONE = (3, 4)  # an error that is the whole answer for one dataflow
 
 
-def each(flows: Sequence[Dataflow], answer: Callable[[Dataflow], dict[str, Any]], failed: Callable[[Dataflow, StrandlineError], dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+def each(
+    flows: Sequence[Dataflow],
+    answer: Callable[[Dataflow], dict[str, Any]],
+    failed: Callable[[Dataflow, StrandlineError], dict[str, Any]],
+) -> tuple[list[dict[str, Any]], int]:
     """Ask for every dataflow; an error of one becomes its part of the answer.
 
     Returns:

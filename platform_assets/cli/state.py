@@ -30,13 +30,20 @@ def show(context: Context, name: str) -> None:
     (flow,) = context.dataflows([name])
     entry = build_platform(context.project).log.newest(name)
     public = entry.as_json() if entry else None
-    document = {"dataflow": flow.name, "number": entry.number if entry else 0, "watermark": public and public["watermark"], "entry": public}
+    document = {
+        "dataflow": flow.name,
+        "number": entry.number if entry else 0,
+        "watermark": public and public["watermark"],
+        "entry": public,
+    }
     context.emit(document, lambda: _people([entry] if entry else []))
 
 
 @command.command("history")
 @click.argument("name")
-@click.option("--limit", default=1000, show_default=True, type=click.IntRange(1), help="How many entries, newest first.")
+@click.option(
+    "--limit", default=1000, show_default=True, type=click.IntRange(1), help="How many entries, newest first."
+)
 @shared
 def history(context: Context, name: str, limit: int) -> None:
     """Show the entries, newest first."""
@@ -52,7 +59,13 @@ def history(context: Context, name: str, limit: int) -> None:
 @shared
 def reset_command(context: Context, name: str, reason: str, yes: bool) -> None:
     """Append an empty watermark: the next run loads everything that is there."""
-    _decide(context, name, yes, lambda platform, flow: reset(platform, flow, reason), "Everything at the source will be loaded (again) by the next run.")
+    _decide(
+        context,
+        name,
+        yes,
+        lambda platform, flow: reset(platform, flow, reason),
+        "Everything at the source will be loaded (again) by the next run.",
+    )
 
 
 @command.command("accept")
@@ -62,17 +75,27 @@ def reset_command(context: Context, name: str, reason: str, yes: bool) -> None:
 @shared
 def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
     """Agree to a changed definition: the watermark stays."""
-    _decide(context, name, yes, lambda platform, flow: accept(platform, flow, reason), "The watermark stays, under the definition as it is now.")
+    _decide(
+        context,
+        name,
+        yes,
+        lambda platform, flow: accept(platform, flow, reason),
+        "The watermark stays, under the definition as it is now.",
+    )
 
 
-def _decide(context: Context, name: str, yes: bool, act: Callable[[Platform, Dataflow], Entry], effect: str) -> None:
+def _decide(
+    context: Context, name: str, yes: bool, act: Callable[[Platform, Dataflow], Entry], effect: str
+) -> None:
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project)
     if not yes:
         click.echo(f"{name}: {effect}", err=True)
         click.confirm("Append this entry?", abort=True, err=True)
     entry = act(platform, flow)
-    context.emit({"dataflow": name, "number": entry.number, "entry": entry.as_json()}, lambda: _people([entry]))
+    context.emit(
+        {"dataflow": name, "number": entry.number, "entry": entry.as_json()}, lambda: _people([entry])
+    )
 
 
 def _people(entries: list[Entry]) -> None:
@@ -80,6 +103,6 @@ def _people(entries: list[Entry]) -> None:
         click.echo("no entry: nothing was loaded yet")
     for entry in entries:
         reason = f" ({entry.reason})" if entry.reason else ""
-        click.echo(f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {entry.rows:,} rows, {entry.files:,} files  {entry.watermark}")
-
-
+        click.echo(
+            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {entry.rows:,} rows, {entry.files:,} files  {entry.watermark}"
+        )

@@ -46,8 +46,14 @@ def pool(name: str) -> str:
 
 def dataflow_assets(dataflow: Dataflow) -> AssetsDefinition:
     """Table first, then watermark: the watermark's manager runs only after the table's succeeded."""
-    freshness = dataflow.freshness and FreshnessPolicy.time_window(fail_window=dataflow.freshness.fail, warn_window=dataflow.freshness.warn)
-    common: dict[str, Any] = {"group_name": dataflow.layer, "owners": list(dataflow.owners) or None, "freshness_policy": freshness}
+    freshness = dataflow.freshness and FreshnessPolicy.time_window(
+        fail_window=dataflow.freshness.fail, warn_window=dataflow.freshness.warn
+    )
+    common: dict[str, Any] = {
+        "group_name": dataflow.layer,
+        "owners": list(dataflow.owners) or None,
+        "freshness_policy": freshness,
+    }
 
     @multi_asset(
         name=dataflow.name,
@@ -55,7 +61,8 @@ def dataflow_assets(dataflow: Dataflow) -> AssetsDefinition:
             "table": AssetOut(
                 key=table_key(dataflow),
                 io_manager_key="table",
-                description=dataflow.description or f"Loaded from {dataflow.source.path} above a {dataflow.kind} watermark.",
+                description=dataflow.description
+                or f"Loaded from {dataflow.source.path} above a {dataflow.kind} watermark.",
                 kinds={dataflow.target.format, "spark"},
                 tags=dataflow.tags,
                 **common,
@@ -69,9 +76,21 @@ def dataflow_assets(dataflow: Dataflow) -> AssetsDefinition:
             ),
         },
         check_specs=[
-            AssetCheckSpec("watermark_monotone", asset=watermark_key(dataflow.name), description="No part of the watermark fell in this run."),
-            AssetCheckSpec("rows_accounted", asset=table_key(dataflow), description="The rows of this run's commits are the rows of its entries."),
-            AssetCheckSpec("names_sort_by_time", asset=table_key(dataflow), description="Names of a sample of the new files sort by time."),
+            AssetCheckSpec(
+                "watermark_monotone",
+                asset=watermark_key(dataflow.name),
+                description="No part of the watermark fell in this run.",
+            ),
+            AssetCheckSpec(
+                "rows_accounted",
+                asset=table_key(dataflow),
+                description="The rows of this run's commits are the rows of its entries.",
+            ),
+            AssetCheckSpec(
+                "names_sort_by_time",
+                asset=table_key(dataflow),
+                description="Names of a sample of the new files sort by time.",
+            ),
         ],
         pool=pool(dataflow.name),
         can_subset=False,
@@ -92,12 +111,20 @@ def broken_asset(layer: str, name: str, errors: Sequence[ProjectError]) -> Asset
 
     @multi_asset(
         name=name,
-        outs={"table": AssetOut(key=AssetKey([layer, name]), group_name=layer, description=f"This dataflow's file has errors:\n\n```\n{text}\n```", kinds={"error"})},
+        outs={
+            "table": AssetOut(
+                key=AssetKey([layer, name]),
+                group_name=layer,
+                description=f"This dataflow's file has errors:\n\n```\n{text}\n```",
+                kinds={"error"},
+            )
+        },
         pool=pool(name),
     )
-    def load() -> Iterator[Any]:
-        raise Failure(description=text, metadata={"code": "configuration", "exit_code": 2}, allow_retries=False)
-        yield  # makes this a generator, as Dagster expects of a multi-asset
+    def load() -> None:
+        raise Failure(
+            description=text, metadata={"code": "configuration", "exit_code": 2}, allow_retries=False
+        )
 
     return load
 
@@ -107,12 +134,18 @@ def _checks(dataflow: Dataflow, outcome: Outcome) -> Iterator[AssetCheckResult]:
     fell = [name for name, last in before.names.items() if after.names.get(name, last) < last]
     monotone = not fell and not (before.last and (after.last is None or after.last < before.last))
     yield AssetCheckResult(
-        passed=monotone, check_name="watermark_monotone", asset_key=watermark_key(dataflow.name), metadata={"fell": fell, "before": before.path or "", "after": after.path or ""}
+        passed=monotone,
+        check_name="watermark_monotone",
+        asset_key=watermark_key(dataflow.name),
+        metadata={"fell": fell, "before": before.path or "", "after": after.path or ""},
     )
     start = outcome.committed[0].entry.total_rows - outcome.committed[0].rows if outcome.committed else 0
     logged = outcome.newest.total_rows - start if outcome.committed and outcome.newest else 0
     yield AssetCheckResult(
-        passed=logged == outcome.rows, check_name="rows_accounted", asset_key=table_key(dataflow), metadata={"rows_committed": outcome.rows, "rows_in_log": logged}
+        passed=logged == outcome.rows,
+        check_name="rows_accounted",
+        asset_key=table_key(dataflow),
+        metadata={"rows_committed": outcome.rows, "rows_in_log": logged},
     )
     slices = [piece for piece in outcome.plan.slices if isinstance(piece, PathSlice)] if outcome.plan else []
     report = naming([file for piece in slices for file in piece.files])

@@ -22,6 +22,10 @@ def row_accounting(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinit
     def accounting() -> AssetCheckResult:
         entry = platform.log.newest(dataflow.name)
         in_table, in_log = platform.target(dataflow).count_rows(), entry.total_rows if entry else 0
-        return AssetCheckResult(passed=in_table == in_log, severity=AssetCheckSeverity.WARN, metadata={"rows_in_table": in_table, "rows_in_log": in_log})
+        return AssetCheckResult(
+            passed=in_table == in_log,
+            severity=AssetCheckSeverity.WARN,
+            metadata={"rows_in_table": in_table, "rows_in_log": in_log},
+        )
 
     return accounting

@@ -80,7 +80,9 @@ class Cursor:
         return Cursor(asked, self.since if attempt > 1 else int(now), attempt, now + pause)
 
 
-def dataflow_sensor(dataflow: Dataflow, platform: Platform, job: Any, clock: Callable[[], float] = time.time) -> SensorDefinition:
+def dataflow_sensor(
+    dataflow: Dataflow, platform: Platform, job: Any, clock: Callable[[], float] = time.time
+) -> SensorDefinition:
     """A sensor that looks above the committed watermark and asks for runs of ``job``."""
 
     @sensor(
@@ -92,19 +94,30 @@ def dataflow_sensor(dataflow: Dataflow, platform: Platform, job: Any, clock: Cal
     )
     def files(context: SensorEvaluationContext) -> SensorResult:
         cursor, now = Cursor.read(context.cursor), clock()
-        in_flight = context.instance.get_runs(RunsFilter(tags={TAG: dataflow.name}, statuses=_IN_FLIGHT), limit=1)
+        in_flight = context.instance.get_runs(
+            RunsFilter(tags={TAG: dataflow.name}, statuses=_IN_FLIGHT), limit=1
+        )
         if in_flight:
             return _skip(f"run {in_flight[0].run_id[:8]} is in flight", cursor)
         entry = platform.log.newest(dataflow.name)
-        look = platform.flow(dataflow).peek(entry, datetime.fromtimestamp(now, UTC), _BUDGET, cursor.resume or None)
+        look = platform.flow(dataflow).peek(
+            entry, datetime.fromtimestamp(now, UTC), _BUDGET, cursor.resume or None
+        )
         if not look.found.files:
             more = "goes on at the next tick" if look.resume else "no file is above the watermark"
             return _skip(f"{more} ({look.found.calls} listing calls)", Cursor(resume=look.resume or ""))
-        asked = hashlib.sha256(f"{entry.id if entry else None}|{look.found.files[0].path}".encode()).hexdigest()[:16]
+        asked = hashlib.sha256(
+            f"{entry.id if entry else None}|{look.found.files[0].path}".encode()
+        ).hexdigest()[:16]
         if asked == cursor.asked and now < cursor.pause_until:
-            return _skip(f"attempt {cursor.attempt} did not commit; the next one is in {int(cursor.pause_until - now)} s", cursor)
+            return _skip(
+                f"attempt {cursor.attempt} did not commit; the next one is in {int(cursor.pause_until - now)} s",
+                cursor,
+            )
         after = cursor.next_attempt(asked, now)
-        request = RunRequest(run_key=f"{dataflow.name}:{asked}:{after.since}:{after.attempt}", tags={TAG: dataflow.name})
+        request = RunRequest(
+            run_key=f"{dataflow.name}:{asked}:{after.since}:{after.attempt}", tags={TAG: dataflow.name}
+        )
         return SensorResult(run_requests=[request], cursor=after.write())
 
     return files

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 PAGE = 1000
 """Keys of one LIST call; obstore asks for the next page only once this one was taken."""
 
+_TOKEN = ">"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -48,7 +49,7 @@ def list_objects(
         position: what is committed.
         endings: of names.
         budget: counts LIST calls; not looked at where keys come in no order.
-        resume: the key that the steps before came to.
+        resume: ``>`` and the key that the steps before came to.
 
     Raises:
         SourceError: as ``resources.listing.list_above`` says.
@@ -62,7 +63,7 @@ def list_objects(
     used_up = start(budget)
     for key in walk.step_by_step(resume):
         if used_up(walk.calls):
-            return walk.result(resume=key)
+            return walk.result(resume=f"{_TOKEN}{key}")
     return walk.result()
 
 
@@ -94,7 +95,10 @@ class _Walk:
     def step_by_step(self, resume: str | None) -> Iterator[str]:
         """Take page by page what lies in the position's span; after each page but the last, yield the key to go on from."""
         after, until = self._position.span()
-        offset: str | None = resume if resume and past(resume, after) else after
+        begun = (
+            resume[1:] if resume and resume.startswith(_TOKEN) else ""
+        )  # another token is no truth: start anew
+        offset: str | None = begun if past(begun, after) else after
         while offset is not None:
             opened, offset = offset, None
             for page in pages(self._store, self._place, opened):

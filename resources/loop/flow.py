@@ -94,7 +94,14 @@ class PathFlow:
         definition = self._dataflow.watermark
         listing = list_above(self._place, position(definition, state, now), self._dataflow.source.endings)
         self._calls += listing.found.calls
-        return plan(definition, state, listing.found, now, dataflow=self._dataflow.name, number=entry.number if entry else 0)
+        return plan(
+            definition,
+            state,
+            listing.found,
+            now,
+            dataflow=self._dataflow.name,
+            number=entry.number if entry else 0,
+        )
 
     def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:
         """Look above the watermark within a budget, to see whether a run is worth asking for."""
@@ -113,17 +120,21 @@ class PathFlow:
     def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> PathSlice:
         """The same files, and the same state after them."""
         files = tuple(SourceFile(*row) for row in rows)
-        return PathSlice(files, deserialise(intent.before), deserialise(intent.watermark), self._dataflow.watermark)
+        return PathSlice(
+            files, deserialise(intent.before), deserialise(intent.watermark), self._dataflow.watermark
+        )
 
     def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:
         """Declared, or inferred from a bounded sample of all files that wait."""
         pinned = self._reader.pin(spark, [file for piece in pending for file in piece.files])
-        return pinned and pinned.to_text()
+        return pinned.to_text() if pinned else None
 
     def read(self, spark: SparkSession, piece: PathSlice | None, pinned: str) -> DataFrame:
         """Read exactly the slice's files."""
         files = piece.files if piece else ()
-        return self._reader.read(spark, files, PinnedSchema.of(pinned), origin=self._dataflow.target.origin_columns)
+        return self._reader.read(
+            spark, files, PinnedSchema.of(pinned), origin=self._dataflow.target.origin_columns
+        )
 
     def blame(self, spark: SparkSession, piece: PathSlice, pinned: str, error: Exception) -> BadFile | None:
         """The file that Spark names, with its line where a record does not parse."""

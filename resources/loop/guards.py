@@ -21,7 +21,10 @@ def check_definition(dataflow: Dataflow, entry: Entry | None) -> None:
         f" now {dataflow.fingerprint}). Source path, extensions, filter template, scope, table or format decide what the watermark means,"
         " so it may now stand for other files. Agree to the change if the watermark still holds, or start anew",
         code="definition_changed",
-        choices=(f"strandline state accept {dataflow.name} --reason TEXT", f"strandline state reset {dataflow.name} --reason TEXT"),
+        choices=(
+            f"strandline state accept {dataflow.name} --reason TEXT",
+            f"strandline state reset {dataflow.name} --reason TEXT",
+        ),
     )
 
 
@@ -33,7 +36,9 @@ def check_intent(dataflow: Dataflow, intent: Intent) -> None:
     """
     if intent.definition == definition_of(dataflow):
         return
-    changed = sorted(key for key in intent.definition if intent.definition[key] != definition_of(dataflow).get(key))
+    changed = sorted(
+        key for key in intent.definition if intent.definition[key] != definition_of(dataflow).get(key)
+    )
     raise NeedsDecision(
         f"dataflow {dataflow.name}: the unfinished slice {intent.number} was begun with another definition ({', '.join(changed)} changed since)."
         " Put the old definition back and run, which finishes it; then change it",

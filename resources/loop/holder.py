@@ -1,4 +1,4 @@
-"""Who holds an intent, and does it live? (spec 05, Two runs; spec 09, Numbers, intents, holders)
+"""Who holds an intent, and whether it lives (spec 05, Two runs; spec 09, Numbers, intents, holders).
 
 Safety never depends on the answer: two runs that finish one intent commit it once. It only decides between waiting,
 giving way, and recovering at once.

@@ -55,9 +55,9 @@ class Loop(Generic[SliceT]):
     now: datetime
     run_id: str | None = None
     job_id: str | None = None
-    observer: Observer = lambda step, line: None  # noqa: E731 - a default that hears nothing
+    observer: Observer = lambda step, line: None
     hold_wait: timedelta = timedelta(0)
-    run_is_live: holders.RunIsLive = lambda run_id: None  # noqa: E731 - without Dagster no run is known
+    run_is_live: holders.RunIsLive = lambda run_id: None
     wait: Callable[[float], None] = time.sleep
     _session: SparkSession | None = field(default=None, init=False)
     _pinned: str | None = field(default=None, init=False)
@@ -72,7 +72,11 @@ class Loop(Generic[SliceT]):
         outcome = Outcome(self.dataflow.name, self.run_id, {}, 0)
         try:
             entry = self.log.newest(self.dataflow.name)
-            outcome.newest, outcome.before, outcome.started_at_number = entry, entry.state() if entry else {}, entry.number if entry else 0
+            outcome.newest, outcome.before, outcome.started_at_number = (
+                entry,
+                entry.state() if entry else {},
+                entry.number if entry else 0,
+            )
             check_definition(self.dataflow, entry)
             self._recover(outcome)
             self._advance(outcome)
@@ -100,7 +104,9 @@ class Loop(Generic[SliceT]):
                 parts = piece.halve() if slower else (piece,)
                 pending.extendleft(reversed(parts[1:]))
                 done = self._load(outcome, parts[0])
-                slower = max(0, slower + (1 if done.seconds > self.dataflow.watermark.checkpoint.interval_secs else -1))
+                slower = max(
+                    0, slower + (1 if done.seconds > self.dataflow.watermark.checkpoint.interval_secs else -1)
+                )
                 left -= 1
 
     def _load(self, outcome: Outcome, piece: SliceT) -> Committed:
@@ -157,7 +163,9 @@ class Loop(Generic[SliceT]):
         self._told(Step.INTENT_PUT, f"slice {number}: {intent.files} files")
         return intent
 
-    def _finish(self, outcome: Outcome, intent: Intent, piece: SliceT, started: float, *, recovered: bool = False) -> Committed:
+    def _finish(
+        self, outcome: Outcome, intent: Intent, piece: SliceT, started: float, *, recovered: bool = False
+    ) -> Committed:
         """Write unless it is written, look the commit up, append the entry."""
         landed = self._landed(intent) if recovered else None
         if landed is None:
@@ -195,7 +203,9 @@ class Loop(Generic[SliceT]):
                 return
             bad = self.flow.blame(self._spark(), piece, self._schema(intent), error)
             if bad is None:
-                raise TargetError(f"dataflow {self.dataflow.name}: the write of slice {intent.number} failed: {cause(error)}") from error
+                raise TargetError(
+                    f"dataflow {self.dataflow.name}: the write of slice {intent.number} failed: {cause(error)}"
+                ) from error
             self._give_up(outcome, intent, bad)
             raise bad from error
         self._told(Step.WRITTEN, f"slice {intent.number} written")
@@ -203,7 +213,9 @@ class Loop(Generic[SliceT]):
     def _prepared(self, intent: Intent, piece: SliceT | None) -> DataFrame:
         """The rows of the slice as they go into the table."""
         spark = self._spark()
-        batch = Batch(self.dataflow.name, intent.number, intent.lower, intent.upper, intent.run_id, intent.time)
+        batch = Batch(
+            self.dataflow.name, intent.number, intent.lower, intent.upper, intent.run_id, intent.time
+        )
         return transformed(spark, self.dataflow, self.flow.read(spark, piece, self._schema(intent)), batch)
 
     def _schema(self, intent: Intent) -> str:
@@ -260,7 +272,9 @@ class Loop(Generic[SliceT]):
                 choices=(f"strandline state reset {self.dataflow.name} --reason TEXT",),
             )
         self._abandon(outcome, intent, landed, "given up by another run")
-        raise Conflict(f"dataflow {self.dataflow.name}: slice {intent.number} was given up by another run; run again, it is planned anew")
+        raise Conflict(
+            f"dataflow {self.dataflow.name}: slice {intent.number} was given up by another run; run again, it is planned anew"
+        )
 
     def _changed(self, piece: SliceT) -> BadFile | None:
         """Whether a file changed while it was read; its rows are committed then, and nothing can tell which version's."""
@@ -294,7 +308,10 @@ class Loop(Generic[SliceT]):
             self._finish_left(outcome, intent, piece)
 
     def _finish_left(self, outcome: Outcome, intent: Intent, piece: SliceT) -> None:
-        started, self._pinned = time.monotonic(), self.log.get_schema(intent.pinned) if intent.pinned else None
+        started, self._pinned = (
+            time.monotonic(),
+            self.log.get_schema(intent.pinned) if intent.pinned else None,
+        )
         try:
             if self._landed(intent) is None:
                 self.flow.check(piece)
@@ -340,7 +357,9 @@ class Loop(Generic[SliceT]):
         if self._pinned is None:
             self._pinned = self.flow.pin(self._spark(), slices)
         if self._pinned is None:
-            outcome.warnings.append("no file holds a row yet, so there is no schema to make a table with: they wait, or declare source.schema")
+            outcome.warnings.append(
+                "no file holds a row yet, so there is no schema to make a table with: they wait, or declare source.schema"
+            )
         return self._pinned is not None
 
     def _landed(self, intent: Intent) -> Landed | None:

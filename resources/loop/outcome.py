@@ -125,4 +125,8 @@ class Outcome:
 
 def error_json(error: StrandlineError | None) -> dict[str, Any] | None:
     """An error in the public JSON form."""
-    return error and {"code": error.code, "message": error.message, "choices": list(error.choices)}
+    return (
+        None
+        if error is None
+        else {"code": error.code, "message": error.message, "choices": list(error.choices)}
+    )

@@ -48,7 +48,9 @@ def transformed(spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: B
         df = spark.sql(dataflow.sql)
     if not dataflow.target.origin_columns:
         return df
-    return df.withColumn("_ingested_at", F.lit(batch.time).cast("timestamp")).withColumn("_run_id", F.lit(batch.run_id).cast("string"))
+    return df.withColumn("_ingested_at", F.lit(batch.time).cast("timestamp")).withColumn(
+        "_run_id", F.lit(batch.run_id).cast("string")
+    )
 
 
 def _function(name: str) -> Callable[[DataFrame, Batch], DataFrame]:

@@ -13,7 +13,9 @@ from urllib.parse import unquote
 from partitions.errors import BadFile
 from resources.places import Place
 
-_READING = re.compile(r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:reading|read) (?:the )?file:? (\S+?)\.?\s+(?:SQLSTATE|\n)|while reading file (\S+?)\.\s")
+_READING = re.compile(
+    r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:reading|read) (?:the )?file:? (\S+?)\.?\s+(?:SQLSTATE|\n)|while reading file (\S+?)\.\s"
+)
 _MISSING = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (.+?)\.\s+SQLSTATE")
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
 
@@ -29,8 +31,15 @@ def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
     if path is None:
         return None
     if _MISSING.search(text) or "FILE_NOT_EXIST" in text:
-        return BadFile(f"file {path}: it was listed, and is gone now. It stays above the watermark", path=path, code="file_vanished")
-    return BadFile(f"file {path} cannot be read: {cause(error)}. Mend or remove it; the watermark stays below it", path=path)
+        return BadFile(
+            f"file {path}: it was listed, and is gone now. It stays above the watermark",
+            path=path,
+            code="file_vanished",
+        )
+    return BadFile(
+        f"file {path} cannot be read: {cause(error)}. Mend or remove it; the watermark stays below it",
+        path=path,
+    )
 
 
 def bad_record(bad: BadFile, record: str, line: int | None) -> BadFile:
@@ -56,9 +65,12 @@ def line_of(place: Place, path: str, record: str) -> int | None:
 
 
 def _open(place: Place, path: str) -> IO[bytes]:
-    raw: IO[bytes] = (place.local / path).open("rb") if place.local else io.BytesIO(bytes(place.store.get(path).bytes()))
-    unpack = {".gz": gzip.open, ".bz2": bz2.open}.get(path[path.rfind(".") :])
-    return cast(IO[bytes], unpack(raw)) if unpack else raw
+    raw: IO[bytes] = (
+        (place.local / path).open("rb") if place.local else io.BytesIO(bytes(place.store.get(path).bytes()))
+    )
+    if path.endswith(".gz"):
+        return cast(IO[bytes], gzip.open(raw))
+    return bz2.open(raw) if path.endswith(".bz2") else raw
 
 
 def cause(error: Exception) -> str:

@@ -95,7 +95,9 @@ class FilesReader:
         names = tuple(field.name for field in [*data.fields, *added] if field.name.lower() in lower)
         return PinnedSchema(StructType([*data.fields, *added]).json(), names)
 
-    def read(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, *, origin: bool) -> DataFrame:
+    def read(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, *, origin: bool
+    ) -> DataFrame:
         """Exactly these files, with the pinned columns in their order, and ``_source_file`` where asked for.
 
         Raises:
@@ -103,7 +105,10 @@ class FilesReader:
         """
         self._check_folders(files, pinned)
         filled = [file for file in files if file.size > 0]  # a 0-byte file has no rows, whatever its format
-        plain = [[file for file in filled if not _is_odd(file) and _separator(file) == separator] for separator in ",\t"]
+        plain = [
+            [file for file in filled if not _is_odd(file) and _separator(file) == separator]
+            for separator in ",\t"
+        ]
         frames = [self._load(spark, group, pinned, origin) for group in plain if group]
         frames += [self._load_odd(spark, file, pinned, origin) for file in filled if _is_odd(file)]
         if not frames:
@@ -123,20 +128,40 @@ class FilesReader:
             return None
         data = StructType([*pinned.data.fields, StructField(_CORRUPT, StringType())])
         frame = self._scan(spark, [file], data, mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
-        rows = frame.filter(F.col(_CORRUPT).isNotNull()).limit(1).collect()  # Spark refuses to select that column alone
+        rows = (
+            frame.filter(F.col(_CORRUPT).isNotNull()).limit(1).collect()
+        )  # Spark refuses to select that column alone
         return rows[0][_CORRUPT] if rows else None
 
-    def _load(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, origin: bool) -> DataFrame:
+    def _load(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, origin: bool
+    ) -> DataFrame:
         """Many files in one scan; what a file's path tells is computed from the path that Spark reports."""
         path = _relative_path(self._place)
-        return _select(self._scan(spark, files, pinned.data), pinned, origin, path, lambda name: _folder_value(path, name))
+        return _select(
+            self._scan(spark, files, pinned.data),
+            pinned,
+            origin,
+            path,
+            lambda name: _folder_value(path, name),
+        )
 
-    def _load_odd(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema, origin: bool) -> DataFrame:
+    def _load_odd(
+        self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema, origin: bool
+    ) -> DataFrame:
         """One file whose name has glob characters; what its path tells is known here."""
         values = partition_values(file.path)
-        return _select(self._scan(spark, [file], pinned.data), pinned, origin, _text(file.path), lambda name: _text(unescaped(values.get(name))))
+        return _select(
+            self._scan(spark, [file], pinned.data),
+            pinned,
+            origin,
+            _text(file.path),
+            lambda name: _text(unescaped(values.get(name))),
+        )
 
-    def _scan(self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType | None, **changes: str) -> DataFrame:
+    def _scan(
+        self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType | None, **changes: str
+    ) -> DataFrame:
         """The files as Spark reads them, before anything else."""
         paths = [f"{self._place.spark_url}/{file.path}" for file in files]
         options = self._options(files, schema is None) | changes
@@ -145,16 +170,26 @@ class FilesReader:
             return (reader if schema is None else reader.schema(schema)).load(paths)
         # Spark takes a path for a glob. The reader's option against it is lost on Spark Connect; a view's is not.
         view = f"odd_{uuid4().hex}"
-        given = ", ".join(f"{_literal(key)} {_literal(value)}" for key, value in {**options, "path": paths[0], "__globPaths__": "false"}.items())
+        given = ", ".join(
+            f"{_literal(key)} {_literal(value)}"
+            for key, value in {**options, "path": paths[0], "__globPaths__": "false"}.items()
+        )
         columns = f" ({schema.toDDL()})" if schema is not None else ""
-        spark.sql(f"CREATE TEMPORARY VIEW {view}{columns} USING {_SPARK_FORMAT[self._source.format]} OPTIONS ({given})")
+        spark.sql(
+            f"CREATE TEMPORARY VIEW {view}{columns} USING {_SPARK_FORMAT[self._source.format]} OPTIONS ({given})"
+        )
         return spark.table(view)
 
     def _options(self, files: Sequence[SourceFile], infer: bool) -> dict[str, str]:
         options: dict[str, str | int | float | bool] = {}
         if self._source.format == "csv":
             # Without the check of the header, reordered columns would be read into each other.
-            options = {"header": "true", "enforceSchema": str(infer).lower(), "sep": _separator(files[0]), "inferSchema": str(infer).lower()}
+            options = {
+                "header": "true",
+                "enforceSchema": str(infer).lower(),
+                "sep": _separator(files[0]),
+                "inferSchema": str(infer).lower(),
+            }
         if self._source.format == "json":
             options = {"multiLine": "true"}
         if self._source.format == "parquet" and infer:
@@ -165,7 +200,10 @@ class FilesReader:
             "ignoreMissingFiles": "false",
             "recursiveFileLookup": "true",  # folders are ours to read: Spark would guess types, and refuse mixed layouts
         }
-        user = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in self._source.options.items()}
+        user = {
+            key: str(value).lower() if isinstance(value, bool) else str(value)
+            for key, value in self._source.options.items()
+        }
         return {**options, **user, **ours}  # type: ignore[dict-item]
 
     def _declared(self, spark: SparkSession) -> StructType | None:
@@ -176,7 +214,9 @@ class FilesReader:
         try:
             return spark.createDataFrame([], self._source.schema_).schema
         except (PySparkException, ValueError, TypeError) as error:
-            raise ConfigurationError(f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {_first(error)}") from error
+            raise ConfigurationError(
+                f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {_first(error)}"
+            ) from error
 
     def _infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         plain = [file for file in files if not _is_odd(file)] or list(files[:1])
@@ -198,7 +238,9 @@ class FilesReader:
 def _nullable(schema: StructType) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
-    return StructType([StructField(field.name, field.dataType, True, field.metadata) for field in schema.fields])
+    return StructType(
+        [StructField(field.name, field.dataType, True, field.metadata) for field in schema.fields]
+    )
 
 
 def _sample(files: Sequence[SourceFile]) -> list[SourceFile]:
@@ -240,12 +282,16 @@ def _folder_value(path: Column, name: str) -> Column:
     return F.when(F.regexp_like(path, F.lit(pattern)) & (text != F.lit(NULL_FOLDER)), unescaped)
 
 
-def _select(df: DataFrame, pinned: PinnedSchema, origin: bool, path: Column, folder: Callable[[str], Column]) -> DataFrame:
+def _select(
+    df: DataFrame, pinned: PinnedSchema, origin: bool, path: Column, folder: Callable[[str], Column]
+) -> DataFrame:
     """The pinned columns in their order: from the file, or from its folders."""
     from pyspark.sql import functions as F
 
     columns = [
-        folder(field.name).cast(field.dataType).alias(field.name) if field.name in pinned.folders else F.col(_quoted(field.name))
+        folder(field.name).cast(field.dataType).alias(field.name)
+        if field.name in pinned.folders
+        else F.col(_quoted(field.name))
         for field in pinned.struct.fields
     ]
     return df.select(*columns, *([path.alias(SOURCE_FILE)] if origin else []))

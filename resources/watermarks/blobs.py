@@ -83,7 +83,9 @@ class LocalBlobs:
         """Sort the folder's names."""
         with self._failing("list", folder):
             try:
-                names = [entry.name for entry in os.scandir(self._root / folder) if not entry.name.startswith(".")]
+                names = [
+                    entry.name for entry in os.scandir(self._root / folder) if not entry.name.startswith(".")
+                ]
             except FileNotFoundError:
                 return []
         return sorted(names)[:count]
@@ -119,7 +121,9 @@ class LocalBlobs:
         try:
             yield
         except OSError as error:
-            raise ProviderError(f"watermark store {self._root}: cannot {verb} {key}: {error.strerror or error}") from error
+            raise ProviderError(
+                f"watermark store {self._root}: cannot {verb} {key}: {error.strerror or error}"
+            ) from error
 
 
 def _sync_folder(folder: Path) -> None:
@@ -185,4 +189,6 @@ class ObjectBlobs:
         except (BaseError, OSError) as error:
             # obstore's texts hold whole requests; the class and the first line say enough and hold no secret.
             first = str(error).strip().splitlines()[0][:200] if str(error).strip() else ""
-            raise ProviderError(f"watermark store {self._place}: cannot {verb} {key}: {type(error).__name__} {first}") from error
+            raise ProviderError(
+                f"watermark store {self._place}: cannot {verb} {key}: {type(error).__name__} {first}"
+            ) from error

@@ -90,9 +90,13 @@ class WatermarkLog:
         try:
             rows = json.loads(gzip.decompress(data)) if data is not None else None
         except (OSError, ValueError, EOFError) as error:
-            raise CorruptWatermark(f"file list {key}: expected gzipped JSON, found something else ({error})") from error
+            raise CorruptWatermark(
+                f"file list {key}: expected gzipped JSON, found something else ({error})"
+            ) from error
         if not isinstance(rows, list):
-            raise CorruptWatermark(f"file list {key}: expected a list, found {'nothing' if data is None else type(rows).__name__}")
+            raise CorruptWatermark(
+                f"file list {key}: expected a list, found {'nothing' if data is None else type(rows).__name__}"
+            )
         return rows
 
     def put_schema(self, dataflow: str, ddl: str) -> str:
@@ -119,7 +123,9 @@ class WatermarkLog:
             raise CorruptWatermark(f"entry {number} of {dataflow} ({key}): expected a record, found nothing")
         entry = read_record(Entry, data, f"entry {number} of {dataflow} ({key})")
         if entry.number != number:
-            raise CorruptWatermark(f"entry {number} of {dataflow} ({key}): expected its own number, found {entry.number}")
+            raise CorruptWatermark(
+                f"entry {number} of {dataflow} ({key}): expected its own number, found {entry.number}"
+            )
         entry.state()
         return entry
 
@@ -135,5 +141,7 @@ def _entry_name(number: int) -> str:
 def _number(dataflow: str, name: str) -> int:
     down, _, up = name.removesuffix(".json").partition("-")
     if not (down.isdecimal() and up.isdecimal() and int(down) + int(up) == _TOP):
-        raise CorruptWatermark(f"dataflow {dataflow}: expected an entry's name in the log, found {name!r}: something else wrote there; remove it")
+        raise CorruptWatermark(
+            f"dataflow {dataflow}: expected an entry's name in the log, found {name!r}: something else wrote there; remove it"
+        )
     return int(up)

@@ -30,7 +30,12 @@ class WatermarkManager:
         return deserialise(text) or None
 
     def save_watermark(
-        self, dataflow_id: str, watermark: Mapping[str, Any], *, job_id: str | None = None, dataflow_run_id: str | None = None
+        self,
+        dataflow_id: str,
+        watermark: Mapping[str, Any],
+        *,
+        job_id: str | None = None,
+        dataflow_run_id: str | None = None,
     ) -> None:
         """Save a watermark as the next entry.
 
@@ -51,4 +56,6 @@ def _wrapped(dataflow_id: str) -> Iterator[None]:
     except StrandlineError:  # says already what happened, and is not wrapped twice
         raise
     except Exception as error:
-        raise ProviderError(f"watermark provider failed for {dataflow_id}: {type(error).__name__}: {error}") from error
+        raise ProviderError(
+            f"watermark provider failed for {dataflow_id}: {type(error).__name__}: {error}"
+        ) from error

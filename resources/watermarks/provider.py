@@ -15,7 +15,9 @@ class WatermarkProvider(Protocol):
         """The newest text, or None where there is none."""
         ...
 
-    def update_watermark(self, dataflow_id: str, text: str, *, job_id: str | None, dataflow_run_id: str | None) -> None:
+    def update_watermark(
+        self, dataflow_id: str, text: str, *, job_id: str | None, dataflow_run_id: str | None
+    ) -> None:
         """Append a text after the one that this object last returned for the id."""
         ...
 
@@ -33,7 +35,9 @@ class LogProvider:
         entry = self._seen[dataflow_id] = self._log.newest(dataflow_id)
         return None if entry is None else entry.watermark
 
-    def update_watermark(self, dataflow_id: str, text: str, *, job_id: str | None, dataflow_run_id: str | None) -> None:
+    def update_watermark(
+        self, dataflow_id: str, text: str, *, job_id: str | None, dataflow_run_id: str | None
+    ) -> None:
         """Append at the number after the one that this object last returned.
 
         Raises:

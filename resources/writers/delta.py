@@ -34,7 +34,9 @@ class DeltaTarget:
             versions = self._log.versions(since - 1)
             return TableHead(versions[-1] if versions else None)
         tags = {app_id: number for commit in commits for app_id, number in commit.tags.items()}
-        rows = any(commit.count("numOutputRows") for commit in commits) or (bool(commits) and commits[0].version > 0)
+        rows = any(commit.count("numOutputRows") for commit in commits) or (
+            bool(commits) and commits[0].version > 0
+        )
         return TableHead(commits[-1].version if commits else None, tags, rows)
 
     def landed(self, app_id: str, number: int, since: int | None) -> Landed | None:
@@ -75,8 +77,21 @@ class DeltaTarget:
         writer.save(self._place.spark_url)
 
     def _tagged(self, writer: DataFrameWriter, tag: Tag, metadata: str) -> DataFrameWriter:
-        owned = json.dumps({"strandline": {"owner": tag.owner, "number": tag.number, "gives_up": tag.gives_up, "state": metadata}})
-        return writer.option("txnAppId", tag.app_id).option("txnVersion", tag.number).option("userMetadata", owned)
+        owned = json.dumps(
+            {
+                "strandline": {
+                    "owner": tag.owner,
+                    "number": tag.number,
+                    "gives_up": tag.gives_up,
+                    "state": metadata,
+                }
+            }
+        )
+        return (
+            writer.option("txnAppId", tag.app_id)
+            .option("txnVersion", tag.number)
+            .option("userMetadata", owned)
+        )
 
 
 def _landed(commit: Commit) -> Landed:
@@ -85,5 +100,9 @@ def _landed(commit: Commit) -> Landed:
     except (ValueError, TypeError, KeyError):
         ours = {}
     return Landed(
-        ours.get("owner"), commit.version, commit.count("numOutputRows"), commit.count("numOutputBytes"), bool(ours.get("gives_up"))
+        ours.get("owner"),
+        commit.version,
+        commit.count("numOutputRows"),
+        commit.count("numOutputBytes"),
+        bool(ours.get("gives_up")),
     )

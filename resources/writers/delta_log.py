@@ -57,19 +57,29 @@ class DeltaLog:
         if self._place.local is not None and not (self._place.local / "_delta_log").is_dir():
             return []
         offset = None if since is None else f"_delta_log/{since:020d}.json"
-        return sorted(version for path in self._list(offset) if (version := _version(path)) is not None and version > (-1 if since is None else since))
+        return sorted(
+            version
+            for path in self._list(offset)
+            if (version := _version(path)) is not None and version > (-1 if since is None else since)
+        )
 
     def checkpointed_tag(self, app_id: str) -> int | None:
         """The tag as the whole table knows it; for when the commits themselves are gone."""
         from deltalake import DeltaTable
 
-        return DeltaTable(self._place.url, storage_options=self._place.storage_options or None).transaction_version(app_id)
+        return DeltaTable(
+            self._place.url, storage_options=self._place.storage_options or None
+        ).transaction_version(app_id)
 
     def _list(self, offset: str | None) -> list[str]:
         from obstore.exceptions import BaseError
 
         try:
-            return [meta["path"] for page in self._place.store.list("_delta_log", offset=offset, chunk_size=1000) for meta in page]
+            return [
+                meta["path"]
+                for page in self._place.store.list("_delta_log", offset=offset, chunk_size=1000)
+                for meta in page
+            ]
         except (BaseError, OSError) as error:
             raise self._failed("list", error) from error
 
@@ -83,7 +93,9 @@ class DeltaLog:
         return _parse(version, data)
 
     def _failed(self, verb: str, error: Exception) -> TargetError:
-        return TargetError(f"table {self._place}: cannot {verb} its Delta log: {type(error).__name__}: {str(error).splitlines()[0][:200]}")
+        return TargetError(
+            f"table {self._place}: cannot {verb} its Delta log: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
+        )
 
 
 def _version(path: str) -> int | None:

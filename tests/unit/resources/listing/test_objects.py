@@ -20,7 +20,7 @@ from tests.support.keyed import KeyedS3
 from tests.support.scenes import Scene, scenes
 from tests.support.trees import ENDING
 
-_LARGE = settings(max_examples=150, deadline=None)
+_LARGE = settings(max_examples=60, deadline=None)
 
 
 def _list(
@@ -118,7 +118,9 @@ class TestItsCost:
     def test_a_cold_start_lists_only_its_prefixes(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold([path for day in range(10, 20) for path in _names(f"d={day}", range(1000))])
         listing = _list(place, Start.within(["d=13", "d=14", "d=99"]))
-        assert (len(listing.found.files), keyed_s3.lists) == (2000, 3)
+        assert (len(listing.found.files), keyed_s3.lists) == (2000, 4), (
+            "two pages, one to see the end of d=14, none after"
+        )
 
     def test_hidden_folders_are_jumped_over(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold([*_names("_delta_log", range(5000)), *_names("a", range(10))])
@@ -169,12 +171,11 @@ class TestKeysOfEveryKind:
     def test_a_key_that_cannot_be_represented_is_named_and_never_skipped(
         self, keyed_s3: KeyedS3, key: str
     ) -> None:
-        if key.isprintable():
-            place = keyed_s3.hold(["a.json", key])
-            with pytest.raises(SourceError, match="cannot be represented") as caught:
-                _list(place, Start())
-            assert caught.value.code == "source_bad_name"
-            assert repr(key) in caught.value.message
+        place = keyed_s3.hold(["a.json", key])
+        with pytest.raises(SourceError, match="cannot be represented") as caught:
+            _list(place, Start())
+        assert caught.value.code == "source_bad_name"
+        assert repr(key) in caught.value.message
 
     def test_a_key_that_ends_in_a_slash_is_a_folder_and_no_file(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold(["a/", "b.json/", "b.json/x.json", "empty.json"], size=0)
