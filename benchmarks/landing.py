@@ -1,0 +1,85 @@
+"""Landing zones of any size: history, and what is new above it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import obstore
+
+from resources.places import Place
+
+PER_FOLDER = 500
+
+
+def name(number: int) -> str:
+    """The number-th file: 500 a folder, in the order of time."""
+    return f"date={2000 + number // PER_FOLDER // 336:04d}-{number // PER_FOLDER // 28 % 12 + 1:02d}-{number // PER_FOLDER % 28 + 1:02d}/{1_700_000_000 + number}-x.ndjson"
+
+
+def local_history(root: Path, count: int) -> None:
+    """Empty files: a listing does not open them."""
+    for number in range(count):
+        path = root / name(number)
+        if number % PER_FOLDER == 0:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def s3_history(place: Place, count: int, threads: int = 16) -> None:
+    """The same on an object store."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(
+            pool.map(lambda number: obstore.put(place.store, name(number), b""), range(count), chunksize=200)
+        )
+
+
+def with_rows(path: Path, rows: int, start: int = 0) -> None:
+    """A file with rows of four columns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (
+        json.dumps(
+            {
+                "id": number,
+                "at": f"2024-01-28T{number % 24:02d}:00:00Z",
+                "name": f"name {number % 97}",
+                "value": number * 0.5,
+            }
+        )
+        for number in range(start, start + rows)
+    )
+    path.write_text("\n".join(lines) + "\n")
+
+
+def project(folder: Path, flow: str = "arrivals") -> Path:
+    """A project of one dataflow over ``folder/landing``."""
+    (folder / "dataflows").mkdir(parents=True, exist_ok=True)
+    (folder / "landing").mkdir(exist_ok=True)
+    (folder / f"dataflows/{flow}.yaml").write_text(
+        "source: {type: files, path: ./landing, format: ndjson, schema: 'id long, at timestamp, name string, value double'}\n"
+        "watermark: {type: path}\ntarget: {load: append, origin_columns: false}\n"
+    )
+    return folder
+
+
+def pretend_loaded(folder: Path, last: str, flow: str = "arrivals") -> None:
+    """Give a project the state of having loaded everything up to ``last``, without a table."""
+    from platform_assets.platform import build_platform
+    from platform_assets.project import load_project
+    from resources.watermarks.entry import Entry, new_id, utc_now
+
+    loaded = load_project(folder)
+    dataflow = loaded.dataflows[flow]
+    entry = Entry(
+        id=new_id(),
+        number=1,
+        watermark=json.dumps({"path": last}),
+        why="import",
+        time=utc_now(),
+        fingerprint=dataflow.fingerprint,
+        kind="path",
+        app_id=new_id(),
+    )
+    build_platform(loaded).log.append(flow, entry, expected=0)

@@ -1,0 +1,119 @@
+"""How things are measured: CPU and wall of child processes with all that they start, and tables of the results."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+OUT = CHECKOUT / "benchmarks" / "out"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a command cost, its children included.
+
+    Attributes:
+        wall: seconds.
+        cpu: user and system seconds.
+        memory: peak of the largest single process, MiB.
+        code: exit code.
+        output: what it printed on stdout.
+    """
+
+    wall: float
+    cpu: float
+    memory: float
+    code: int
+    output: str
+
+
+def command(arguments: Sequence[str], environment: dict[str, str] | None = None) -> Cost:
+    """Run a command to its end; its exit code is the caller's to judge."""
+    started = time.monotonic()
+    process = subprocess.Popen(
+        arguments,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | (environment or {}),
+        cwd=CHECKOUT,
+        text=True,
+    )
+    output = process.stdout.read() if process.stdout else ""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Cost(
+        time.monotonic() - started,
+        usage.ru_utime + usage.ru_stime,
+        usage.ru_maxrss / 1024,
+        process.returncode,
+        output,
+    )
+
+
+def script(name: str, *arguments: object, environment: dict[str, str] | None = None) -> dict[str, Any]:
+    """Run one of ``benchmarks/scripts`` in a fresh process; it prints one JSON object.
+
+    Raises:
+        RuntimeError: where it fails.
+    """
+    cost = command(
+        [sys.executable, str(CHECKOUT / "benchmarks/scripts" / f"{name}.py"), *map(str, arguments)],
+        environment,
+    )
+    if cost.code:
+        raise RuntimeError(f"{name} {arguments} failed with {cost.code}: {cost.output[-500:]}")
+    found: dict[str, Any] = json.loads(cost.output.strip().splitlines()[-1])
+    return found | {"process_wall": cost.wall, "process_cpu": cost.cpu, "process_memory": cost.memory}
+
+
+def alternate(runs: int, **sides: Callable[[], float]) -> dict[str, list[float]]:
+    """Measure all sides in turn, run after run, so that a drifting machine hits all alike."""
+    figures: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(runs):
+        for name, side in sides.items():
+            figures[name].append(side())
+    return figures
+
+
+def ratio(figures: dict[str, list[float]], over: str, under: str) -> float:
+    """Median of the pairwise ratios."""
+    return statistics.median(a / b for a, b in zip(figures[over], figures[under], strict=True))
+
+
+def median(values: Sequence[float]) -> float:
+    """The median."""
+    return statistics.median(values)
+
+
+def report(name: str, rows: list[dict[str, Any]], notes: Sequence[str] = ()) -> None:
+    """Print a table, and write it with what the machine is."""
+    from rich.console import Console
+    from rich.table import Table
+
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    table = Table(*columns, title=name)
+    for row in rows:
+        table.add_row(*(_shown(row.get(column)) for column in columns))
+    console = Console()
+    console.print(table)
+    for note in notes:
+        console.print(note)
+    OUT.mkdir(parents=True, exist_ok=True)
+    machine = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
+    (OUT / f"{name}.json").write_text(
+        json.dumps({"name": name, "machine": machine, "rows": rows, "notes": list(notes)}, indent=2)
+    )
+
+
+def _shown(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)

@@ -1,0 +1,28 @@
+"""Load a project's dataflow from nothing with the loop; prints the seconds beyond the start of Spark."""
+
+import json
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from platform_assets.platform import CACHE
+from platform_assets.project import load_project
+from resources.places import Place
+from resources.platform import Platform
+from resources.spark import SparkEngine
+
+project = load_project(Path(sys.argv[1]))
+flow = project.dataflows["arrivals"]
+work = Place(sys.argv[2])
+engine = SparkEngine(master="local[2]", cache=CACHE)
+engine.session().range(1).collect()
+platform = Platform(work.child("state"), work.child("lake"), engine, project.source_place)
+before = time.monotonic()
+outcome = platform.loop(flow, datetime.now(UTC)).run()
+seconds = time.monotonic() - before
+assert outcome.error is None, outcome
+assert outcome.rows == 500_000, outcome
+print(json.dumps({"seconds": seconds, "rows": outcome.rows}))

@@ -1,0 +1,34 @@
+"""List above a watermark; prints calls, CPU seconds and memory of the listing alone."""
+
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from benchmarks.landing import name
+from partitions.path.order import FileKey
+from partitions.path.position import AbovePath
+from resources.listing import list_above
+from resources.places import Place, S3Connection
+
+root, size = sys.argv[1], int(sys.argv[2])
+connection = (
+    S3Connection(
+        os.environ["BENCH_ENDPOINT"], "us-east-1", os.environ["BENCH_KEY"], os.environ["BENCH_SECRET"]
+    )
+    if "://" in root
+    else None
+)
+place = Place(root, connection)
+if connection:
+    place.store  # noqa: B018 - the client is made once per process
+position = AbovePath(FileKey.of(name(size - 1)), leaf=True)
+before, memory = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+found = list_above(place, position, (".ndjson",)).found
+cpu = time.process_time() - before
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+print(json.dumps({"calls": found.calls, "found": len(found.files), "cpu": cpu, "memory": grown / 1024}))

@@ -1,0 +1,44 @@
+"""Bare Spark that is told the one new file: reads it and appends it to a Delta table; prints the seconds beyond imports."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from platform_assets.platform import CACHE
+from resources.spark import SparkEngine
+
+path, table, remote, mode = sys.argv[1:5]
+if remote:
+    from pyspark.sql import SparkSession
+
+    before = time.monotonic()
+    spark = SparkSession.builder.remote(remote).create()
+elif mode == "archive":
+    before = time.monotonic()
+    spark = SparkEngine(master="local[2]", cache=CACHE).session()
+else:
+    # As its user writes it: coordinates of the jar, nothing of ours.
+    os.environ["SPARK_SUBMIT_OPTS"] = ""
+    from pyspark.sql import SparkSession
+
+    before = time.monotonic()
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.jars.packages", "io.delta:delta-spark_4.1_2.13:4.4.0")
+        .config(
+            "spark.jars.excludes",
+            "org.apache.hadoop:hadoop-client-api,org.apache.hadoop:hadoop-client-runtime",
+        )
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        .config("spark.ui.enabled", "false")
+        .getOrCreate()
+    )
+spark.read.schema("id long, at timestamp, name string, value double").json(path).write.format("delta").mode(
+    "append"
+).save(table)
+print(json.dumps({"seconds": time.monotonic() - before}))

@@ -1,0 +1,159 @@
+"""A tick with one new file: the whole `strandline run`, embedded and warm, beside bare Spark that is told the file, and dlt.
+
+The warm comparison is beyond imports: what the run does once its modules are there.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.landing import local_history, name, pretend_loaded, project, with_rows
+from benchmarks.measure import CHECKOUT, alternate, command, median, ratio, report, script
+from platform_assets.platform import CACHE
+from resources.connect_server import connect_server
+from resources.spark import SparkEngine
+
+HISTORIES = (1_000, 50_000)
+RUNS = 5
+DLT = CHECKOUT / ".strandline/cache/dlt"
+
+
+def run() -> None:
+    """Measure in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        zones = {size: _zone(root / str(size), size) for size in HISTORIES}
+        rows = [*_cold(root, zones[HISTORIES[0]]), *_dlt(zones)]
+        with connect_server(SparkEngine(master="local[2]", cache=CACHE), root / "connect.log") as url:
+            warm = _warm(root, zones, url)
+    rows += [
+        {"side": side, "seconds": median(values), "min": min(values), "max": max(values)}
+        for side, values in warm.items()
+    ]
+    small, large = (f"warm, beyond imports, history {size}" for size in HISTORIES)
+    figures = {row["side"]: row["seconds"] for row in rows}
+    report(
+        "tick",
+        rows,
+        [
+            f"warm tick / bare Spark on the same server: {ratio(warm, small, 'bare Spark, warm'):.2f} (aim: at most 1.3)",
+            f"warm tick at 50,000 files of history / at 1,000: {ratio(warm, large, small):.2f} (aim: the same)",
+            f"embedded / bare Spark, both cold: {figures['strandline run, embedded'] / figures['bare Spark, cold']:.2f} (aim: at most 1)",
+        ],
+    )
+
+
+def _zone(folder: Path, size: int) -> Path:
+    """A project that has loaded its history, with a table to append to."""
+    here = project(folder)
+    local_history(here / "landing", size)
+    pretend_loaded(here, name(size - 1))
+    return here
+
+
+def _arrivals(here: Path, size: int) -> Iterator[Path]:
+    """New files, one at each call."""
+    for number in range(size, size + 10_000):
+        path = here / "landing" / name(number)
+        with_rows(path, 1000, number)
+        yield path
+
+
+def _cold(root: Path, here: Path) -> list[dict[str, Any]]:
+    """Whole processes: Spark starts in each."""
+    new = _arrivals(here, HISTORIES[0])
+    cli = [sys.executable, "-m", "platform_assets.cli", "--project", str(here), "run", "arrivals"]
+
+    def ours(environment: dict[str, str] | None = None) -> float:
+        next(new)
+        cost = command(cli, environment)
+        assert cost.code == 0, cost.output
+        return cost.wall
+
+    def bare() -> float:
+        return float(script("tick_bare", next(new), root / "bare", "", "plain")["process_wall"])
+
+    def bare_archive() -> float:
+        return float(script("tick_bare", next(new), root / "bare", "", "archive")["process_wall"])
+
+    sides: dict[str, Callable[[], float]] = {
+        "strandline run, embedded": ours,
+        "strandline run, embedded, no archive": lambda: ours({"SPARK_SUBMIT_OPTS": "-Xshare:auto"}),
+        "bare Spark, cold": bare,
+        "bare Spark, cold, with our archive and jar list": bare_archive,
+    }
+    figures = alternate(3, **sides)
+    return [
+        {"side": side, "seconds": median(values), "min": min(values), "max": max(values)}
+        for side, values in figures.items()
+    ]
+
+
+def _warm(root: Path, zones: dict[int, Path], url: str) -> dict[str, list[float]]:
+    """On one warm server. The first round warms it up and does not count."""
+    arrivals = {size: _arrivals(here, size + 20_000) for size, here in zones.items()}
+
+    def ours(size: int) -> float:
+        next(arrivals[size])
+        return float(
+            script("tick_ours", zones[size], environment={"STRANDLINE_SPARK_REMOTE": url})["seconds"]
+        )
+
+    def whole(size: int) -> float:
+        next(arrivals[size])
+        cost = command(
+            [sys.executable, "-m", "platform_assets.cli", "--project", str(zones[size]), "run", "arrivals"],
+            {"STRANDLINE_SPARK_REMOTE": url},
+        )
+        assert cost.code == 0, cost.output
+        return cost.wall
+
+    sides: dict[str, Callable[[], float]] = {
+        f"warm, beyond imports, history {HISTORIES[0]}": lambda: ours(HISTORIES[0]),
+        f"warm, beyond imports, history {HISTORIES[1]}": lambda: ours(HISTORIES[1]),
+        "bare Spark, warm": lambda: float(
+            script("tick_bare", next(arrivals[HISTORIES[0]]), root / "warm_bare", url, "plain")["seconds"]
+        ),
+        f"strandline run, warm, whole command, history {HISTORIES[0]}": lambda: whole(HISTORIES[0]),
+        f"strandline run, warm, whole command, history {HISTORIES[1]}": lambda: whole(HISTORIES[1]),
+    }
+    alternate(2, **sides)
+    return alternate(RUNS, **sides)
+
+
+def _dlt(zones: dict[int, Path]) -> list[dict[str, Any]]:
+    """dlt's filesystem source to Delta, incremental by modification date; installed into an environment of its own."""
+    python = DLT / "bin/python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(DLT)], check=True)
+        subprocess.run(
+            [str(python), "-m", "pip", "install", "-q", "dlt[filesystem,deltalake,parquet]"], check=True
+        )
+    rows = []
+    for size, here in zones.items():
+        work = here / "dlt"
+        shutil.copytree(here / "landing", work / "landing")
+        arguments = [str(python), str(CHECKOUT / "benchmarks/scripts/tick_dlt.py"), str(work)]
+        assert command(arguments).code == 0
+        new = _arrivals(work, size)
+        costs = []
+        for _ in range(3):
+            next(new)
+            costs.append(command(arguments))
+        assert all(cost.code == 0 for cost in costs), costs[0].output
+        walls = [cost.wall for cost in costs]
+        rows.append(
+            {
+                "side": f"dlt filesystem to Delta, whole command, history {size}",
+                "seconds": median(walls),
+                "min": min(walls),
+                "max": max(walls),
+            }
+        )
+    return rows
