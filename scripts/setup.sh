@@ -27,12 +27,13 @@ took() { printf '    done in %s s\n' "$(($(date +%s) - began))"; }
 # Runs a command with its output in the log only; the caller says what to do when it fails.
 quietly() { "$@" >>"$log" 2>&1; }
 
-# Debian's packages, as root or with a sudo that does not ask; false where neither goes.
+# Debian's packages, as root or with a sudo that does not ask; false where neither goes. What is installed is not upgraded
+# (--no-upgrade): a Java that others are running must not be exchanged under them.
 apt() {
     command -v apt-get >/dev/null 2>&1 || return 1
     if [ "$(id -u)" = 0 ]; then root=; elif sudo -n true 2>/dev/null; then root="sudo -n"; else return 1; fi
     # shellcheck disable=SC2086 # root is one word, two or none
-    quietly $root apt-get update && quietly $root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+    quietly $root apt-get update && quietly $root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-upgrade --no-install-recommends "$@"
 }
 
 fits() { case "$(version_of "$1")" in 3.11 | 3.12 | 3.13) true ;; *) false ;; esac; }

@@ -78,8 +78,11 @@ def below(text: str) -> str:
     text = text.rstrip("/")
     if not text:
         return ""
-    before = ord(text[-1]) - 1
-    if before < 0x20 or before == 0x7F:  # no control character: no client can send it
-        return below(text[:-1])
-    letter = {"/": ".", "\udfff": "\ud7ff"}.get(chr(before), chr(before))  # no slash, no surrogate
-    return f"{text[:-1]}{letter}{LAST}"
+    kept, before = text[:-1], chr(ord(text[-1]) - 1)
+    if before < " " or before == "\x7f":  # no control character: no client can send it
+        return below(kept)
+    if before == "/" and kept.rpartition("/")[2] in ("", ".", ".."):  # nor such a component
+        before = "."
+    if before == "\udfff":  # nor a surrogate
+        before = "\ud7ff"
+    return f"{kept}{before}{LAST}"

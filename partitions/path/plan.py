@@ -106,6 +106,7 @@ def position(definition: PathWatermark, state: PathState, now: datetime) -> Posi
     """Where a listing starts. The partition filter narrows a cold start only: later it would lose a gap."""
     leaf = definition.layout == "leaf"
     if definition.scope == "partition" and (state.names or state.closed_before):
+        leaf = leaf or all(_reaches_leaves(definition, partition) for partition in state.names)
         return AbovePartitions(state.names, definition.template, state.closed_before, leaf)
     if definition.scope == "global" and state.last is not None:
         return AbovePath(state.last, leaf or _reaches_leaves(definition, state.last.partition))
@@ -126,9 +127,8 @@ def plan(
         number: of the entry that holds ``state``; 0 without one.
     """
     files, skips = _settled(definition, found.files, now)
-    closing = (
-        None if skips else now
-    )  # a file that settles must not be late by then because its partition was closed
+    # A file that settles must not be late by then because its partition was closed.
+    closing = None if skips else now
     warnings = []
     if definition.scope == "partition":
         files, skips = _without_root(files, skips)

@@ -221,8 +221,10 @@ class AbovePartitions:
             return FileKey(partition, known).path if self.leaf and name < known else key
         if self.template is None or self.closed_before is None or not self._closed(partition):
             return key
-        target = self.template.skip(partition, self.closed_before)
-        return min((target, *(below(open_) for open_ in self.names if not past(key, f"{open_}/{LAST}"))))
+        ahead = (below(open_) for open_ in self.names if not past(key, f"{open_}/{LAST}"))
+        targets = {self.template.skip(partition, self.closed_before), *ahead}
+        first = min(targets)
+        return first if all(past(target, first) for target in targets - {first}) else key
 
     @cached_property
     def _on_the_way(self) -> frozenset[str]:

@@ -11,7 +11,6 @@ Directory buckets list in no order, so each tick lists all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from partitions.path.order import below, hidden, hidden_until, past
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
 PAGE = 1000
 """Keys of one LIST call; obstore asks for the next page only once this one was taken."""
 
-_TOKEN = ">"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MARK = ">"
 
 
 def list_objects(
@@ -63,7 +61,7 @@ def list_objects(
     used_up = start(budget)
     for key in walk.step_by_step(resume):
         if used_up(walk.calls):
-            return walk.result(resume=f"{_TOKEN}{key}")
+            return walk.result(resume=f"{_MARK}{key}")
     return walk.result()
 
 
@@ -95,9 +93,8 @@ class _Walk:
     def step_by_step(self, resume: str | None) -> Iterator[str]:
         """Take page by page what lies in the position's span; after each page but the last, yield the key to go on from."""
         after, until = self._position.span()
-        begun = (
-            resume[1:] if resume and resume.startswith(_TOKEN) else ""
-        )  # another token is no truth: start anew
+        # A token of another form is no truth, only a short cut: start anew.
+        begun = resume[1:] if resume and resume.startswith(_MARK) else ""
         offset: str | None = begun if past(begun, after) else after
         while offset is not None:
             opened, offset = offset, None
@@ -164,6 +161,6 @@ def listed(meta: ObjectMeta) -> SourceFile:
     Where a store has no etag its time counts, in whole seconds: HEAD tells no more. Quotes are left out: Azure writes
     them in HEAD but not in LIST.
     """
-    modified = (meta["last_modified"] - _EPOCH) // timedelta(milliseconds=1)
+    modified = round(meta["last_modified"].timestamp() * 1000)
     version = (meta["e_tag"] or str(modified // 1000)).strip('"')
     return SourceFile(meta["path"], meta["size"], version, modified)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from partitions.path.order import below
 from partitions.path.plan import SourceFile, in_pair_order
@@ -11,6 +12,9 @@ from resources.listing.failures import store_failures
 from resources.listing.objects import PAGE, head, listed, pages
 from resources.listing.result import compare
 from resources.places import Place
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
 
 _AT_ONCE = 16
 
@@ -25,18 +29,18 @@ def check_objects(place: Place, files: Sequence[SourceFile]) -> None:
         BadFile: for the first file in pair order that is not what was listed.
         SourceError: where the store does not answer.
     """
-    now = _by_listing(place, sorted(file.path for file in files)) if place.ordered else {}
+    with store_failures(place):
+        store = place.store
+    now = _by_listing(store, place, sorted(file.path for file in files)) if place.ordered else {}
     unseen = [file.path for file in files if file.path not in now]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        asked = pool.map(lambda path: head(place.store, place, path), unseen)
+        asked = pool.map(lambda path: head(store, place, path), unseen)
         now |= {path: file for path, file in zip(unseen, asked, strict=True) if file is not None}
     for file in in_pair_order(files):
         compare(file, now.get(file.path))
 
 
-def _by_listing(place: Place, keys: Sequence[str]) -> dict[str, SourceFile]:
-    with store_failures(place):
-        store = place.store
+def _by_listing(store: ObjectStore, place: Place, keys: Sequence[str]) -> dict[str, SourceFile]:
     wanted, seen = set(keys), dict[str, SourceFile]()
     index, calls = 0, len(keys) // PAGE + 2
     while index < len(keys) and calls:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from partitions.errors import NeedsDecision
 from resources.places import Place
+from resources.watermarks.blobs import open_blobs
 from resources.writers.delta_log import Commit, DeltaLog
 from resources.writers.target import Landed, TableHead, Tag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter
+
+_LONGEST_STATE = 8 * 1024
+"""Characters of a state that a commit carries itself (spec 05, Write)."""
 
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""
@@ -77,21 +82,26 @@ class DeltaTarget:
         writer.save(self._place.spark_url)
 
     def _tagged(self, writer: DataFrameWriter, tag: Tag, metadata: str) -> DataFrameWriter:
-        owned = json.dumps(
-            {
-                "strandline": {
-                    "owner": tag.owner,
-                    "number": tag.number,
-                    "gives_up": tag.gives_up,
-                    "state": metadata,
-                }
-            }
-        )
+        owned = {
+            "owner": tag.owner,
+            "number": tag.number,
+            "gives_up": tag.gives_up,
+            **self._state(tag, metadata),
+        }
+        text = json.dumps({"strandline": owned})
         return (
             writer.option("txnAppId", tag.app_id)
             .option("txnVersion", tag.number)
-            .option("userMetadata", owned)
+            .option("userMetadata", text)
         )
+
+    def _state(self, tag: Tag, metadata: str) -> dict[str, str]:
+        """The state as part of the commit's text; a long one lies beside the table, and the text has its hash."""
+        if len(metadata) <= _LONGEST_STATE:
+            return {"state": metadata}
+        name = f"_strandline/{tag.owner}.json"
+        open_blobs(self._place).put(name, metadata.encode())
+        return {"state_object": name, "state_sha256": hashlib.sha256(metadata.encode()).hexdigest()}
 
 
 def _landed(commit: Commit) -> Landed:

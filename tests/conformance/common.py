@@ -54,7 +54,7 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, dict):
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, datetime | time):
-        return left.isoformat() == right.isoformat() and left.utcoffset() == right.utcoffset()
+        return bool(left.isoformat() == right.isoformat() and left.utcoffset() == right.utcoffset())
     if isinstance(left, float) and math.isnan(left):
         return math.isnan(right)
     return bool(left == right)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -68,15 +69,15 @@ class _Provider:
 
     def _fail(self) -> None:
         if self._raises is not None:
-            kind = getattr(builtins, self._raises, None) or getattr(errors, self._raises, RuntimeError)
-            raise kind("raised by the provider")
+            kinds: dict[str, type[Exception]] = vars(builtins) | vars(errors)
+            raise kinds.get(self._raises, RuntimeError)("raised by the provider")
 
 
 def _manager(given: dict[str, Any]) -> WatermarkManager:
     return WatermarkManager(_Provider(given))
 
 
-_DIRECTIONS = {
+_DIRECTIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "serialise": lambda given: serialise(decode(given["value"])),
     "deserialise": lambda given: deserialise(given["json"]),
     "manager_get": lambda given: _manager(given).get_watermark("case"),

@@ -44,7 +44,7 @@ class QuietHandler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the library's name
         """Say nothing."""
 
     def answer(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:

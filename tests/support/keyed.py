@@ -43,7 +43,7 @@ class KeyedS3(Server):
 class _Handler(QuietHandler):
     server: KeyedS3
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802  http.server's name
         """Answer ListObjectsV2."""
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
         self.server.lists += 1
@@ -63,7 +63,7 @@ class _Handler(QuietHandler):
         )
         self.answer(200, {"Content-Type": "application/xml"}, text.encode())
 
-    def do_HEAD(self) -> None:
+    def do_HEAD(self) -> None:  # noqa: N802  http.server's name
         """Answer for one object."""
         key = unquote(urlsplit(self.path).path).split("/", 2)[2]
         if key not in self.server.sizes:

@@ -14,11 +14,11 @@ import sysconfig
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import IO, Any
+from typing import Any
 from uuid import uuid4
 
 from resources.places import Place, S3Connection
@@ -85,15 +85,12 @@ class Seaweed:
 
     @contextmanager
     def bucket(self) -> Iterator[Place]:
-        """A new bucket, removed in the end."""
+        """A new bucket, removed in the end with all that it holds."""
         client, name = self.client(), f"test-{uuid4().hex[:12]}"
         client.create_bucket(Bucket=name)
         try:
             yield Place(f"s3://{name}", self.connection)
         finally:
-            for page in client.get_paginator("list_objects_v2").paginate(Bucket=name):
-                for item in page.get("Contents", []):
-                    client.delete_object(Bucket=name, Key=item["Key"])
             client.delete_bucket(Bucket=name)
 
 
@@ -123,12 +120,8 @@ def running(folder: Path) -> Iterator[Seaweed]:
             _wait(server, process, log)
             yield server
         finally:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.kill()  # it takes its time to end, and nothing of it is kept
+            process.wait()
             _remove_sockets(ports)
 
 
@@ -192,10 +185,8 @@ def _writes(server: Seaweed) -> bool:
     from botocore.exceptions import BotoCoreError, ClientError
 
     client = server.client()
-    try:
+    with suppress(BotoCoreError, ClientError):  # made by the try before this one, or not yet; the put tells
         client.create_bucket(Bucket="ready")
-    except (BotoCoreError, ClientError):
-        pass  # made by the try before this one, or not yet; the put tells
     try:
         client.put_object(Bucket="ready", Key="ready", Body=b"")
     except (BotoCoreError, ClientError):

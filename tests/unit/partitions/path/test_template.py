@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -46,9 +47,7 @@ def test_a_look_back_of_n_gives_n_plus_1_prefixes_oldest_first(
     times = [template.time(prefix) for prefix in found]
     assert len(found) == lookback + 1
     assert times[-1] == template.floor(now)
-    assert all(
-        earlier and template.end(earlier) == later for earlier, later in zip(times, times[1:], strict=False)
-    )
+    assert all(earlier and template.end(earlier) == later for earlier, later in pairwise(times))
 
 
 @given(templates, instants, st.integers(-12, 12))

@@ -71,7 +71,12 @@ def test_only_new_files_are_looked_at(tmp_path: Path, monkeypatch: pytest.Monkey
     place = write_files(tmp_path, [f"d=1/{number:03}{ENDING}" for number in range(100)])
     looked: list[str] = []
     real = local_module._look
-    monkeypatch.setattr(local_module, "_look", lambda root, path: looked.append(path) or real(root, path))
+
+    def look(root: Path, path: str) -> object:
+        looked.append(path)
+        return real(root, path)
+
+    monkeypatch.setattr(local_module, "_look", look)
     _list(place, AbovePath(FileKey("d=1", f"097{ENDING}")))
     assert sorted(looked) == [f"d=1/098{ENDING}", f"d=1/099{ENDING}"]
 
@@ -228,7 +233,7 @@ def test_a_refusal_of_the_system_is_told_apart(tmp_path: Path, monkeypatch: pyte
     def refuse(path: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(local_module.os, "scandir", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(SourceError, match="not allowed") as caught:
         _list(Place(str(tmp_path)))
     assert caught.value.code == "source_denied"

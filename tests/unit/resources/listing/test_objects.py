@@ -20,6 +20,20 @@ from tests.support.keyed import KeyedS3
 from tests.support.scenes import Scene, scenes
 from tests.support.trees import ENDING
 
+ODD = (
+    "sp ace/a b",
+    "uni é/日本😀",
+    "nfd/e\u0301",
+    "pct/a%20b%",
+    "t/14:00:00",
+    "glob/*?[]{}",
+    "back/a\\b",
+    "plus/a+b&c",
+    "quote/'\"<>",
+    "eq=/k=a=b",
+    "-/--",
+    "~#|^`/;,@!$()",
+)
 _LARGE = settings(max_examples=60, deadline=None)
 
 
@@ -136,23 +150,8 @@ class TestItsCost:
 
 
 class TestKeysOfEveryKind:
-    ODD = [
-        "sp ace/a b",
-        "uni é/日本😀",
-        "nfd/e\u0301",
-        "pct/a%20b%",
-        "t/14:00:00",
-        "glob/*?[]{}",
-        "back/a\\b",
-        "plus/a+b&c",
-        "quote/'\"<>",
-        "eq=/k=a=b",
-        "-/--",
-        "~#|^`/;,@!$()",
-    ]
-
     def test_names_are_returned_and_accepted_as_they_are(self, keyed_s3: KeyedS3) -> None:
-        paths = sorted((path + ENDING for path in self.ODD), key=FileKey.of)
+        paths = sorted((path + ENDING for path in ODD), key=FileKey.of)
         place = keyed_s3.hold(paths)
         assert _found(_list(place, Start())) == paths
         for path in paths:

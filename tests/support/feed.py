@@ -1,0 +1,262 @@
+"""A dataflow on real parts: a project folder with a landing zone, a lake and a watermark log, all below one folder.
+
+Belongs here: putting files, running the loop or the command line, and reading back what is there. The tables are read with
+deltalake, which costs milliseconds.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import yaml
+from click.testing import CliRunner
+from deltalake import DeltaTable
+
+from partitions.dataflow import Dataflow
+from platform_assets.cli.main import strandline
+from platform_assets.project import load_project
+from platform_assets.project.project import SPARK_REMOTE
+from resources.loop.outcome import Observer, Outcome
+from resources.platform import Platform
+from resources.spark import SparkEngine
+from resources.watermarks.entry import Entry, Intent
+from resources.writers.delta_log import Commit, DeltaLog
+
+NAME = "flow"
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+"""The clock of all runs that are not about time."""
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command left behind.
+
+    Attributes:
+        code: its exit code.
+        out: its stdout.
+        err: its stderr.
+    """
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its one JSON document."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error of a command that failed for one dataflow, wherever the contract puts it."""
+        document = self.json
+        found: dict[str, Any] = (document[0] if isinstance(document, list) else document)["error"]
+        return found
+
+
+@dataclass
+class Feed:
+    """One dataflow named ``flow``, whose definition is a mapping like its YAML file.
+
+    Attributes:
+        folder: the project's; ``landing``, ``lake`` and ``state`` lie in it.
+        engine: Spark; a remote one wherever the loop runs in this process.
+    """
+
+    folder: Path
+    engine: SparkEngine
+    definition: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Write the project."""
+        (self.folder / "dataflows").mkdir(parents=True, exist_ok=True)
+        self.landing.mkdir(exist_ok=True)
+        (self.folder / "platform.yaml").write_text("state: ./state\nlake: ./lake\n")
+        base = {
+            "source": {"type": "files", "path": "./landing", "format": "ndjson", "schema": "id long"},
+            "watermark": {"type": "path"},
+            "target": {"load": "append"},
+        }
+        self.definition = _merged(base, self.definition)
+        self._write()
+
+    @property
+    def landing(self) -> Path:
+        """The landing zone."""
+        return self.folder / "landing"
+
+    @property
+    def table(self) -> Path:
+        """The table's folder, whether it is there or not."""
+        return self.folder / "lake" / "bronze" / NAME
+
+    @property
+    def state(self) -> Path:
+        """The watermark log's folder of this dataflow."""
+        return self.folder / "state" / NAME
+
+    def define(self, **changes: Any) -> Feed:
+        """Change the definition, key by key; a None removes a key."""
+        self.definition = _merged(self.definition, changes)
+        self._write()
+        return self
+
+    def put(self, path: str, *rows: Row | int) -> str:
+        """Put a file of JSON lines, compressed as its ending says; a number is a row with only this ``id``."""
+        texts = [json.dumps({"id": row} if isinstance(row, int) else row, ensure_ascii=False) for row in rows]
+        return self.put_text(path, "".join(f"{text}\n" for text in texts))
+
+    def put_text(self, path: str, text: str) -> str:
+        """Put a file of this text, compressed as its ending says."""
+        return self.put_bytes(path, _packed(path, text.encode()))
+
+    def put_bytes(self, path: str, data: bytes) -> str:
+        """Put a file as it stands, by rename: nobody sees a part of it."""
+        file = self.landing / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.folder / f"{uuid4().hex}.draft"
+        draft.write_bytes(data)
+        draft.replace(file)
+        return path
+
+    @property
+    def dataflow(self) -> Dataflow:
+        """The dataflow, through the project's own loader."""
+        return load_project(self.folder, environment={}).named([NAME])[0]
+
+    @property
+    def platform(self) -> Platform:
+        """Fresh resources, as a new process has them."""
+        project = load_project(self.folder, environment={})
+        return Platform(project.state, project.lake, self.engine, project.source_place)
+
+    def run(self, observer: Observer | None = None, now: datetime = NOW, **options: Any) -> Outcome:
+        """Run the loop in this process."""
+        heard = {"observer": observer} if observer else {}
+        return self.platform.loop(self.dataflow, now, **heard, **options).run()
+
+    def load(self) -> Outcome:
+        """Run the loop, which must not fail."""
+        outcome = self.run()
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome
+
+    def rows(self, *columns: str) -> list[tuple[Any, ...]]:
+        """These columns of all rows of the table, sorted; NULLs first. No table has no rows."""
+        if not (self.table / "_delta_log").is_dir():
+            return []
+        found = DeltaTable(str(self.table)).to_pyarrow_table(columns=list(columns)).to_pylist()
+        rows = [tuple(row[column] for column in columns) for row in found]
+        return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
+
+    @property
+    def ids(self) -> list[int]:
+        """The column ``id`` of all rows, sorted: a row that is there twice shows twice."""
+        return [row[0] for row in self.rows("id")]
+
+    @property
+    def newest(self) -> Entry | None:
+        """The newest entry."""
+        return self.platform.log.newest(NAME)
+
+    @property
+    def watermark(self) -> Any:
+        """The newest watermark; None without an entry."""
+        entry = self.newest
+        return entry.state() if entry else None
+
+    @property
+    def path(self) -> str | None:
+        """The path of the newest watermark, scope global."""
+        return (self.watermark or {}).get("path")
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All entries, oldest first."""
+        return list(self.platform.log.history(NAME))[::-1]
+
+    @property
+    def commits(self) -> list[Commit]:
+        """All commits of the table, oldest first."""
+        return DeltaLog(self.platform.target(self.dataflow)._place).commits(None)
+
+    @property
+    def open_intent(self) -> Intent | None:
+        """The intent of the number after the newest entry, if one was put."""
+        newest = self.newest
+        return self.platform.log.intent(NAME, newest.number + 1 if newest else 1)
+
+    def cli(self, *arguments: str) -> Answer:
+        """Call ``strandline --json`` in this process; Spark is the engine's server."""
+        runner = CliRunner(env=self._variables())
+        result = runner.invoke(strandline, ["--project", str(self.folder), "--json", *arguments])
+        return Answer(result.exit_code, result.stdout, result.stderr)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start ``strandline --json`` as a process of its own."""
+        command = [sys.executable, "-m", "platform_assets.cli", "--project", str(self.folder), "--json", *arguments]
+        return subprocess.Popen(
+            command,
+            cwd=CHECKOUT,
+            env={**os.environ, **self._variables()},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def _variables(self) -> dict[str, str]:
+        return {SPARK_REMOTE: self.engine.remote} if self.engine.remote else {}
+
+    def _write(self) -> None:
+        (self.folder / "dataflows" / f"{NAME}.yaml").write_text(yaml.safe_dump(self.definition))
+
+
+def answer_of(process: subprocess.Popen[str], patience: float = 120) -> Answer:
+    """Wait for a started command."""
+    out, err = process.communicate(timeout=patience)
+    return Answer(process.returncode, out, err)
+
+
+def numbers(*parts: Iterable[int]) -> list[int]:
+    """The sorted ids of several files."""
+    return sorted(number for part in parts for number in part)
+
+
+def _packed(path: str, data: bytes) -> bytes:
+    pack = {".gz": partial(gzip.compress, mtime=0), ".bz2": bz2.compress}.get(Path(path).suffix)
+    return pack(data) if pack else data
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = deepcopy(dict(base))
+    for key, value in changes.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            merged[key] = _merged(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def sample(values: Sequence[Any], count: int = 5) -> str:
+    """A few values for a message."""
+    return ", ".join(map(repr, values[:count]))
