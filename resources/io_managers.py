@@ -16,7 +16,7 @@ from dagster import AssetMaterialization, Failure, InputContext, IOManager, Meta
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.sentinels import Watermark
-from resources.loop.holder import RunIsLive
+from resources.loop.holder import RunIsLive, this_process
 from resources.loop.loop import clock
 from resources.loop.outcome import Observer, Outcome
 from resources.places import Place
@@ -25,6 +25,10 @@ from resources.watermarks.entry import Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+HOLDER_TAG = "strandline/holder"
+"""On every run that began to load: its process."""
 
 
 @dataclass
@@ -73,6 +77,10 @@ class TableIOManager(IOManager):
     def handle_output(self, context: OutputContext, obj: Load) -> None:
         """Run the loop. What was committed before a failure is materialised before the step fails."""
         dataflow = obj.dataflow
+        # A run whose process was killed stays "started" for ever: the sensor sees by this tag that nobody works on it.
+        context.step_context.instance.add_run_tags(
+            context.run_id, {HOLDER_TAG: this_process(context.run_id).model_dump_json()}
+        )
         loop = self._platform.loop(
             dataflow,
             self._options.now or clock(),

@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dagster import (
+    DagsterInstance,
+    DagsterRun,
     DagsterRunStatus,
     DefaultSensorStatus,
     RunRequest,
@@ -28,8 +30,11 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.assets import TAG
+from resources.io_managers import HOLDER_TAG
 from resources.listing import Budget
+from resources.loop.holder import process_lives
 from resources.platform import Platform
+from resources.watermarks.entry import Holder
 
 _IN_FLIGHT = [
     DagsterRunStatus.QUEUED,
@@ -94,11 +99,9 @@ def dataflow_sensor(
     )
     def files(context: SensorEvaluationContext) -> SensorResult:
         cursor, now = Cursor.read(context.cursor), clock()
-        in_flight = context.instance.get_runs(
-            RunsFilter(tags={TAG: dataflow.name}, statuses=_IN_FLIGHT), limit=1
-        )
-        if in_flight:
-            return _skip(f"run {in_flight[0].run_id[:8]} is in flight", cursor)
+        in_flight = _in_flight(context.instance, dataflow.name)
+        if in_flight is not None:
+            return _skip(f"run {in_flight.run_id[:8]} is in flight", cursor)
         entry = platform.log.newest(dataflow.name)
         look = platform.flow(dataflow).peek(
             entry, datetime.fromtimestamp(now, UTC), _BUDGET, cursor.resume or None
@@ -121,6 +124,19 @@ def dataflow_sensor(
         return SensorResult(run_requests=[request], cursor=after.write())
 
     return files
+
+
+def _in_flight(instance: DagsterInstance, name: str) -> DagsterRun | None:
+    """A run of the dataflow that goes on. One whose process is gone is reported as failed, which frees its pool, too."""
+    for run in instance.get_runs(RunsFilter(tags={TAG: name}, statuses=_IN_FLIGHT)):
+        tag = run.tags.get(HOLDER_TAG)
+        if tag is None or process_lives(Holder.model_validate_json(tag)) is not False:
+            return run
+        instance.report_run_failed(
+            run,
+            f"the process of this run is gone (killed?): {tag}. What it had begun is finished by the next run",
+        )
+    return None
 
 
 def _skip(reason: str, cursor: Cursor) -> SensorResult:

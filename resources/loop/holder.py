@@ -40,12 +40,16 @@ def release(intent_id: str) -> None:
 
 def lives(holder: Holder, intent_id: str, run_is_live: RunIsLive) -> bool | None:
     """Whether the holder still works on the intent; None where nothing here can tell."""
-    if holder.host == _host():
-        if holder.pid == os.getpid() and holder.started == (_start_ticks(holder.pid) or 0):
-            with _guard:
-                return intent_id in _active
-        return _start_ticks(holder.pid) == holder.started
-    return run_is_live(holder.run_id) if holder.run_id else None
+    if holder == this_process(holder.run_id):
+        with _guard:
+            return intent_id in _active
+    here = process_lives(holder)
+    return run_is_live(holder.run_id) if here is None and holder.run_id else here
+
+
+def process_lives(holder: Holder) -> bool | None:
+    """Whether the holder's process lives; None where it is one of another machine."""
+    return _start_ticks(holder.pid) == holder.started if holder.host == _host() else None
 
 
 def _host() -> str:

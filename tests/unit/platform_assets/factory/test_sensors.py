@@ -22,6 +22,8 @@ from partitions.errors import SourceError
 from platform_assets.factory.assets import TAG
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensors import Cursor, dataflow_sensor
+from resources.io_managers import HOLDER_TAG
+from resources.loop.holder import this_process
 from resources.places import Place
 from resources.platform import Platform
 from resources.spark import SparkEngine
@@ -128,6 +130,19 @@ def test_while_a_run_of_the_dataflow_is_in_flight_no_other_is_asked_for(
         ticker.instance, job_name="load_arrivals", status=status, tags={TAG: "arrivals"}
     )
     assert ticker.tick() == f"run {run.run_id[:8]} is in flight"
+
+
+def test_a_run_whose_process_is_gone_is_reported_as_failed_and_the_next_one_asked_for(ticker: Ticker) -> None:
+    (ticker.landing / "a.ndjson").touch()
+    gone = this_process("x").model_copy(update={"started": 1})  # the pid is another process's now
+    tags = {TAG: "arrivals", HOLDER_TAG: gone.model_dump_json()}
+    run = create_run_for_test(
+        ticker.instance, job_name="load_arrivals", status=DagsterRunStatus.STARTED, tags=tags
+    )
+    asked(ticker.tick())
+    left = ticker.instance.get_run_by_id(run.run_id)
+    assert left is not None
+    assert left.status == DagsterRunStatus.FAILURE
 
 
 def test_what_was_asked_for_and_not_committed_is_asked_for_again_after_a_pause_that_doubles(
