@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+DATAFLOW_TAG = "strandline/dataflow"
+"""On every run that loads a dataflow: its name."""
+
 HOLDER_TAG = "strandline/holder"
 """On every run that began to load: its process."""
 
@@ -78,9 +81,8 @@ class TableIOManager(IOManager):
         """Run the loop. What was committed before a failure is materialised before the step fails."""
         dataflow = obj.dataflow
         # A run whose process was killed stays "started" for ever: the sensor sees by this tag that nobody works on it.
-        context.step_context.instance.add_run_tags(
-            context.run_id, {HOLDER_TAG: this_process(context.run_id).model_dump_json()}
-        )
+        tags = {DATAFLOW_TAG: dataflow.name, HOLDER_TAG: this_process(context.run_id).model_dump_json()}
+        context.step_context.instance.add_run_tags(context.run_id, tags)
         loop = self._platform.loop(
             dataflow,
             self._options.now or clock(),

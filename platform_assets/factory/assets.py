@@ -25,9 +25,6 @@ from platform_assets.project.errors import ProjectError
 from resources.io_managers import Load
 from resources.loop.outcome import Outcome
 
-TAG = "strandline/dataflow"
-"""On every run of a dataflow: its name."""
-
 
 def table_key(dataflow: Dataflow) -> AssetKey:
     """The asset of its table."""

@@ -7,8 +7,9 @@ from typing import Any
 from dagster import AssetCheckKey, AssetSelection, define_asset_job
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.assets import TAG, table_key, watermark_key
+from platform_assets.factory.assets import table_key, watermark_key
 from platform_assets.factory.checks import ROW_ACCOUNTING
+from resources.io_managers import DATAFLOW_TAG
 
 
 def job_name(name: str) -> str:
@@ -22,6 +23,6 @@ def dataflow_job(dataflow: Dataflow) -> Any:
     return define_asset_job(
         job_name(dataflow.name),
         AssetSelection.assets(table_key(dataflow), watermark_key(dataflow.name)) - whole,
-        tags={TAG: dataflow.name},
+        tags={DATAFLOW_TAG: dataflow.name},
         description=f"Loads what is new of {dataflow.name}.",
     )

@@ -29,8 +29,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.assets import TAG
-from resources.io_managers import HOLDER_TAG
+from resources.io_managers import DATAFLOW_TAG, HOLDER_TAG
 from resources.listing import Budget
 from resources.loop.holder import process_lives
 from resources.platform import Platform
@@ -119,7 +118,8 @@ def dataflow_sensor(
             )
         after = cursor.next_attempt(asked, now)
         request = RunRequest(
-            run_key=f"{dataflow.name}:{asked}:{after.since}:{after.attempt}", tags={TAG: dataflow.name}
+            run_key=f"{dataflow.name}:{asked}:{after.since}:{after.attempt}",
+            tags={DATAFLOW_TAG: dataflow.name},
         )
         return SensorResult(run_requests=[request], cursor=after.write())
 
@@ -128,7 +128,7 @@ def dataflow_sensor(
 
 def _in_flight(instance: DagsterInstance, name: str) -> DagsterRun | None:
     """A run of the dataflow that goes on. One whose process is gone is reported as failed, which frees its pool, too."""
-    for run in instance.get_runs(RunsFilter(tags={TAG: name}, statuses=_IN_FLIGHT)):
+    for run in instance.get_runs(RunsFilter(tags={DATAFLOW_TAG: name}, statuses=_IN_FLIGHT)):
         tag = run.tags.get(HOLDER_TAG)
         if tag is None or process_lives(Holder.model_validate_json(tag)) is not False:
             return run

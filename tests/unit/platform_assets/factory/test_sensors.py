@@ -19,10 +19,9 @@ from dagster._core.test_utils import create_run_for_test
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
-from platform_assets.factory.assets import TAG
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensors import Cursor, dataflow_sensor
-from resources.io_managers import HOLDER_TAG
+from resources.io_managers import DATAFLOW_TAG, HOLDER_TAG
 from resources.loop.holder import this_process
 from resources.places import Place
 from resources.platform import Platform
@@ -103,7 +102,7 @@ def test_one_run_is_asked_for_however_many_files_are_new_and_it_carries_the_data
 ) -> None:
     for name in "abc":
         (ticker.landing / f"{name}.ndjson").touch()
-    assert asked(ticker.tick()).tags[TAG] == "arrivals"
+    assert asked(ticker.tick()).tags[DATAFLOW_TAG] == "arrivals"
 
 
 def test_files_at_or_below_the_committed_watermark_ask_for_nothing(ticker: Ticker) -> None:
@@ -127,7 +126,7 @@ def test_while_a_run_of_the_dataflow_is_in_flight_no_other_is_asked_for(
 ) -> None:
     (ticker.landing / "a.ndjson").touch()
     run = create_run_for_test(
-        ticker.instance, job_name="load_arrivals", status=status, tags={TAG: "arrivals"}
+        ticker.instance, job_name="load_arrivals", status=status, tags={DATAFLOW_TAG: "arrivals"}
     )
     assert ticker.tick() == f"run {run.run_id[:8]} is in flight"
 
@@ -135,7 +134,7 @@ def test_while_a_run_of_the_dataflow_is_in_flight_no_other_is_asked_for(
 def test_a_run_whose_process_is_gone_is_reported_as_failed_and_the_next_one_asked_for(ticker: Ticker) -> None:
     (ticker.landing / "a.ndjson").touch()
     gone = this_process("x").model_copy(update={"started": 1})  # the pid is another process's now
-    tags = {TAG: "arrivals", HOLDER_TAG: gone.model_dump_json()}
+    tags = {DATAFLOW_TAG: "arrivals", HOLDER_TAG: gone.model_dump_json()}
     run = create_run_for_test(
         ticker.instance, job_name="load_arrivals", status=DagsterRunStatus.STARTED, tags=tags
     )
