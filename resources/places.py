@@ -172,12 +172,13 @@ class Place:
 
     @property
     def spark_conf(self) -> Mapping[str, str]:
-        """Credentials as S3A's settings of this bucket alone, without the ``spark.hadoop.`` in front."""
-        found = self.connection
-        if found is None or not self.url.startswith("s3://"):
+        """S3A's settings of this bucket alone, credentials among them, without the ``spark.hadoop.`` in front."""
+        if not self.url.startswith("s3://"):
             return {}
-        bucket = f"fs.s3a.bucket.{_bucket(self.url)[1]}."
+        found, bucket = self.connection or S3Connection(), f"fs.s3a.bucket.{_bucket(self.url)[1]}."
         options = {
+            # Its buffer on disk wants the checksumming local file system, which cannot have names with a colon.
+            "fast.upload.buffer": "bytebuffer",
             "endpoint": found.endpoint,
             "endpoint.region": found.region,
             "access.key": found.access_key_id,

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from resources.places import Place
+from resources.spark import SparkEngine
 from tests.support import seaweed as weed
+from tests.support.engine import warm
 from tests.support.http import serving
 from tests.support.keyed import KeyedS3
 from tests.support.proxy import CountingProxy
@@ -46,3 +48,10 @@ def keyed_s3() -> Iterator[KeyedS3]:
     """A store that lists by key."""
     with serving(KeyedS3()) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
+    """A warm Spark, shared by all tests."""
+    with warm(tmp_path_factory.mktemp("spark")) as connected:
+        yield connected

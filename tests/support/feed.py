@@ -212,7 +212,15 @@ class Feed:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start ``strandline --json`` as a process of its own."""
-        command = [sys.executable, "-m", "platform_assets.cli", "--project", str(self.folder), "--json", *arguments]
+        command = [
+            sys.executable,
+            "-m",
+            "platform_assets.cli",
+            "--project",
+            str(self.folder),
+            "--json",
+            *arguments,
+        ]
         return subprocess.Popen(
             command,
             cwd=CHECKOUT,

@@ -17,11 +17,13 @@ class Record:
     Attributes:
         lists: the LIST calls, each as its path and query.
         heads: how many HEAD requests.
+        puts: the PUT requests, each as its path and whether it was conditional (``If-None-Match``).
         break_at: from this LIST call on (1 is the first) connections are dropped without an answer.
     """
 
     lists: list[str] = field(default_factory=list)
     heads: int = 0
+    puts: list[tuple[str, bool]] = field(default_factory=list)
     break_at: int | None = None
 
 
@@ -62,6 +64,8 @@ class _Handler(QuietHandler):
     def _breaks(self) -> bool:
         record = self.server.record
         record.heads += self.command == "HEAD"
+        if self.command == "PUT":
+            record.puts.append((self.path, self.headers.get("If-None-Match") == "*"))
         if "list-type=2" not in self.path:
             return False
         record.lists.append(self.path)

@@ -33,23 +33,25 @@ def put_objects(place: Place, paths: Iterable[str], data: bytes = b"x") -> Place
     return place
 
 
-# Few letters, so that names meet; the letters around "/" (below it - and ., above it 0) are what orders differ in.
-_LETTERS = "-./0=1ab _é\U0001f600\ufffd".replace("/", "")
-_part = st.text(_LETTERS, min_size=1, max_size=3).filter(
-    lambda part: part not in (".", "..") and not part.endswith(" ")
+# Few names and few letters, so that they meet; what sorts just below "/" (space, -, .) and just above it (0) is where
+# orders differ.
+_LETTERS = "-.0=1ab _é\U0001f600\ufffd"
+_MEETING = st.sampled_from(["a", "a-b", "a-", "a.c", "a b", "a0", "a=1", "a=10", "b", "0", "1", "_a", "é"])
+_random = st.text(_LETTERS, min_size=1, max_size=3).filter(
+    lambda part: part not in (".", "..") and part[-1] != " "
 )
+_part = _MEETING | _MEETING | _random
 _folder = st.lists(_part, max_size=3).map("/".join)
 partitions = _folder.filter(bool)
-names = st.builds(
-    lambda stem, ending: stem + ending, _part, st.sampled_from([ENDING, ENDING, ENDING, ".txt"])
-)
+names = st.builds(lambda stem, ending: stem + ending, _part, st.sampled_from([ENDING] * 5 + [".txt"]))
 paths = st.builds(lambda folder, name: f"{folder}/{name}" if folder else name, _folder, names)
 
 
 @st.composite
 def trees(draw: st.DrawFn) -> list[str]:
     """Files that a file system can hold: no file has the name of a folder."""
-    found = draw(st.lists(paths, max_size=14, unique=True))
+    least = draw(st.sampled_from([0, 0, 12]))
+    found = draw(st.lists(paths, min_size=least, max_size=least + 14, unique=True))
     folders = {up for path in found for up in _folders(path)}
     return [path for path in found if path not in folders]
 

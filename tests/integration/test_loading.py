@@ -1,0 +1,191 @@
+"""Runs that nothing disturbs: what is loaded, in which slices, with which columns, and what is left for the next run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from deltalake import DeltaTable
+
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import Feed
+
+DAY = datetime(2026, 3, 10, tzinfo=UTC)
+
+
+class TestRuns:
+    def test_an_empty_landing_zone_is_fine_and_makes_no_table(self, feed: Feed) -> None:
+        outcome = feed.load()
+        assert (outcome.status, outcome.rows, feed.newest, feed.table.exists()) == ("nothing", 0, None, False)
+
+    def test_a_run_loads_what_is_above_the_watermark_and_nothing_else(self, feed: Feed) -> None:
+        feed.put("date=2026-01-01/b.ndjson", 1, 2)
+        feed.put("date=2026-01-02/a.ndjson.gz", 3)
+        first = feed.load()
+        feed.put("date=2026-01-02/b.ndjson.bz2", 4)
+        feed.put("date=2026-01-01/a.ndjson", 99)
+        second = feed.load()
+        third = feed.load()
+        assert [run.status for run in (first, second, third)] == ["committed", "committed", "nothing"]
+        assert [(run.rows, run.files) for run in (first, second, third)] == [(3, 2), (1, 1), (0, 0)]
+        assert feed.ids == [1, 2, 3, 4], "99 came below the watermark: it is late, not new"
+        assert feed.path == "date=2026-01-02/b.ndjson.bz2"
+
+    def test_every_number_is_one_commit_with_its_tag_and_its_entry(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(watermark={"checkpoint": {"interval_files": 1}})
+        for name in "abc":
+            feed.put(f"{name}.ndjson", ord(name))
+        feed.load()
+        entries = feed.entries
+        assert [(entry.number, entry.table_version, entry.rows, entry.total_rows) for entry in entries] == [
+            (1, 0, 1, 1),
+            (2, 1, 1, 2),
+            (3, 2, 1, 3),
+        ]
+        assert [commit.tags for commit in feed.commits] == [{entries[0].app_id: number} for number in (1, 2, 3)]
+        assert [entry.upper for entry in entries] == [f'{{"path":"{name}.ndjson"}}' for name in "abc"]
+
+    def test_what_comes_while_a_run_goes_on_is_loaded_by_it(self, feed: Feed) -> None:
+        feed.put("a.ndjson", 1)
+        outcome = feed.run(lambda step, line: feed.put("b.ndjson", 2) and None)
+        assert (outcome.error, outcome.files, feed.ids, feed.path) == (None, 2, [1, 2], "b.ndjson")
+
+
+class TestSlices:
+    def test_interval_files_is_a_hard_limit(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(watermark={"checkpoint": {"interval_files": 2}})
+        for number in range(5):
+            feed.put(f"{number}.ndjson", number)
+        feed.load()
+        assert [entry.files for entry in feed.entries] == [2, 2, 1]
+        assert feed.ids == list(range(5))
+
+    def test_interval_bytes_is_a_hard_limit_but_one_file_always_fits(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(watermark={"checkpoint": {"interval_bytes": "100B"}})
+        row = len('{"id": 10}\n')
+        feed.put("a.ndjson", *range(10, 14))
+        feed.put("b.ndjson", *range(20, 20 + 100 // row - 4))
+        feed.put("c.ndjson", *range(30, 60))
+        feed.put("d.ndjson", 70)
+        feed.load()
+        assert [entry.files for entry in feed.entries] == [2, 1, 1]
+        assert len(feed.ids) == 4 + 5 + 30 + 1
+
+    def test_max_slices_ends_a_run_and_the_next_goes_on(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(watermark={"checkpoint": {"interval_files": 1}, "max_slices": 2})
+        for number in range(3):
+            feed.put(f"{number}.ndjson", number)
+        assert (feed.load().files, feed.path, feed.ids) == (2, "1.ndjson", [0, 1])
+        assert (feed.load().files, feed.path, feed.ids) == (1, "2.ndjson", [0, 1, 2])
+
+    def test_a_young_file_and_all_after_it_in_order_are_left_to_settle(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(watermark={"settle": "PT1H"})
+        now = datetime.now(UTC)
+        for name in ("a", "b", "c"):
+            feed.put(f"{name}.ndjson", ord(name))
+        assert feed.run(now=now).status == "nothing"
+        outcome = feed.run(now=now + timedelta(hours=2))
+        assert (outcome.status, feed.ids) == ("committed", [ord("a"), ord("b"), ord("c")])
+
+
+class TestScopePartition:
+    def test_each_open_partition_has_its_own_watermark(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(watermark={"scope": "partition"})
+        feed.put("region=eu/2.ndjson", 1)
+        feed.put("region=us/1.ndjson", 2)
+        feed.load()
+        feed.put("region=eu/3.ndjson", 3)
+        feed.put("region=us/0.ndjson", 99)
+        feed.put("region=ap/0.ndjson", 4)
+        feed.put("root.ndjson", 98)
+        outcome = feed.load()
+        assert feed.ids == [1, 2, 3, 4], "99 is late, 98 has no partition"
+        assert feed.watermark == {
+            "paths": {"region=ap": "0.ndjson", "region=eu": "3.ndjson", "region=us": "1.ndjson"},
+            "closed_before": None,
+        }
+        assert "root_level_files_ignored" in outcome.warnings
+
+    def test_a_partition_closes_when_its_time_is_over_and_its_files_are_late_from_then_on(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(
+            watermark={"scope": "partition", "time_template": "date=%Y-%m-%d", "close_after": "P2D"}
+        )
+        for day in ("08", "09", "10"):
+            feed.put(f"date=2026-03-{day}/a.ndjson", int(day))
+        outcome = feed.run(now=DAY + timedelta(hours=12))
+        assert outcome.error is None
+        assert feed.watermark == {
+            "paths": {f"date=2026-03-{day}": "a.ndjson" for day in ("08", "09", "10")},
+            "closed_before": datetime(2026, 3, 8, tzinfo=UTC),
+        }
+        feed.put("date=2026-03-07/z.ndjson", 99)
+        feed.put("date=2026-03-08/b.ndjson", 18)
+        feed.put("date=2026-03-12/a.ndjson", 12)
+        assert feed.run(now=DAY + timedelta(days=2)).error is None
+        assert feed.ids == [8, 9, 10, 12, 18]
+        assert feed.watermark == {
+            "paths": {f"date=2026-03-{day}": "a.ndjson" for day in ("10", "12")},
+            "closed_before": datetime(2026, 3, 10, tzinfo=UTC),
+        }
+
+    def test_slices_of_several_partitions_keep_what_the_earlier_ones_committed(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(watermark={"scope": "partition", "checkpoint": {"interval_files": 2}})
+        for number, path in enumerate(("p=1/a", "p=1/b", "p=1/c", "p=2/a", "p=3/a")):
+            feed.put(f"{path}.ndjson", number)
+        feed.load()
+        assert feed.ids == [0, 1, 2, 3, 4]
+        assert [entry.state()["paths"] for entry in feed.entries] == [
+            {"p=1": "b.ndjson"},
+            {"p=1": "c.ndjson", "p=2": "a.ndjson"},
+            {"p=1": "c.ndjson", "p=2": "a.ndjson", "p=3": "a.ndjson"},
+        ]
+
+
+class TestColumns:
+    def test_rows_tell_their_file_their_run_and_when(self, feed: Feed) -> None:
+        feed.put("date=2026-01-01/a.ndjson", 1)
+        feed.put("date=2026-01-02/b.ndjson.gz", 2)
+        before = datetime.now(UTC) - timedelta(milliseconds=1)
+        feed.run(run_id="run-7")
+        assert feed.rows("id", "_source_file", "_run_id") == [
+            (1, "date=2026-01-01/a.ndjson", "run-7"),
+            (2, "date=2026-01-02/b.ndjson.gz", "run-7"),
+        ]
+        assert all(before <= when <= datetime.now(UTC) for (when,) in feed.rows("_ingested_at"))
+
+    def test_without_origin_columns_there_are_only_the_source_s_own(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(target={"origin_columns": False})
+        feed.put("a.ndjson", 1)
+        feed.load()
+        assert [column.name for column in DeltaTable(str(feed.table)).schema().fields] == ["id"]
+
+    def test_partition_by_lays_the_table_out_by_these_columns(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long, day date"}, target={"partition_by": ["day"]})
+        feed.put("day=2026-01-01/a.ndjson", 1)
+        feed.put("day=2026-01-02/a.ndjson", 2)
+        feed.load()
+        assert DeltaTable(str(feed.table)).metadata().partition_columns == ["day"]
+        assert sorted(path.name for path in feed.table.glob("day=*")) == ["day=2026-01-01", "day=2026-01-02"]
+        assert feed.ids == [1, 2]
+
+    def test_a_query_may_follow_the_read(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(
+            source={"schema": "id long, text string"},
+            sql="select id, upper(text) as text, _source_file from input where id > 1",
+        )
+        feed.put("a.ndjson", {"id": 1, "text": "a"}, {"id": 2, "text": "b"})
+        feed.load()
+        assert feed.rows("id", "text", "_source_file") == [(2, "B", "a.ndjson")]
+
+    def test_a_function_may_follow_the_read_and_is_told_its_batch(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(
+            transform="tests.support.steps:with_batch", watermark={"checkpoint": {"interval_files": 1}}
+        )
+        feed.put("a.ndjson", 1)
+        feed.put("b.ndjson", 2)
+        feed.load()
+        assert feed.rows("id", "dataflow", "number", "lower", "upper") == [
+            (1, "flow", "1", None, '{"path":"a.ndjson"}'),
+            (2, "flow", "2", '{"path":"a.ndjson"}', '{"path":"b.ndjson"}'),
+        ]

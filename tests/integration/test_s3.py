@@ -1,0 +1,163 @@
+"""The same dataflow with landing zone, state and lake on a real S3, through the command line and S3A."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import obstore
+import pytest
+from deltalake import DeltaTable
+
+from platform_assets.platform import CACHE
+from resources.connect_server import connect_server
+from resources.places import Place
+from resources.spark import SparkEngine
+from tests.support.engine import QUICK
+from tests.support.http import serving
+from tests.support.proxy import CountingProxy
+from tests.support.seaweed import Seaweed
+
+pytestmark = [pytest.mark.s3, pytest.mark.timeout(900)]
+
+ODD = "date=2024-01-02/2024-01-28T14:00:00 é%[x]+.ndjson"
+
+
+@dataclass
+class Cloud:
+    """A project whose every place is in one bucket, behind a proxy that counts."""
+
+    folder: Path
+    place: Place
+    remote: str
+    proxy: CountingProxy
+
+    def put(self, name: str, *ids: int) -> None:
+        """Put a file of rows."""
+        obstore.put(
+            self.place.child("landing").store,
+            name,
+            "".join(json.dumps({"id": each}) + "\n" for each in ids).encode(),
+        )
+
+    def run(self, *arguments: str, **environment: str) -> tuple[int, Any]:
+        """A command's exit code and JSON."""
+        connection = self.place.connection
+        assert connection is not None
+        known = {
+            "K": connection.access_key_id or "",
+            "S": connection.secret_access_key or "",
+            "STRANDLINE_SPARK_REMOTE": self.remote,
+        }
+        command = [
+            sys.executable,
+            "-m",
+            "platform_assets.cli",
+            "--project",
+            str(self.folder),
+            "--json",
+            *arguments,
+        ]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env=os.environ | known | environment,
+            check=False,
+            timeout=300,
+        )
+        return done.returncode, json.loads(done.stdout)
+
+    def rows(self) -> list[tuple[int, str | None, str]]:
+        """(id, date, _source_file) of the table."""
+        place = self.place.child("lake/bronze/cloud")
+        table = DeltaTable(place.url, storage_options=place.storage_options).to_pyarrow_table(
+            columns=["id", "date", "_source_file"]
+        )
+        return sorted((row["id"], row["date"], row["_source_file"]) for row in table.to_pylist())
+
+
+@pytest.fixture(scope="module")
+def s3_server(seaweed: Seaweed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A warm engine that has S3A's jars."""
+    engine = SparkEngine(
+        master="local[2]", conf=QUICK, cache=CACHE, places=(Place("s3://any", seaweed.connection),)
+    )
+    with connect_server(engine, tmp_path_factory.mktemp("s3") / "connect.log", patience=600) as url:
+        yield url
+
+
+@pytest.fixture
+def cloud(tmp_path: Path, seaweed: Seaweed, s3_server: str) -> Iterator[Cloud]:
+    with seaweed.bucket() as bucket, serving(CountingProxy(seaweed.port)) as proxy:
+        connection = seaweed.through(proxy.port)
+        (tmp_path / "dataflows").mkdir()
+        (tmp_path / "platform.yaml").write_text(
+            f"state: {{path: '{bucket.url}/state', connection: land}}\nlake: {{path: '{bucket.url}/lake', connection: land}}\n"
+            f"connections:\n  land: {{type: s3, endpoint: '{connection.endpoint}', region: us-east-1,"
+            " access_key_id: {env: K}, secret_access_key: {env: S}}\n"
+        )
+        (tmp_path / "dataflows/cloud.yaml").write_text(
+            f"source: {{type: files, path: '{bucket.url}/landing', connection: land, format: ndjson}}\n"
+            "watermark: {type: path, layout: leaf}\ntarget: {load: append, partition_by: [date]}\n"
+        )
+        yield Cloud(tmp_path, replace(bucket, connection=connection), s3_server, proxy)
+
+
+def test_files_of_a_bucket_are_loaded_once_through_a_state_and_a_table_in_it(cloud: Cloud) -> None:
+    cloud.put("date=2024-01-01/1-a b.ndjson", 1, 2)
+    cloud.put(ODD, 3)
+    code, (first,) = cloud.run("run", "cloud")
+    assert (code, first["status"], first["rows"], first["files"]) == (0, "committed", 3, 2)
+    assert first["watermark_after"] == {"path": ODD}
+    code, (second,) = cloud.run("run", "cloud")
+    assert (code, second["status"], second["rows"]) == (0, "nothing", 0)
+    cloud.put("date=2024-01-03/4.ndjson", 4)
+    code, (third,) = cloud.run("run", "cloud")
+    assert (code, third["status"], third["rows"]) == (0, "committed", 1)
+    assert cloud.rows() == [
+        (1, "2024-01-01", "date=2024-01-01/1-a b.ndjson"),
+        (2, "2024-01-01", "date=2024-01-01/1-a b.ndjson"),
+        (3, "2024-01-02", ODD),
+        (4, "2024-01-03", "date=2024-01-03/4.ndjson"),
+    ]
+
+
+def test_a_plan_costs_at_most_two_list_calls_and_reading_the_state_one_more(cloud: Cloud) -> None:
+    for number in range(20):
+        cloud.put(f"date=2024-01-01/{number:03d}.ndjson", number)
+    assert cloud.run("run", "cloud")[0] == 0
+    cloud.put("date=2024-01-02/000.ndjson", 99)
+    cloud.proxy.record.lists.clear()
+    code, (plan,) = cloud.run("plan", "cloud")
+    assert (code, plan["slices"]) == (0, [{"files": ["date=2024-01-02/000.ndjson"]}])
+    landing = [path for path in cloud.proxy.record.lists if "landing" in path]
+    assert len(landing) <= 2
+    assert len(cloud.proxy.record.lists) - len(landing) == 1
+
+
+def test_everything_of_the_state_is_put_conditionally(cloud: Cloud) -> None:
+    cloud.put("date=2024-01-01/1.ndjson", 1)
+    assert cloud.run("run", "cloud")[0] == 0
+    state = [(path, conditional) for path, conditional in cloud.proxy.record.puts if "/state/" in path]
+    assert len(state) == 4  # file list, schema, intent, entry
+    assert all(conditional for _, conditional in state)
+
+
+def test_wrong_credentials_and_a_missing_bucket_fail_with_1_and_are_told_apart_and_show_no_secret(
+    cloud: Cloud,
+) -> None:
+    code, (answer,) = cloud.run("run", "cloud", S="wrong-secret-value")
+    assert code == 1
+    assert answer["error"]["code"] in ("source_denied", "provider")
+    assert "wrong-secret-value" not in json.dumps(answer)
+    flow = cloud.folder / "dataflows/cloud.yaml"
+    flow.write_text(flow.read_text().replace(cloud.place.url, "s3://no-such-bucket"))
+    code, (answer,) = cloud.run("run", "cloud")
+    assert (code, answer["error"]["code"]) == (1, "source_missing")
