@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from platform_assets.project import Project
@@ -13,8 +14,13 @@ CACHE = CHECKOUT / ".strandline" / "cache"
 """Where the class-data archive and the list of jars lie: of this installation, not of a project."""
 
 
-def build_platform(project: Project) -> Platform:
-    """Put a project's settings together; opens nothing."""
+def build_platform(project: Project, told: Callable[[str], None] = lambda line: None) -> Platform:
+    """Put a project's settings together; opens nothing.
+
+    Args:
+        project: loaded.
+        told: hears, with a line for people, of what takes seconds.
+    """
     settings = project.spark_settings
-    spark = SparkEngine(settings.master, settings.remote, settings.conf, cache=CACHE)
+    spark = SparkEngine(settings.master, settings.remote, settings.conf, cache=CACHE, told=told)
     return Platform(project.state, project.lake, spark, project.source_place)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from dagster import AssetMaterialization, Failure, InputContext, IOManager, MetadataValue, OutputContext
+from dagster import Failure, InputContext, IOManager, MetadataValue, OutputContext
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
@@ -78,7 +78,7 @@ class TableIOManager(IOManager):
         self._describe = describe
 
     def handle_output(self, context: OutputContext, obj: Load) -> None:
-        """Run the loop. What was committed before a failure is materialised before the step fails."""
+        """Run the loop; raise its failure where nothing was committed, and leave it in the outcome otherwise."""
         dataflow = obj.dataflow
         # A run whose process was killed stays "started" for ever: the sensor sees by this tag that nobody works on it.
         tags = {DATAFLOW_TAG: dataflow.name, HOLDER_TAG: this_process(context.run_id).model_dump_json()}
@@ -97,16 +97,10 @@ class TableIOManager(IOManager):
         for warning in outcome.warnings:
             context.log.warning(warning)
         metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
-        if outcome.error is None:
-            context.add_output_metadata(metadata)
-            return
-        if outcome.committed:
-            context.log_event(
-                AssetMaterialization(
-                    context.asset_key, metadata=metadata, description="committed before the run failed"
-                )
-            )
-        raise failure(outcome.error)
+        context.add_output_metadata(metadata)
+        # What was committed is there, so it is materialised, and the step fails right after it.
+        if outcome.error is not None and not outcome.committed:
+            raise failure(outcome.error)
 
     def load_input(self, context: InputContext) -> DataFrame:
         """The whole table as a DataFrame."""

@@ -51,7 +51,8 @@ def _run_all(context: Context, flows: list[Dataflow]) -> list[Outcome]:
 
     outcomes: list[Outcome] = []
     options = RunOptions(now=context.now, hold_wait=timedelta(0), observer=_progress, report=outcomes.append)
-    definitions = build_definitions(context.project, build_platform(context.project), options)
+    platform = build_platform(context.project, _say)
+    definitions = build_definitions(context.project, platform, options)
     with instance() as kept:
         for flow in flows:
             _run_one(definitions, kept, flow, outcomes)
@@ -102,7 +103,11 @@ def dagster_dir() -> str:
 
 def _progress(step: Step, line: str) -> None:
     if step in _TOLD:
-        click.echo(f"  {line}", err=True)
+        _say(line)
+
+
+def _say(line: str) -> None:
+    click.echo(f"  {line}", err=True)
 
 
 def _people(outcomes: list[Outcome]) -> None:

@@ -22,7 +22,7 @@ from partitions.dataflow import Dataflow
 from partitions.path.plan import PathSlice, naming
 from partitions.path.state import PathState
 from platform_assets.project.errors import ProjectError
-from resources.io_managers import Load
+from resources.io_managers import Load, failure
 from resources.loop.outcome import Outcome
 
 
@@ -95,6 +95,8 @@ def dataflow_assets(dataflow: Dataflow) -> AssetsDefinition:
     def load() -> Iterator[Any]:
         run = Load(dataflow)
         yield Output(run, "table")
+        if run.outcome is not None and run.outcome.error is not None:
+            raise failure(run.outcome.error)
         yield Output(run, "watermark")
         if run.outcome is not None:
             yield from _checks(dataflow, run.outcome)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 from deltalake import DeltaTable
 
+from resources.loop.outcome import Step
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed
 
@@ -42,11 +44,16 @@ class TestRuns:
             (3, 2, 1, 3),
         ]
         assert [commit.tags for commit in feed.commits] == [{entries[0].app_id: number} for number in (1, 2, 3)]
-        assert [entry.upper for entry in entries] == [f'{{"path":"{name}.ndjson"}}' for name in "abc"]
+        assert [json.loads(entry.upper or "") for entry in entries] == [{"path": f"{name}.ndjson"} for name in "abc"]
 
     def test_what_comes_while_a_run_goes_on_is_loaded_by_it(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)
-        outcome = feed.run(lambda step, line: feed.put("b.ndjson", 2) and None)
+
+        def arrive(step: Step, line: str) -> None:
+            if step is Step.WRITTEN and feed.path is None:
+                feed.put("b.ndjson", 2)
+
+        outcome = feed.run(arrive)
         assert (outcome.error, outcome.files, feed.ids, feed.path) == (None, 2, [1, 2], "b.ndjson")
 
 
@@ -186,6 +193,6 @@ class TestColumns:
         feed.put("b.ndjson", 2)
         feed.load()
         assert feed.rows("id", "dataflow", "number", "lower", "upper") == [
-            (1, "flow", "1", None, '{"path":"a.ndjson"}'),
-            (2, "flow", "2", '{"path":"a.ndjson"}', '{"path":"b.ndjson"}'),
+            (1, "flow", "1", None, '{"path": "a.ndjson"}'),
+            (2, "flow", "2", '{"path": "a.ndjson"}', '{"path": "b.ndjson"}'),
         ]

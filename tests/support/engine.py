@@ -6,6 +6,7 @@ embedded Spark is tested in processes of its own.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,4 +35,15 @@ def warm(folder: Path) -> Iterator[SparkEngine]:
         return
     server = SparkEngine(master="local[2]", conf=QUICK, cache=CACHE)
     with connect_server(server, folder / "connect.log") as url:
-        yield SparkEngine(remote=url)
+        try:
+            yield SparkEngine(remote=url)
+        finally:
+            _disconnect()
+
+
+def _disconnect() -> None:
+    """At exit pyspark has a question for the server of every session that is open, and asks one that is gone for ten minutes."""
+    from pyspark.sql.connect.client import SparkConnectClient
+
+    for client in [one for one in gc.get_objects() if type(one) is SparkConnectClient]:
+        client.close()

@@ -1,0 +1,66 @@
+"""The Java process of embedded Spark: started with its output kept aside, and asked for it when it fails.
+
+What Java and Spark print on their way up says nothing to a user, and would stand between a command's own lines. It goes to
+a file without a name, which ends with this process; when Spark does not start, or dies, its last lines are in the error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from typing import IO
+
+SHOW = "STRANDLINE_DEBUG"
+"""The variable that, set to 1, leaves Java its own place to print to: the terminal."""
+
+_TAIL_BYTES = 64 * 1024
+_SHOWN_LINES, _SHOWN_LETTERS = 3, 300
+_TELLING = re.compile(
+    r"unresolved dependency|not found|UnknownHost|OutOfMemory|Exception|Error|error:|Killed"
+)
+_NOISE = re.compile(
+    r"^\s+at |^\s*\.\.\. \d+ more|^WARNING: |^Setting |^Using Spark's default|^To adjust logging"
+)
+
+_output: IO[bytes] | None = None
+
+
+def start_java(settings: Mapping[str, str]) -> None:
+    """Start the Java process, and Spark in it; nothing happens where this process has one already.
+
+    Args:
+        settings: of Spark.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    global _output  # noqa: PLW0603 - one Java process for each of ours, as pyspark has it
+    if java_runs() or os.environ.get(SHOW) == "1":
+        return
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    if _output is None:
+        _output = tempfile.TemporaryFile(prefix="strandline-java-")  # noqa: SIM115 - open as long as Java is
+    gateway = launch_gateway(conf, {"stdout": _output, "stderr": subprocess.STDOUT})
+    SparkContext(conf=conf, gateway=gateway)
+
+
+def java_runs() -> bool:
+    """Whether this process has a Java process for Spark, whoever started it."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None
+
+
+def last_words() -> str:
+    """What the Java process printed last, as far as it says something; "" where it said nothing, or to somebody else."""
+    if _output is None:
+        return ""
+    size = os.fstat(_output.fileno()).st_size
+    text = os.pread(_output.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _NOISE.match(line)]
+    telling = [line for line in lines if _TELLING.search(line)]
+    chosen = dict.fromkeys(telling or lines[-_SHOWN_LINES:])
+    return " | ".join(line[:_SHOWN_LETTERS] for line in list(chosen)[-_SHOWN_LINES:])
