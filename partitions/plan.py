@@ -99,3 +99,8 @@ class Plan(Generic[SliceT]):
             "skips": [{"what": skip.what, "why": skip.why} for skip in self.skips],
             "warnings": list(self.warnings),
         }
+
+
+def counted(number: int, what: str) -> str:
+    """A count for people: ``1 file``, ``26,076 rows``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

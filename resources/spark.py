@@ -202,10 +202,13 @@ def _starting(settings: Mapping[str, str]) -> str:
 def _no_spark(error: Exception) -> str:
     said = last_words()
     return (
-        f"Spark did not start: {_first_line(error)}{f' Java said: {said}' if said else ''}. Expected Java 17 or 21 and the jars of"
+        f"Spark did not start: {_first_line(error)}{f'. Java said: {said}' if said else ''}. Expected Java 17 or 21 and the jars of"
         " spark.jars.packages; `strandline doctor` says which is missing"
     )
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    """The first line, but for py4j's, which says only what was called: Java's own error is in the second."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    told = lines[1].removeprefix(": ") if len(lines) > 1 and lines[1].startswith(": ") else lines[0]
+    return told.rstrip(".")[:300]

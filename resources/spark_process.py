@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ _TELLING = re.compile(
     r"unresolved dependency|not found|UnknownHost|OutOfMemory|Exception|Error|error:|Killed"
 )
 _NOISE = re.compile(
-    r"^\s+at |^\s*\.\.\. \d+ more|^WARNING: |^Setting |^Using Spark's default|^To adjust logging"
+    r"^\s+at |^\s*\.\.\. \d+ more|^WARNING: |^\S+ \S+ (WARN|INFO) |^Setting |^Using Spark's default|^To adjust logging"
 )
 
 _output: IO[bytes] | None = None
@@ -52,6 +53,19 @@ def java_runs() -> bool:
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None
+
+
+def java_end() -> str | None:
+    """How the Java process of this process ended, with its last words; None while it runs, or where there is none."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    code = process.poll() if process is not None else None
+    if code is None:
+        return None
+    why = ", as the system does when memory runs out" if code == -signal.SIGKILL else ""
+    said = last_words()
+    return f"Spark's Java process ended with code {code}{why}{f'; it said: {said}' if said else ''}"
 
 
 def last_words() -> str:

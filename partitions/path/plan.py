@@ -14,7 +14,7 @@ from partitions.path.order import FileKey, pair_order
 from partitions.path.position import AbovePartitions, AbovePath, Position, Start
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
-from partitions.plan import Plan, Skip
+from partitions.plan import Plan, Skip, counted
 from partitions.sentinels import Watermark
 
 ROOT_FILES_IGNORED = "root_level_files_ignored"
@@ -165,13 +165,13 @@ def _why(
             else f"the source holds no file yet{held}"
         )
     start = (
-        "first run"
+        "to start with"
         if state.status == "initial"
-        else f"above {state.path!r}"
+        else f"above {state.path}"
         if state.last
         else "above the open partitions"
     )
-    return f"{len(files)} files {start}, in {len(slices)} slices"
+    return f"{counted(len(files), 'file')} {start}, in {counted(len(slices), 'slice')}"
 
 
 def _cold_prefixes(definition: PathWatermark, now: datetime) -> list[str]:

@@ -9,6 +9,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
+from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import each
 from platform_assets.platform import build_platform
@@ -51,7 +52,7 @@ def _people(documents: list[dict[str, Any]]) -> None:
         for number, piece in enumerate(document["slices"][:_SHOWN], 1):
             files = piece["files"]
             span = files[0] if len(files) == 1 else f"{files[0]} … {files[-1]}"
-            click.echo(f"  slice {number}: {len(files)} files, {span}")
+            click.echo(f"  slice {number}: {counted(len(files), 'file')}, {span}")
         if len(document["slices"]) > _SHOWN:
             click.echo(f"  … and {len(document['slices']) - _SHOWN} more slices (--json shows all)")
         for skip in document["skips"][:_SHOWN]:

@@ -11,6 +11,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
+from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import worst
 from platform_assets.platform import build_platform
@@ -114,8 +115,8 @@ def _people(outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         color = {"failed": "red", "blocked": "red", "held": "yellow"}.get(outcome.status, "green")
         click.secho(
-            f"{outcome.dataflow}: {outcome.status}, {outcome.rows:,} rows of {outcome.files:,} files in {len(outcome.committed)} slices,"
-            f" {outcome.calls} listing calls, {outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
+            f"{outcome.dataflow}: {outcome.status}, {counted(outcome.rows, 'row')} of {counted(outcome.files, 'file')}"
+            f" in {counted(len(outcome.committed), 'slice')}, {counted(outcome.calls, 'listing call')}, {outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
             fg=color,
         )
         click.echo(f"  watermark {_shown(outcome.before)} -> {_shown(outcome.after)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from partitions.errors import ConfigurationError
+from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.project import Project
 
@@ -25,12 +26,8 @@ def _people(project: Project) -> None:
 
 
 def _summary(project: Project) -> str:
-    valid = _count(len(project.dataflows), "dataflow")
+    valid = counted(len(project.dataflows), "dataflow")
     if not project.errors:
         return f"{project.folder}: {valid}, no errors"
-    files = _count(len({error.file for error in project.errors}), "file")
-    return f"{project.folder}: {_count(len(project.errors), 'error')} in {files}; {valid} without errors"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    files = counted(len({error.file for error in project.errors}), "file")
+    return f"{project.folder}: {counted(len(project.errors), 'error')} in {files}; {valid} without errors"

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile
+from partitions.errors import BadFile, StrandlineError
 from partitions.path.plan import PathSlice, SourceFile, plan, position
 from partitions.path.state import PathState
 from partitions.plan import Plan, Slice
@@ -58,6 +58,10 @@ class Flow(Protocol[SliceT]):
 
     def blame(self, spark: SparkSession, piece: SliceT, pinned: str, error: Exception) -> BadFile | None:
         """The part of the source that made a write fail; None where it is not the source's fault."""
+        ...
+
+    def holds(self, piece: SliceT, path: str) -> bool:
+        """Whether a bad file is of this slice."""
         ...
 
     def before(self, piece: SliceT, path: str) -> SliceT | None:
@@ -125,8 +129,17 @@ class PathFlow:
         )
 
     def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:
-        """Declared, or inferred from a bounded sample of all files that wait."""
-        pinned = self._reader.pin(spark, [file for piece in pending for file in piece.files])
+        """Declared, or inferred from a bounded sample of all files that wait; raises BadFile for one that does not read."""
+        files = [file for piece in pending for file in piece.files]
+        try:
+            pinned = self._reader.pin(spark, files)
+        except StrandlineError:
+            raise
+        except Exception as error:
+            bad = bad_file(error, (file.path for file in files))
+            if bad is None:
+                raise
+            raise bad from error
         return pinned.to_text() if pinned else None
 
     def read(self, spark: SparkSession, piece: PathSlice | None, pinned: str) -> DataFrame:
@@ -147,6 +160,10 @@ class PathFlow:
         except Exception:  # noqa: BLE001 - looking closer is a courtesy; the file is known already
             return bad
         return bad if record is None else bad_record(bad, record, line_of(self._place, file.path, record))
+
+    def holds(self, piece: PathSlice, path: str) -> bool:
+        """Whether the file is of this slice."""
+        return any(file.path == path for file in piece.files)
 
     def before(self, piece: PathSlice, path: str) -> PathSlice | None:
         """The files before the bad one."""

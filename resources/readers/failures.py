@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from partitions.errors import BadFile
 from resources.places import Place
+from resources.spark_process import java_end
 
 _READING = re.compile(
     r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:reading|read) (?:the )?file:? (\S+?)\.?\s+(?:SQLSTATE|\n)|while reading file (\S+?)\.\s"
@@ -75,6 +76,8 @@ def _open(place: Place, path: str) -> IO[bytes]:
 
 def cause(error: Exception) -> str:
     """The deepest reason in one line."""
+    if end := java_end():
+        return end
     text = str(error)
     causes = _CAUSE.findall(text)
     if causes:

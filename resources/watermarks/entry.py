@@ -127,8 +127,8 @@ class Intent(Record):
     upper: str | None = None
     definition: dict[str, Any]
     fingerprint: str
-    pinned: str | None = None
-    file_list: str | None = None
+    pinned: str
+    file_list: str
     files: int = 0
     modified: int | None = None
     holder: Holder

@@ -1,0 +1,306 @@
+"""The commit protocol of one number: intent, write, verify, append, and giving it up (spec 05).
+
+Every method may die anywhere. What it leaves is either nothing, or an intent that :meth:`SliceProtocol.resume` finishes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadFile, Conflict, Held, NeedsDecision, StrandlineError, TargetError
+from partitions.plan import counted
+from partitions.sentinels import serialise
+from resources.loop import holder as holders
+from resources.loop.flow import Flow, SliceT
+from resources.loop.guards import check_table, definition_of
+from resources.loop.outcome import Committed, Observer, Outcome, Step
+from resources.loop.transform import Batch, transformed
+from resources.readers.failures import cause
+from resources.watermarks.entry import Entry, Intent, new_id, utc_now
+from resources.watermarks.log import WatermarkLog
+from resources.writers.target import Landed, Tag, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CHANGED_WHILE_READ = "file_changed_while_read"
+"""Code of a BadFile whose slice is committed all the same."""
+
+
+@dataclass
+class SliceProtocol(Generic[SliceT]):
+    """Commits slices of one dataflow, one number each. Attributes as of :class:`resources.loop.loop.Loop`."""
+
+    dataflow: Dataflow
+    flow: Flow[SliceT]
+    log: WatermarkLog
+    target: Target
+    start_spark: Callable[[], SparkSession]
+    run_id: str | None
+    job_id: str | None
+    told: Observer
+    _session: SparkSession | None = field(default=None, init=False)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The run's session, started by the first who asks."""
+        if self._session is None:
+            self._session = self.start_spark()
+        return self._session
+
+    def commit(self, outcome: Outcome, piece: SliceT, pinned: str) -> Committed:
+        """Commit a slice as the next number.
+
+        Raises:
+            BadFile: a part of it cannot be read; the number is given up, or was not taken yet.
+            Conflict, Held: another run was faster, or works on the number.
+            NeedsDecision: state and table do not belong together.
+            TargetError: the write failed for another reason; the intent stays, and the next run finishes it.
+        """
+        started = time.monotonic()
+        self.flow.check(piece)
+        intent = self._intend(outcome, piece, pinned)
+        with _holding(intent):
+            return self._finish(outcome, intent, piece, started)
+
+    def resume(self, outcome: Outcome, intent: Intent, piece: SliceT) -> Committed:
+        """Finish the intent of a run that died: look whether it was written, write it if not, append.
+
+        Raises:
+            BadFile: it was not written, and cannot be; the number is given up.
+            Conflict: the number was given up by another run; it is appended as abandoned.
+        """
+        started = time.monotonic()
+        holders.activate(intent.id)
+        with _holding(intent):
+            if self._landed(intent) is None:
+                try:
+                    self.flow.check(piece)
+                except BadFile as bad:
+                    self._give_up(outcome, intent, bad)
+                    raise
+            return self._finish(outcome, intent, piece, started, recovered=True)
+
+    def held(self, intent: Intent) -> Held:
+        """The error for a number that a living run works on."""
+        who = intent.holder
+        return Held(
+            f"dataflow {self.dataflow.name} is held: slice {intent.number} is being loaded by process {who.pid} on {who.host.partition('/')[0]}"
+            f"{f', run {intent.run_id}' if intent.run_id else ''}, since {intent.time}. Nothing was done; run again when it is over"
+        )
+
+    def _intend(self, outcome: Outcome, piece: SliceT, pinned: str) -> Intent:
+        """Put the intent of the next number: from here on it is this slice or an abandoned number, and nothing else."""
+        entry, name = outcome.newest, self.dataflow.name
+        number = entry.number + 1 if entry else 1
+        head = check_table(self.dataflow, entry, self.target)
+        intent_id = new_id()
+        file_list = self.log.put_list(name, f"{number:010d}-{intent_id}", self.flow.record(piece))
+        self.told(Step.LIST_KEPT, file_list)
+        intent = Intent(
+            id=intent_id,
+            number=number,
+            dataflow=name,
+            kind=self.dataflow.kind,
+            app_id=entry.app_id if entry else new_id(),
+            before=serialise(entry.state() if entry else {}),
+            watermark=serialise(piece.after),
+            lower=serialise(piece.lower) if piece.lower else None,
+            upper=serialise(piece.upper),
+            definition=definition_of(self.dataflow),
+            fingerprint=self.dataflow.fingerprint,
+            pinned=self.log.put_schema(name, pinned),
+            file_list=file_list,
+            files=self.flow.size(piece)[0],
+            modified=self.flow.modified(piece),
+            holder=holders.this_process(self.run_id),
+            run_id=self.run_id,
+            time=utc_now(),
+            table_version=head.version,
+        )
+        holders.activate(intent_id)
+        winner = self.log.put_intent(intent)
+        if winner.id != intent_id:
+            holders.release(intent_id)
+            raise self._beaten(winner)
+        self.told(Step.INTENT_PUT, f"slice {number}: {intent.files} files")
+        return intent
+
+    def _finish(
+        self, outcome: Outcome, intent: Intent, piece: SliceT, started: float, *, recovered: bool = False
+    ) -> Committed:
+        """Write unless it is written, look the commit up, append the entry."""
+        landed = self._landed(intent) if recovered else None
+        if landed is None:
+            self._write(outcome, intent, piece)
+            landed = self._landed(intent)
+        if landed is None:
+            raise NeedsDecision(
+                f"dataflow {self.dataflow.name}: the write of slice {intent.number} reported success, but table {self.dataflow.table} has no commit"
+                f" for it: a number that the table holds already under this tag makes it skip a write in silence",
+                code="skipped_write",
+                choices=(f"strandline state history {self.dataflow.name}",),
+            )
+        if landed.owner != intent.id:
+            return self._taken(outcome, intent, landed)
+        self.told(Step.VERIFIED, f"slice {intent.number} is version {landed.version} of the table")
+        changed = self._changed(piece) if not recovered else None
+        files, size = self.flow.size(piece)
+        entry = self._append(outcome, intent, _entry(outcome.newest, intent, landed, self.job_id))
+        done = Committed(entry, landed.rows, files, size, time.monotonic() - started, recovered)
+        outcome.committed.append(done)
+        self.told(
+            Step.APPENDED, f"slice {intent.number}: {counted(landed.rows, 'row')} of {counted(files, 'file')}"
+        )
+        if changed is not None:
+            raise changed
+        return done
+
+    def _write(self, outcome: Outcome, intent: Intent, piece: SliceT) -> None:
+        tag = Tag(intent.app_id, intent.number, intent.id)
+        try:
+            self.target.append(self._prepared(intent, piece), tag, intent.watermark)
+        except StrandlineError:
+            raise
+        except Exception as error:
+            # The commit may have landed although its answer did not, or another run that finishes this intent was first.
+            if self._landed(intent) is not None:
+                return
+            bad = self.flow.blame(self.spark, piece, self._pinned(intent), error)
+            if bad is None:
+                raise TargetError(
+                    f"dataflow {self.dataflow.name}: the write of slice {intent.number} failed: {cause(error)}"
+                ) from error
+            self._give_up(outcome, intent, bad)
+            raise bad from error
+        self.told(Step.WRITTEN, f"slice {intent.number} written")
+
+    def _prepared(self, intent: Intent, piece: SliceT | None) -> DataFrame:
+        """The rows of the slice as they go into the table."""
+        spark = self.spark
+        batch = Batch(
+            self.dataflow.name, intent.number, intent.lower, intent.upper, intent.run_id, intent.time
+        )
+        return transformed(spark, self.dataflow, self.flow.read(spark, piece, self._pinned(intent)), batch)
+
+    def _give_up(self, outcome: Outcome, intent: Intent, bad: BadFile) -> None:
+        """Abandon a number: fence it in the table first, so that a writer that may still run cannot commit under it."""
+        give_up = Tag(intent.app_id, intent.number, new_id(), gives_up=True)
+        try:
+            self.target.append(self._prepared(intent, None), give_up, intent.before)
+        except Exception as error:
+            if self._landed(intent) is None:
+                raise TargetError(
+                    f"dataflow {self.dataflow.name}: slice {intent.number} failed ({bad.message}), and it could not be given up: {cause(error)}."
+                    " The next run tries again"
+                ) from error
+        self.told(Step.FENCED, f"slice {intent.number} given up: {bad.message}")
+        landed = self._landed(intent)
+        if landed is not None and landed.owner != intent.id:
+            self._abandon(outcome, intent, landed, bad.message)
+
+    def _abandon(self, outcome: Outcome, intent: Intent, landed: Landed, reason: str) -> None:
+        """Append the number with an unchanged watermark: the work is planned again under the next one."""
+        entry = _entry(outcome.newest, intent, landed, self.job_id).model_copy(
+            update={
+                "id": landed.owner or new_id(),
+                "watermark": intent.before,
+                "why": "abandon",
+                "reason": reason,
+                "rows": 0,
+                "files": 0,
+                "total_rows": outcome.newest.total_rows if outcome.newest else 0,
+                "total_files": outcome.newest.total_files if outcome.newest else 0,
+                "modified": outcome.newest.modified if outcome.newest else None,
+                "upper": None,
+                "file_list": None,
+            }
+        )
+        self._append(outcome, intent, entry)
+        self.told(Step.ABANDONED, f"number {intent.number} abandoned: {reason}")
+
+    def _append(self, outcome: Outcome, intent: Intent, entry: Entry) -> Entry:
+        outcome.newest = self.log.append(self.dataflow.name, entry, expected=intent.number - 1)
+        return outcome.newest
+
+    def _taken(self, outcome: Outcome, intent: Intent, landed: Landed) -> Committed:
+        """The table holds our number for somebody else: a give-up that must still be recorded, or a foreign writer."""
+        if not landed.gives_up:
+            raise NeedsDecision(
+                f"dataflow {self.dataflow.name}: table {self.dataflow.table} holds number {intent.number} under this dataflow's tag, written by"
+                f" somebody else (version {landed.version}, owner {landed.owner or 'unknown'}): another project uses a copy of this state",
+                code="foreign_tag",
+                choices=(f"strandline state reset {self.dataflow.name} --reason TEXT",),
+            )
+        self._abandon(outcome, intent, landed, "given up by another run")
+        raise Conflict(
+            f"dataflow {self.dataflow.name}: slice {intent.number} was given up by another run; run again, it is planned anew"
+        )
+
+    def _changed(self, piece: SliceT) -> BadFile | None:
+        """Whether a file changed while it was read; its rows are committed then, and nothing can tell which version's."""
+        try:
+            self.flow.check(piece)
+        except BadFile as bad:
+            return BadFile(
+                f"file {bad.path} changed while it was being loaded: its rows are in the table, once, but of which version cannot be told."
+                " Files must not change once they are there; see `settle` for folders that are not filled by rename",
+                path=bad.path,
+                code=CHANGED_WHILE_READ,
+            )
+        return None
+
+    def _beaten(self, winner: Intent) -> StrandlineError:
+        """Another run put the number's intent first: it holds the dataflow, or has finished it already."""
+        newest = self.log.newest(self.dataflow.name)
+        if newest is not None and newest.number >= winner.number:
+            return Conflict(
+                f"dataflow {self.dataflow.name}: another run committed number {winner.number} first (run {winner.run_id or 'unknown'})."
+                " Nothing of this run was written for it; run again to go on from there"
+            )
+        return self.held(winner)
+
+    def _pinned(self, intent: Intent) -> str:
+        """The schema that the intent was made with."""
+        return self.log.get_schema(intent.pinned)
+
+    def _landed(self, intent: Intent) -> Landed | None:
+        return self.target.landed(intent.app_id, intent.number, intent.table_version)
+
+
+@contextmanager
+def _holding(intent: Intent) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        holders.release(intent.id)
+
+
+def _entry(before: Entry | None, intent: Intent, landed: Landed, job_id: str | None) -> Entry:
+    return Entry(
+        id=intent.id,
+        number=intent.number,
+        watermark=intent.watermark,
+        lower=intent.lower,
+        upper=intent.upper,
+        why=intent.why,
+        run_id=intent.run_id,
+        job_id=job_id,
+        rows=landed.rows,
+        files=intent.files,
+        total_rows=(before.total_rows if before else 0) + landed.rows,
+        total_files=(before.total_files if before else 0) + intent.files,
+        modified=intent.modified,
+        time=utc_now(),
+        fingerprint=intent.fingerprint,
+        kind=intent.kind,
+        app_id=intent.app_id,
+        table_version=landed.version,
+        pinned=intent.pinned,
+        file_list=intent.file_list,
+    )

@@ -1,0 +1,216 @@
+"""What stands in files: each format, plain and packed, empty files, and schemas declared or pinned."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import Feed, Row
+
+PACKED = ["", ".gz", ".bz2"]
+AB = [(1, "a"), (2, "b")]
+
+
+def _parquet(table: pa.Table) -> bytes:
+    buffer = BytesIO()
+    pq.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def _types(feed: Feed) -> dict[str, str]:
+    fields = DeltaTable(str(feed.table)).schema().fields
+    return {field.name: str(getattr(field.type, "type", field.type)) for field in fields if field.name[0] != "_"}
+
+
+class TestFormats:
+    @pytest.mark.parametrize("packed", PACKED)
+    def test_ndjson_is_one_object_a_line(self, make_feed: MakeFeed, packed: str) -> None:
+        feed = make_feed(source={"schema": "id long, text string"})
+        feed.put(f"a.jsonl{packed}", {"id": 1, "text": "a"}, {"text": "é\n\"{", "id": 2}, {"id": 3})
+        feed.load()
+        assert feed.rows("id", "text") == [(1, "a"), (2, 'é\n"{'), (3, None)]
+
+    @pytest.mark.parametrize("packed", PACKED)
+    def test_json_is_an_array_or_one_object_a_file(self, make_feed: MakeFeed, packed: str) -> None:
+        feed = make_feed(source={"format": "json", "schema": "id long, tags array<string>"})
+        feed.put_text(f"a.json{packed}", json.dumps([{"id": 1, "tags": ["x", "y"]}, {"id": 2}], indent=2))
+        feed.put_text(f"b.json{packed}", json.dumps({"id": 3, "tags": []}, indent=2))
+        feed.load()
+        assert feed.rows("id", "tags") == [(1, ["x", "y"]), (2, None), (3, [])]
+
+    @pytest.mark.parametrize("packed", PACKED)
+    def test_csv_has_a_header(self, make_feed: MakeFeed, packed: str) -> None:
+        feed = make_feed(source={"format": "csv", "schema": "id long, text string"})
+        feed.put_text(f"a.csv{packed}", 'id,text\n1,a\n2,"b, ""c"""\n3,\n')
+        feed.load()
+        assert feed.rows("id", "text") == [(1, "a"), (2, 'b, "c"'), (3, None)]
+
+    def test_tsv_is_csv_with_tabs_and_may_lie_beside_it(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "csv", "schema": "id long, text string"})
+        feed.put_text("a.csv", "id,text\n1,a\ta\n")
+        feed.put_text("b.tsv", "id\ttext\n2\tb,b\n")
+        feed.put_text("c.tsv.gz", "id\ttext\n3\tc,c\n")
+        assert (feed.load().files, feed.rows("id", "text")) == (3, [(1, "a\ta"), (2, "b,b"), (3, "c,c")])
+
+    @pytest.mark.parametrize("schema", ["id long, text string", None])
+    def test_a_reordered_csv_header_is_an_error_and_mixes_no_columns(
+        self, make_feed: MakeFeed, schema: str | None
+    ) -> None:
+        feed = make_feed(source={"format": "csv", "schema": schema})
+        feed.put_text("a.csv", "id,text\n1,a\n2,b\n")
+        feed.load()
+        feed.put_text("b.csv", "text,id\nc,3\n")
+        outcome = feed.run()
+        assert (outcome.status, feed.path) == ("failed", "a.csv")
+        assert outcome.error is not None
+        assert "b.csv" in outcome.error.message
+        assert "header" in outcome.error.message
+        assert [row[:2] for row in feed.rows("id", "text")] == AB
+
+    def test_options_reach_the_reader(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(
+            source={"format": "csv", "schema": "id long, text string", "options": {"sep": ";", "nullValue": "-"}}
+        )
+        feed.put_text("a.csv", "id;text\n1;a,a\n2;-\n")
+        feed.load()
+        assert feed.rows("id", "text") == [(1, "a,a"), (2, None)]
+
+    def test_parquet_is_read_with_its_own_types(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None})
+        feed.put_bytes("a.parquet", _parquet(pa.table({"id": pa.array([1, 2]), "text": pa.array(["a", "b"])})))
+        feed.put_bytes("b.parquet", _parquet(pa.table({"id": pa.array([3]), "text": pa.array([None], pa.string())})))
+        feed.load()
+        assert feed.rows("id", "text") == [*AB, (3, None)]
+        assert _types(feed) == {"id": "long", "text": "string"}
+
+    def test_only_files_with_the_right_ending_are_looked_at(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"extensions": [".data"]})
+        for number, name in enumerate(("a.data", "b.ndjson", "c.DATA", "_d.data", ".e.data", "_tmp/f.data", "g.data.part")):
+            feed.put(name, number)
+        feed.load()
+        assert feed.ids == [0]
+
+
+class TestEmptyFiles:
+    @pytest.mark.parametrize(
+        ("form", "row"),
+        [("ndjson", '{"id": 1}'), ("json", '[{"id": 1}]'), ("csv", "id\n1\n"), ("csv", "\n\nid\n1\n")],
+    )
+    @pytest.mark.parametrize("packed", ["", ".gz"])
+    def test_files_without_a_row_are_loaded_as_no_rows(
+        self, make_feed: MakeFeed, form: str, row: str, packed: str
+    ) -> None:
+        feed = make_feed(source={"format": form})
+        feed.put_bytes(f"a.{form}{packed}", b"")
+        feed.put_text(f"b.{form}{packed}", "")
+        feed.put_text(f"c.{form}{packed}", "\n\n  \n\r\n")
+        feed.put_text(f"d.{form}{packed}", row)
+        feed.put_bytes(f"e.{form}{packed}", b"")
+        outcome = feed.load()
+        assert (outcome.files, outcome.rows, feed.ids) == (5, 1, [1])
+        assert feed.path == f"e.{form}{packed}"
+
+    def test_a_slice_of_empty_files_moves_the_watermark(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(watermark={"checkpoint": {"interval_files": 2}})
+        for name in "abc":
+            feed.put_bytes(f"{name}.ndjson", b"")
+        assert (feed.load().status, feed.path, feed.ids) == ("committed", "c.ndjson", [])
+        feed.put("d.ndjson", 1)
+        assert (feed.load().rows, feed.ids) == (1, [1])
+
+    def test_a_header_alone_is_no_row(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "csv"})
+        feed.put_text("a.csv", "id\n")
+        feed.put_text("b.csv", "id")
+        feed.put_text("c.csv", "id\n1\n")
+        assert (feed.load().files, feed.ids) == (3, [1])
+
+    def test_a_parquet_file_may_have_no_rows(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None})
+        feed.put_bytes("a.parquet", _parquet(pa.table({"id": pa.array([], pa.int64())})))
+        feed.put_bytes("b.parquet", _parquet(pa.table({"id": pa.array([1])})))
+        assert (feed.load().files, feed.ids) == (2, [1])
+
+    def test_without_a_schema_empty_files_wait_for_one_that_tells_it(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": None})
+        feed.put_bytes("a.ndjson", b"")
+        feed.put_text("b.ndjson", "\n\n")
+        waiting = feed.load()
+        assert (waiting.status, feed.newest, feed.table.exists()) == ("nothing", None, False)
+        assert any("source.schema" in warning for warning in waiting.warnings)
+        feed.put("c.ndjson", 1)
+        assert (feed.load().files, feed.ids) == (3, [1])
+
+
+class TestSchema:
+    def test_an_inferred_schema_is_pinned_by_the_first_run(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": None})
+        feed.put("a.ndjson", {"id": 1, "at": 1.5, "who": {"name": "x"}, "all": [True]})
+        feed.load()
+        feed.put("b.ndjson", {"id": 2})
+        feed.put("c.ndjson", {"who": {"name": "y"}, "id": 3, "at": 2, "all": []})
+        feed.load()
+        assert feed.rows("id", "at", "who", "all") == [
+            (1, 1.5, {"name": "x"}, [True]),
+            (2, None, None, None),
+            (3, 2.0, {"name": "y"}, []),
+        ]
+        assert len({entry.pinned for entry in feed.entries}) == 1
+
+    @pytest.mark.parametrize(
+        ("form", "good", "bad", "line"),
+        [
+            ("ndjson", '{"id": 1}\n', '{"id": 2}\n{"id": "three"}\n', "line 2"),
+            ("csv", "id\n1\n", "id\n2\nthree\n", "line 3"),
+            ("json", '[{"id": 1}]', '[{"id": "three"}]', ""),
+        ],
+    )
+    @pytest.mark.parametrize("schema", ["id long", None])
+    def test_a_later_file_with_another_type_fails_naming_it(
+        self, make_feed: MakeFeed, form: str, good: str, bad: str, line: str, schema: str | None
+    ) -> None:
+        feed = make_feed(source={"format": form, "schema": schema})
+        feed.put_text(f"a.{form}", good)
+        feed.load()
+        feed.put_text(f"b.{form}", good.replace("1", "4"))
+        feed.put_text(f"c.{form}", bad)
+        feed.put_text(f"d.{form}", good)
+        outcome = feed.run()
+        assert (outcome.status, feed.path, feed.ids) == ("failed", f"b.{form}", [1, 4])
+        assert outcome.error is not None
+        assert f"c.{form}" in outcome.error.message
+        assert line in outcome.error.message
+
+    def test_a_later_parquet_file_with_another_type_fails_naming_it(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None})
+        feed.put_bytes("a.parquet", _parquet(pa.table({"id": pa.array([1])})))
+        feed.load()
+        feed.put_bytes("b.parquet", _parquet(pa.table({"id": pa.array(["two"])})))
+        outcome = feed.run()
+        assert (outcome.status, feed.path, feed.ids) == ("failed", "a.parquet", [1])
+        assert outcome.error is not None
+        assert "b.parquet" in outcome.error.message
+
+    def test_columns_of_the_schema_that_a_file_does_not_have_are_null(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": "id long, text string"})
+        feed.put_bytes("a.parquet", _parquet(pa.table({"id": pa.array([1])})))
+        feed.load()
+        assert feed.rows("id", "text") == [(1, None)]
+
+    @pytest.mark.parametrize("form", ["ndjson", "parquet"])
+    def test_names_of_columns_may_have_spaces_and_signs(self, make_feed: MakeFeed, form: str) -> None:
+        rows: list[Row] = [{"the id": 1, "größe (m)": 2.5, "a.b": "x", "tick`s": 7}]
+        feed = make_feed(source={"format": form, "schema": None})
+        for name in ("a", "b"):
+            feed.put(f"{name}.ndjson", *rows)
+            feed.put_bytes(f"{name}.parquet", _parquet(pa.Table.from_pylist([dict(row) for row in rows])))
+            feed.load()
+        spark = feed.engine.session()
+        found = spark.read.format("delta").load(str(feed.table)).drop("_source_file", "_ingested_at", "_run_id")
+        assert [row.asDict() for row in found.collect()] == [dict(row) for row in rows] * 2
