@@ -20,8 +20,8 @@ help: ## this list
 setup: ## a virtual environment, Java, Spark's jars: all that is missing (the others do this by themselves)
 	@sh scripts/setup.sh
 
-demo: setup ## load the demo's real data, interrupt it, catch up, and show what happened
-	@$(VENV)/strandline demo $(ARGS)
+demo: setup ## load real data, let more arrive, load that; every count is checked (a minute)
+	@$(VENV)/python -m scripts.demo $(ARGS)
 
 ui: setup ## open the Dagster UI with this project's dataflows
 	@$(VENV)/strandline dev $(ARGS)

@@ -10,6 +10,7 @@ Directory buckets list in no order, so each tick lists all of them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 PAGE = 1000
 """Keys of one LIST call; obstore asks for the next page only once this one was taken."""
 
-_MARK = ">"
-
 
 def list_objects(
     place: Place,
@@ -47,7 +46,7 @@ def list_objects(
         position: what is committed.
         endings: of names.
         budget: counts LIST calls; not looked at where keys come in no order.
-        resume: ``>`` and the key that the steps before came to.
+        resume: the start of the span of the steps before, and the key that they came to, as JSON.
 
     Raises:
         SourceError: as ``resources.listing.list_above`` says.
@@ -61,7 +60,7 @@ def list_objects(
     used_up = start(budget)
     for key in walk.step_by_step(resume):
         if used_up(walk.calls):
-            return walk.result(resume=f"{_MARK}{key}")
+            return walk.result(resume=json.dumps([position.span().after, key]))
     return walk.result()
 
 
@@ -93,9 +92,7 @@ class _Walk:
     def step_by_step(self, resume: str | None) -> Iterator[str]:
         """Take page by page what lies in the position's span; after each page but the last, yield the key to go on from."""
         after, until = self._position.span()
-        # A token of another form is no truth, only a short cut: start anew.
-        begun = resume[1:] if resume and resume.startswith(_MARK) else ""
-        offset: str | None = begun if past(begun, after) else after
+        offset: str | None = _begin(after, resume)
         while offset is not None:
             opened, offset = offset, None
             for page in pages(self._store, self._place, opened):
@@ -131,6 +128,19 @@ class _Walk:
         """The key to go on from. After a folder's own key SeaweedFS leaves out what the folder holds."""
         last = page[-1]
         return last["path"] if last["size"] or last["path"].endswith(self._endings) else below(last["path"])
+
+
+def _begin(after: str, resume: str | None) -> str:
+    """The key to start after: where the steps before came to, or the start of the span.
+
+    A token of another form is no truth, only a short cut: start anew. The span has moved where the prefixes of a cold
+    start did, at midnight; then only a key that every store lists after the new start is one to go on from.
+    """
+    try:
+        begun, key = json.loads(resume or "")
+    except (TypeError, ValueError):
+        return after
+    return str(key) if begun == after or past(key, after) else after
 
 
 def pages(store: ObjectStore, place: Place, offset: str) -> Iterator[Sequence[ObjectMeta]]:

@@ -58,7 +58,7 @@ def values(found: AssetMaterialization) -> Mapping[str, Any]:
 
 
 def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_measured(feed: Feed) -> None:
-    feed.put("1.ndjson", [{"id": 1}, {"id": 2}])
+    feed.put("1.ndjson", 1, 2)
     result = run(feed)
     assert result.success
     found = materialised(result)
@@ -79,19 +79,19 @@ def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_meas
 
 
 def test_the_checks_of_the_step_pass_on_a_sound_load(feed: Feed) -> None:
-    feed.put("1706450400-a.ndjson", [{"id": 1}])
+    feed.put("1706450400-a.ndjson", 1)
     checks = {each.check_name: each.passed for each in run(feed).get_asset_check_evaluations()}
     assert checks == {"watermark_monotone": True, "rows_accounted": True, "names_sort_by_time": True}
 
 
 def test_names_that_do_not_sort_by_time_fail_their_check(feed: Feed) -> None:
-    feed.put("event-x.ndjson", [{"id": 1}])
+    feed.put("event-x.ndjson", 1)
     checks = {each.check_name: each.passed for each in run(feed).get_asset_check_evaluations()}
     assert checks["names_sort_by_time"] is False
 
 
 def test_a_downstream_asset_gets_the_watermark_as_a_dict_and_the_table_as_a_data_frame(feed: Feed) -> None:
-    feed.put("1.ndjson", [{"id": 1}, {"id": 2}])
+    feed.put("1.ndjson", 1, 2)
     seen: dict[str, Any] = {}
 
     @asset(
@@ -121,7 +121,7 @@ def test_a_downstream_asset_gets_the_watermark_as_a_dict_and_the_table_as_a_data
 def test_what_was_committed_before_a_failure_is_materialised_and_the_run_fails_with_the_command_line_s_text(
     feed: Feed,
 ) -> None:
-    feed.put("1.ndjson", [{"id": 1}])
+    feed.put("1.ndjson", 1)
     (feed.landing / "2.ndjson").write_text('{"id": "no number"}\n')
     result = run(feed)
     assert not result.success
@@ -145,7 +145,7 @@ def test_a_project_file_with_errors_leaves_the_others_loaded_and_fails_when_it_i
     (feed.folder / "dataflows/broken.yaml").write_text(
         "layer: silver\nsource: {type: files, pth: x, format: ndjson}\nwatermark: {type: path}\n"
     )
-    feed.put("1.ndjson", [{"id": 1}])
+    feed.put("1.ndjson", 1)
     assert run(feed).success
     definitions = build_definitions(load_project(feed.folder), platform_of(feed))
     (broken,) = [each for each in definitions.assets or () if AssetKey(["silver", "broken"]) in each.keys]  # type: ignore[union-attr]

@@ -25,14 +25,16 @@ def _parquet(table: pa.Table) -> bytes:
 
 def _types(feed: Feed) -> dict[str, str]:
     fields = DeltaTable(str(feed.table)).schema().fields
-    return {field.name: str(getattr(field.type, "type", field.type)) for field in fields if field.name[0] != "_"}
+    return {
+        field.name: str(getattr(field.type, "type", field.type)) for field in fields if field.name[0] != "_"
+    }
 
 
 class TestFormats:
     @pytest.mark.parametrize("packed", PACKED)
     def test_ndjson_is_one_object_a_line(self, make_feed: MakeFeed, packed: str) -> None:
         feed = make_feed(source={"schema": "id long, text string"})
-        feed.put(f"a.jsonl{packed}", {"id": 1, "text": "a"}, {"text": "é\n\"{", "id": 2}, {"id": 3})
+        feed.put(f"a.jsonl{packed}", {"id": 1, "text": "a"}, {"text": 'é\n"{', "id": 2}, {"id": 3})
         feed.load()
         assert feed.rows("id", "text") == [(1, "a"), (2, 'é\n"{'), (3, None)]
 
@@ -75,7 +77,11 @@ class TestFormats:
 
     def test_options_reach_the_reader(self, make_feed: MakeFeed) -> None:
         feed = make_feed(
-            source={"format": "csv", "schema": "id long, text string", "options": {"sep": ";", "nullValue": "-"}}
+            source={
+                "format": "csv",
+                "schema": "id long, text string",
+                "options": {"sep": ";", "nullValue": "-"},
+            }
         )
         feed.put_text("a.csv", "id;text\n1;a,a\n2;-\n")
         feed.load()
@@ -83,15 +89,21 @@ class TestFormats:
 
     def test_parquet_is_read_with_its_own_types(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": None})
-        feed.put_bytes("a.parquet", _parquet(pa.table({"id": pa.array([1, 2]), "text": pa.array(["a", "b"])})))
-        feed.put_bytes("b.parquet", _parquet(pa.table({"id": pa.array([3]), "text": pa.array([None], pa.string())})))
+        feed.put_bytes(
+            "a.parquet", _parquet(pa.table({"id": pa.array([1, 2]), "text": pa.array(["a", "b"])}))
+        )
+        feed.put_bytes(
+            "b.parquet", _parquet(pa.table({"id": pa.array([3]), "text": pa.array([None], pa.string())}))
+        )
         feed.load()
         assert feed.rows("id", "text") == [*AB, (3, None)]
         assert _types(feed) == {"id": "long", "text": "string"}
 
     def test_only_files_with_the_right_ending_are_looked_at(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"extensions": [".data"]})
-        for number, name in enumerate(("a.data", "b.ndjson", "c.DATA", "_d.data", ".e.data", "_tmp/f.data", "g.data.part")):
+        for number, name in enumerate(
+            ("a.data", "b.ndjson", "c.DATA", "_d.data", ".e.data", "_tmp/f.data", "g.data.part")
+        ):
             feed.put(name, number)
         feed.load()
         assert feed.ids == [0]
@@ -212,5 +224,7 @@ class TestSchema:
             feed.put_bytes(f"{name}.parquet", _parquet(pa.Table.from_pylist([dict(row) for row in rows])))
             feed.load()
         spark = feed.engine.session()
-        found = spark.read.format("delta").load(str(feed.table)).drop("_source_file", "_ingested_at", "_run_id")
+        found = (
+            spark.read.format("delta").load(str(feed.table)).drop("_source_file", "_ingested_at", "_run_id")
+        )
         assert [row.asDict() for row in found.collect()] == [dict(row) for row in rows] * 2

@@ -43,8 +43,12 @@ class TestRuns:
             (2, 1, 1, 2),
             (3, 2, 1, 3),
         ]
-        assert [commit.tags for commit in feed.commits] == [{entries[0].app_id: number} for number in (1, 2, 3)]
-        assert [json.loads(entry.upper or "") for entry in entries] == [{"path": f"{name}.ndjson"} for name in "abc"]
+        assert [commit.tags for commit in feed.commits] == [
+            {entries[0].app_id: number} for number in (1, 2, 3)
+        ]
+        assert [json.loads(entry.upper or "") for entry in entries] == [
+            {"path": f"{name}.ndjson"} for name in "abc"
+        ]
 
     def test_what_comes_while_a_run_goes_on_is_loaded_by_it(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)
@@ -136,7 +140,9 @@ class TestScopePartition:
             "closed_before": datetime(2026, 3, 10, tzinfo=UTC),
         }
 
-    def test_slices_of_several_partitions_keep_what_the_earlier_ones_committed(self, make_feed: MakeFeed) -> None:
+    def test_slices_of_several_partitions_keep_what_the_earlier_ones_committed(
+        self, make_feed: MakeFeed
+    ) -> None:
         feed = make_feed(watermark={"scope": "partition", "checkpoint": {"interval_files": 2}})
         for number, path in enumerate(("p=1/a", "p=1/b", "p=1/c", "p=2/a", "p=3/a")):
             feed.put(f"{path}.ndjson", number)

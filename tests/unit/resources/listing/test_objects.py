@@ -83,11 +83,13 @@ class TestTheLaw:
         place, found = small_pages.hold(scene.tree), list[str]()
         resume: str | None = ""
         while resume is not None:
+            before = resume
             step = _list(place, scene.position, Budget(pages=pages), resume or None)
             found += _found(step)
             resume = step.resume
             assert step.complete == (resume is None)
             assert step.found.calls <= pages
+            assert step.resume is None or step.resume != before, "else it would never end"
         assert sorted(found, key=FileKey.of) == scene.expected
 
 

@@ -58,11 +58,13 @@ def test_the_steps_of_a_listing_are_the_whole_listing(
     resume: str | None = ""
     with patch.object(objects, "PAGE", 3):
         while resume is not None:
+            before = resume
             step = list_above(
                 place, scene.position, (ENDING,), budget=Budget(pages=pages), resume=resume or None
             )
             found += _found(step)
             resume = step.resume
+            assert resume is None or resume != before, "else it would never end"
     assert sorted(found, key=FileKey.of) == scene.expected
 
 

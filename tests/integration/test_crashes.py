@@ -1,0 +1,167 @@
+"""kill -9 at every step of the protocol, with a real process: every row exactly once, and the right watermark.
+
+Most cells kill the client of a warm Connect server, whose write goes on; one cell a step kills an embedded JVM, too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from resources.loop.outcome import Step
+from tests.integration.conftest import MakeFeed
+from tests.support.crash_runner import WRITING
+from tests.support.feed import CHECKOUT, Feed
+
+STEPS = (Step.PLANNED, Step.LIST_KEPT, Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED, Step.APPENDED)
+OPEN = (Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED)
+"""After these an intent is there and its entry is not, so the next run finishes it."""
+
+SLOW = "SELECT id FROM input WHERE coalesce(java_method('java.lang.Thread', 'sleep', 250L), '') <> 'x'"
+ONE_A_SLICE = {"type": "path", "checkpoint": {"interval_files": 1}}
+BY_PARTITION = {
+    "type": "path",
+    "scope": "partition",
+    "time_template": "date=%Y-%m-%d",
+    "close_after": "P30D",
+    "checkpoint": {"interval_files": 1},
+}
+
+
+def crash(feed: Feed, step: str, occurrence: int = 1, whom: str = "client") -> None:
+    """Run the dataflow in a process that kills itself there."""
+    environment = dict(os.environ)
+    environment.pop("SPARK_CONNECT_MODE_ENABLED", None)
+    if whom == "client":
+        environment["STRANDLINE_SPARK_REMOTE"] = str(feed.engine.remote)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.crash_runner",
+        str(feed.folder),
+        str(step),
+        str(occurrence),
+        whom,
+    ]
+    done = subprocess.run(
+        command,
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def fill(feed: Feed) -> None:
+    feed.put("date=2026-05-30/1.ndjson", 1, 2)
+    feed.put("date=2026-05-31/2.ndjson", 3)
+
+
+def assert_loaded_once(feed: Feed, *more: int) -> None:
+    assert feed.ids == sorted([1, 2, 3, *more])
+    assert [entry.number for entry in feed.entries] == list(range(1, len(feed.entries) + 1))
+    assert feed.entries[-1].total_rows == 3 + len(more)
+    assert feed.open_intent is None
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_client_killed_after_any_step_leaves_every_row_exactly_once_after_the_next_run(
+    make_feed: MakeFeed, step: Step
+) -> None:
+    feed = make_feed(watermark=ONE_A_SLICE)
+    fill(feed)
+    crash(feed, step)
+    outcome = feed.load()
+    assert outcome.status == ("recovered" if step in OPEN else "committed")
+    assert feed.path == "date=2026-05-31/2.ndjson"
+    assert_loaded_once(feed)
+    assert feed.load().status == "nothing"
+
+
+def test_a_write_that_still_runs_on_the_server_when_the_next_run_recovers_it_lands_once(
+    make_feed: MakeFeed,
+) -> None:
+    feed = make_feed(sql=SLOW, target={"origin_columns": False})
+    feed.put("1.ndjson", *range(30))
+    crash(feed, WRITING)
+    assert feed.load().status == "recovered"
+    assert feed.ids == list(range(30))
+    feed.put(
+        "2.ndjson", [{"id": number} for number in range(30, 60)]
+    )  # as slow again: by then the first writer is over
+    feed.load()
+    assert feed.ids == list(range(60))
+
+
+@pytest.mark.parametrize("step", [Step.FENCED, Step.ABANDONED])
+def test_a_client_killed_while_it_gives_a_number_up_leaves_the_files_before_the_bad_one_once(
+    make_feed: MakeFeed, step: Step
+) -> None:
+    feed = make_feed()
+    feed.put("1.ndjson", 1)
+    (feed.landing / "2.ndjson").write_text('{"id": "bad"}\n')
+    crash(feed, step)
+    outcome = feed.run()
+    assert (outcome.error and outcome.error.code) == "bad_record"
+    assert (feed.ids, feed.path) == ([1], "1.ndjson")
+    feed.put("2.ndjson", 2)
+    feed.load()
+    assert feed.ids == [1, 2]
+
+
+def test_two_runs_that_find_the_same_dead_intent_finish_it_once(feed: Feed) -> None:
+    feed.put("1.ndjson", 1)
+    crash(feed, Step.INTENT_PUT)
+    both = [feed.start("run", "flow") for _ in range(2)]
+    codes = sorted((process.communicate(timeout=180), process.returncode)[1] for process in both)
+    assert codes in ([0, 0], [0, 3])
+    assert feed.ids == [1]
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("watermark", [ONE_A_SLICE, BY_PARTITION], ids=["global", "partition"])
+@pytest.mark.parametrize("occurrence", [1, 2], ids=["first slice", "second slice"])
+@pytest.mark.parametrize("step", [*STEPS, WRITING])
+def test_matrix_client(make_feed: MakeFeed, step: str, occurrence: int, watermark: dict[str, Any]) -> None:
+    feed = make_feed(watermark=watermark, sql=SLOW if step == WRITING else None)
+    fill(feed)
+    crash(feed, step, occurrence)
+    feed.put("date=2026-06-01/3.ndjson", 4)
+    outcome = feed.load()
+    assert outcome.status == ("recovered" if step in (*OPEN, WRITING) else "committed")
+    assert_loaded_once(feed, 4)
+    assert feed.load().status == "nothing"
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("step", [*STEPS, WRITING])
+def test_matrix_jvm(make_feed: MakeFeed, step: str) -> None:
+    feed = make_feed(watermark=ONE_A_SLICE, sql=SLOW if step == WRITING else None)
+    fill(feed)
+    crash(feed, step, whom="group")
+    assert feed.load().status == ("recovered" if step in (*OPEN, WRITING) else "committed")
+    assert_loaded_once(feed)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_matrix_every_run_of_a_chain_is_killed_and_the_chain_still_ends_with_every_row_once(
+    make_feed: MakeFeed,
+) -> None:
+    feed = make_feed(watermark=ONE_A_SLICE)
+    fill(feed)
+    for step in (Step.LIST_KEPT, Step.INTENT_PUT, Step.VERIFIED, Step.INTENT_PUT, Step.WRITTEN):
+        crash(feed, step)
+    feed.load()
+    assert_loaded_once(feed)

@@ -1,0 +1,222 @@
+"""Listings of a store that lists as S3 documents it: whole keys, in the order of their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from obstore.store import MemoryStore
+
+from partitions.errors import SourceError
+from partitions.path.order import FileKey
+from partitions.path.position import AbovePartitions, AbovePath, Position, Start
+from resources.listing import Budget, Listing, list_above, objects
+from resources.places import Place
+from tests.support.keyed import KeyedS3
+from tests.support.scenes import Scene, scenes
+from tests.support.trees import ENDING
+
+ODD = (
+    "sp ace/a b",
+    "uni é/日本😀",
+    "nfd/e\u0301",
+    "pct/a%20b%",
+    "t/14:00:00",
+    "glob/*?[]{}",
+    "back/a\\b",
+    "plus/a+b&c",
+    "quote/'\"<>",
+    "eq=/k=a=b",
+    "-/--",
+    "~#|^`/;,@!$()",
+)
+_LARGE = settings(max_examples=1500, deadline=None)
+
+
+def _list(
+    place: Place, position: Position, budget: Budget | None = None, resume: str | None = None
+) -> Listing:
+    return list_above(place, position, (ENDING,), budget=budget, resume=resume)
+
+
+def _found(listing: Listing) -> list[str]:
+    return [file.path for file in listing.found.files]
+
+
+def _names(folder: str, numbers: range) -> list[str]:
+    return [f"{folder}/{number:05}{ENDING}" for number in numbers]
+
+
+@pytest.fixture(scope="class")
+def small_pages(keyed_s3: KeyedS3) -> Iterator[KeyedS3]:
+    """Three keys a LIST call, so that small trees have many pages."""
+    keyed_s3.page = 3
+    with patch.object(objects, "PAGE", 3):
+        yield keyed_s3
+    keyed_s3.page = 1000
+
+
+class TestTheLaw:
+    @given(scene=scenes)
+    @_LARGE
+    def test_a_listing_is_what_is_above_of_all_files_in_pair_order(
+        self, scene: Scene, small_pages: KeyedS3
+    ) -> None:
+        listing = _list(small_pages.hold(scene.tree), scene.position)
+        assert _found(listing) == scene.expected
+
+    @given(scene=scenes)
+    @_LARGE
+    def test_calls_are_the_requests_that_were_made(self, scene: Scene, small_pages: KeyedS3) -> None:
+        place = small_pages.hold(scene.tree)
+        assert _list(place, scene.position).found.calls == small_pages.lists
+
+    @given(scene=scenes, pages=st.integers(1, 3))
+    @_LARGE
+    def test_the_steps_of_a_listing_are_the_whole_listing_and_find_nothing_twice(
+        self, scene: Scene, pages: int, small_pages: KeyedS3
+    ) -> None:
+        place, found = small_pages.hold(scene.tree), list[str]()
+        resume: str | None = ""
+        while resume is not None:
+            before = resume
+            step = _list(place, scene.position, Budget(pages=pages), resume or None)
+            found += _found(step)
+            resume = step.resume
+            assert step.complete == (resume is None)
+            assert step.found.calls <= pages
+            assert step.resume is None or step.resume != before, "else it would never end"
+        assert sorted(found, key=FileKey.of) == scene.expected
+
+
+class TestItsCost:
+    """LIST calls, as the store counts them."""
+
+    @pytest.mark.parametrize("new", [0, 1, 999, 1000])
+    def test_layout_leaf_two_calls_find_up_to_a_thousand_new_files_whatever_the_bucket_holds(
+        self, keyed_s3: KeyedS3, new: int
+    ) -> None:
+        old = [*_names("d=1", range(3000)), *_names("d=2", range(3000))]
+        place = keyed_s3.hold(
+            [*old, *_names("d=2", range(3000, 3000 + new // 2)), *_names("d=3", range(new - new // 2))]
+        )
+        listing = _list(place, AbovePath(FileKey.of(old[-1]), leaf=True))
+        assert (len(listing.found.files), keyed_s3.lists, listing.found.calls) == (new, 2, 2)
+
+    def test_layout_leaf_partitions_between_the_watermarks_text_and_its_files_are_in_the_two_calls(
+        self, keyed_s3: KeyedS3
+    ) -> None:
+        old = _names("d=1", range(3000))
+        place = keyed_s3.hold([*old, *_names("d=1-b", range(400)), *_names("d=2", range(600))])
+        listing = _list(place, AbovePath(FileKey.of(old[-1]), leaf=True))
+        assert (len(listing.found.files), keyed_s3.lists) == (1000, 2)
+
+    def test_a_small_partition_costs_one_call(self, keyed_s3: KeyedS3) -> None:
+        place = keyed_s3.hold([*_names("d=1", range(5000)), *_names("d=2", range(20))])
+        for leaf in (True, False):
+            keyed_s3.lists = 0
+            _list(place, AbovePath(FileKey("d=2", f"00009{ENDING}"), leaf))
+            assert keyed_s3.lists == 1
+
+    def test_layout_mixed_costs_a_call_for_each_thousand_files_of_the_watermarks_partition(
+        self, keyed_s3: KeyedS3
+    ) -> None:
+        place = keyed_s3.hold(
+            [*_names("d=1", range(5000)), *_names("d=2", range(2500)), *_names("d=2/e=1", range(1))]
+        )
+        listing = _list(place, AbovePath(FileKey("d=2", f"02499{ENDING}")))
+        assert (_found(listing), keyed_s3.lists) == ([f"d=2/e=1/00000{ENDING}"], 3)
+
+    def test_a_cold_start_lists_only_its_prefixes(self, keyed_s3: KeyedS3) -> None:
+        place = keyed_s3.hold([path for day in range(10, 20) for path in _names(f"d={day}", range(1000))])
+        listing = _list(place, Start.within(["d=13", "d=14", "d=99"]))
+        assert (len(listing.found.files), keyed_s3.lists) == (2000, 4), (
+            "two pages, one to see the end of d=14, none after"
+        )
+
+    def test_hidden_folders_are_jumped_over(self, keyed_s3: KeyedS3) -> None:
+        place = keyed_s3.hold([*_names("_delta_log", range(5000)), *_names("a", range(10))])
+        assert (len(_list(place, Start()).found.files), keyed_s3.lists) == (10, 2)
+
+    def test_scope_partition_leaf_jumps_over_what_each_open_partition_has_committed(
+        self, keyed_s3: KeyedS3
+    ) -> None:
+        place = keyed_s3.hold([*_names("a", range(3000)), *_names("b", range(3000)), *_names("c", range(5))])
+        names = {"a": f"02999{ENDING}", "b": f"02990{ENDING}"}
+        listing = _list(place, AbovePartitions(names, leaf=True))
+        assert (len(listing.found.files), keyed_s3.lists) == (14, 3)
+
+
+class TestKeysOfEveryKind:
+    def test_names_are_returned_and_accepted_as_they_are(self, keyed_s3: KeyedS3) -> None:
+        paths = sorted((path + ENDING for path in ODD), key=FileKey.of)
+        place = keyed_s3.hold(paths)
+        assert _found(_list(place, Start())) == paths
+        for path in paths:
+            above = [other for other in paths if FileKey.of(other) > FileKey.of(path)]
+            assert _found(_list(place, AbovePath(FileKey.of(path), leaf=True))) == above
+
+    def test_paths_are_relative_to_the_places_prefix(self, keyed_s3: KeyedS3) -> None:
+        root = keyed_s3.hold(["a b%20/x.json", "a b%20/y.json", "a b%20-/z.json", "a b%20.json"])
+        place = root.child("a b%20")
+        assert _found(_list(place, Start())) == ["x.json", "y.json"]
+        assert _found(_list(place, AbovePath(FileKey("", "x.json"), leaf=True))) == ["y.json"]
+
+    @pytest.mark.parametrize(
+        "key", ["a//b.json", "a/\x01.json", "a\nb.json", "a/../b.json", "./b.json", "d\x7f.json"]
+    )
+    def test_a_key_that_cannot_be_represented_is_named_and_never_skipped(
+        self, keyed_s3: KeyedS3, key: str
+    ) -> None:
+        place = keyed_s3.hold(["a.json", key])
+        with pytest.raises(SourceError, match="cannot be represented") as caught:
+            _list(place, Start())
+        assert caught.value.code == "source_bad_name"
+        assert repr(key) in caught.value.message
+
+    def test_a_key_that_ends_in_a_slash_is_a_folder_and_no_file(self, keyed_s3: KeyedS3) -> None:
+        place = keyed_s3.hold(["a/", "b.json/", "b.json/x.json", "empty.json"], size=0)
+        assert _found(_list(place, Start())) == ["empty.json", "b.json/x.json"]
+
+    def test_the_marker_of_the_prefix_itself_is_no_file(self, keyed_s3: KeyedS3) -> None:
+        place = keyed_s3.hold(["p.json/", "p.json/a.json"], size=0).child("p.json")
+        assert _found(_list(place, Start())) == ["a.json"]
+
+
+def test_ten_thousand_files_of_one_partition(keyed_s3: KeyedS3) -> None:
+    paths = _names("d=1", range(10_000))
+    listing = _list(keyed_s3.hold(paths), Start())
+    assert (_found(listing), listing.found.calls) == (paths, 10)
+
+
+def test_seconds_are_by_the_given_clock_and_each_step_gets_on(keyed_s3: KeyedS3) -> None:
+    place, ticks = keyed_s3.hold(_names("d=1", range(4000))), count()
+    first = _list(place, Start(), Budget(seconds=2, clock=lambda: float(next(ticks))))
+    assert (first.complete, first.found.calls) == (False, 2)
+    stuck = _list(place, Start(), Budget(seconds=0), first.resume)
+    assert (stuck.complete, stuck.found.calls) == (False, 1)
+
+
+def test_a_token_that_does_not_read_starts_anew(keyed_s3: KeyedS3) -> None:
+    assert _found(_list(keyed_s3.hold(["a.json"]), Start(), resume="/a.json")) == ["a.json"]
+
+
+def test_the_prefixes_of_another_day_go_on_where_the_listing_stopped(keyed_s3: KeyedS3) -> None:
+    """A cold start in steps may take over midnight."""
+    place = keyed_s3.hold([path for day in range(1, 5) for path in _names(f"d={day}", range(1000))])
+    first = _list(place, Start.within(["d=1", "d=2", "d=3"]), Budget(pages=2))
+    rest = _list(place, Start.within(["d=2", "d=3", "d=4"]), resume=first.resume)
+    assert _found(rest) == [*_names("d=3", range(1000)), *_names("d=4", range(1000))]
+
+
+def test_a_store_without_order_is_listed_in_full() -> None:
+    place = Place("s3://bucket--use1-az4--x-s3")
+    place.__dict__["store"] = store = MemoryStore()
+    for path in (paths := _names("d=1", range(20))):
+        store.put(path, b"x")
+    listing = _list(place, AbovePath(FileKey.of(paths[9]), leaf=True), Budget(pages=1))
+    assert (_found(listing), listing.complete) == (paths[10:], True)

@@ -1,0 +1,164 @@
+"""Listings of a real S3, SeaweedFS: which lists folder by folder, so the same rules are held against both orders."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from secrets import token_hex
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from partitions.errors import SourceError
+from partitions.path.order import FileKey
+from partitions.path.position import AbovePath, Start
+from resources.listing import Budget, Listing, list_above, objects
+from resources.places import Place
+from tests.support.proxy import CountingProxy, Record
+from tests.support.scenes import Scene, scenes
+from tests.support.seaweed import Seaweed
+from tests.support.trees import ENDING, put_objects
+
+pytestmark = pytest.mark.s3
+
+_FEW = settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def _found(listing: Listing) -> list[str]:
+    return [file.path for file in listing.found.files]
+
+
+@pytest.fixture(scope="module")
+def roots(seaweed: Seaweed) -> Iterator[Iterator[Place]]:
+    """Places without end, each empty, in one bucket."""
+    with seaweed.bucket() as bucket:
+        yield (bucket.child(f"tree-{number}") for number in count())
+
+
+@given(scene=scenes)
+@_FEW
+def test_a_listing_is_what_is_above_of_all_files_in_pair_order(scene: Scene, roots: Iterator[Place]) -> None:
+    assume(scene.shows_folder_by_folder)
+    place = put_objects(next(roots), scene.tree)
+    with patch.object(objects, "PAGE", 3):  # so that a small tree is jumped in
+        assert _found(list_above(place, scene.position, (ENDING,))) == scene.expected
+
+
+@given(scene=scenes, pages=st.integers(1, 3))
+@_FEW
+def test_the_steps_of_a_listing_are_the_whole_listing(
+    scene: Scene, pages: int, roots: Iterator[Place]
+) -> None:
+    assume(scene.shows_folder_by_folder)
+    place, found = put_objects(next(roots), scene.tree), list[str]()
+    resume: str | None = ""
+    with patch.object(objects, "PAGE", 3):
+        while resume is not None:
+            before = resume
+            step = list_above(
+                place, scene.position, (ENDING,), budget=Budget(pages=pages), resume=resume or None
+            )
+            found += _found(step)
+            resume = step.resume
+            assert resume is None or resume != before, "else it would never end"
+    assert sorted(found, key=FileKey.of) == scene.expected
+
+
+@pytest.fixture(scope="module")
+def large(seaweed: Seaweed) -> Iterator[str]:
+    """The URL of two partitions of 2,500 and 1,300 files."""
+    with seaweed.bucket() as bucket:
+        put_objects(bucket, [f"d=1/{number:05}{ENDING}" for number in range(2500)])
+        put_objects(bucket, [f"d=2/{number:05}{ENDING}" for number in range(1300)])
+        yield bucket.url
+
+
+@pytest.fixture
+def counted(large: str, seaweed: Seaweed, proxy: CountingProxy) -> tuple[Place, Record]:
+    """These files, and the requests that go there."""
+    return Place(large, seaweed.through(proxy.port)), proxy.record
+
+
+@pytest.mark.parametrize(("leaf", "calls"), [(True, 3), (False, 4)])
+def test_calls_are_the_requests_that_were_made(counted: tuple[Place, Record], leaf: bool, calls: int) -> None:
+    place, record = counted
+    listing = list_above(place, AbovePath(FileKey("d=1", f"02400{ENDING}"), leaf), (ENDING,))
+    assert listing.found.calls == len(record.lists)
+    assert len(listing.found.files) == 1399
+    assert len(record.lists) == calls, (
+        "1,399 new files; layout leaf jumps over 1,400 of the 2,401 that are committed"
+    )
+
+
+def test_two_calls_find_up_to_a_thousand_new_files(counted: tuple[Place, Record]) -> None:
+    place, record = counted
+    listing = list_above(place, AbovePath(FileKey("d=2", f"00299{ENDING}"), leaf=True), (ENDING,))
+    assert (len(listing.found.files), len(record.lists), listing.found.calls) == (1000, 2, 2)
+
+
+def test_no_page_is_asked_for_ahead(counted: tuple[Place, Record]) -> None:
+    place, record = counted
+    listing = list_above(place, Start(), (ENDING,), budget=Budget(pages=2))
+    assert (len(listing.found.files), listing.complete, len(record.lists)) == (2000, False, 2)
+
+
+def test_a_listing_that_breaks_off_returns_nothing(counted: tuple[Place, Record]) -> None:
+    place, record = counted
+    record.break_at = 2
+    with pytest.raises(SourceError) as caught:
+        list_above(place, Start(), (ENDING,))
+    assert (caught.value.code, caught.value.transient) == ("source_unreachable", True)
+    assert len(record.lists) > 2, "it was tried again before"
+
+
+def test_names_of_every_kind_are_returned_and_accepted_as_they_are(bucket: Place) -> None:
+    stems = [
+        "sp ace/a b",
+        "uni é/日本😀",
+        "nfd/e\u0301",
+        "pct/a%20b%",
+        "t/14:00:00",
+        "glob/*?[]{}",
+        "plus/a+b&c",
+        "quote/'\"<>",
+        "k=v/k=a=b",
+        "~#|^`/;,@!$()",
+    ]
+    paths = sorted((stem + ENDING for stem in stems), key=FileKey.of)
+    place = put_objects(bucket.child("a b%20é"), paths)
+    assert _found(list_above(place, Start(), (ENDING,))) == paths
+    for path in paths:
+        listing = list_above(place, AbovePath(FileKey.of(path)), (ENDING,))
+        assert _found(listing) == [other for other in paths if FileKey.of(other) > FileKey.of(path)]
+
+
+def test_a_folders_own_key_is_no_file(bucket: Place, seaweed: Seaweed) -> None:
+    name = bucket.url.removeprefix("s3://")
+    for key in ("a/", "b.json/", "b.json/x.json"):
+        seaweed.client().put_object(Bucket=name, Key=key, Body=b"")
+    assert _found(list_above(bucket, Start(), (ENDING,))) == ["b.json/x.json"]
+
+
+def test_an_empty_prefix_is_no_error(bucket: Place) -> None:
+    assert list_above(bucket.child("none"), Start(), (ENDING,)) == list_above(bucket, Start(), (ENDING,))
+
+
+def test_a_missing_bucket_is_not_an_empty_one(seaweed: Seaweed) -> None:
+    with pytest.raises(SourceError, match="NoSuchBucket") as caught:
+        list_above(Place("s3://no-such-bucket/p", seaweed.connection), Start(), (ENDING,))
+    assert (caught.value.code, caught.value.transient) == ("source_missing", False)
+
+
+@pytest.mark.parametrize("wrong", ["access_key_id", "secret_access_key"])
+def test_wrong_credentials_are_told_apart_and_not_shown(bucket: Place, seaweed: Seaweed, wrong: str) -> None:
+    connection = replace(seaweed.connection, **{wrong: token_hex(20)})
+    with pytest.raises(SourceError, match="HTTP 403") as caught:
+        list_above(Place(bucket.url, connection), Start(), (ENDING,))
+    assert (caught.value.code, caught.value.transient) == ("source_denied", False)
+    shown = "".join(traceback.format_exception(caught.value)) + repr(connection)
+    assert str(connection.access_key_id) not in shown
+    assert str(connection.secret_access_key) not in shown
