@@ -114,12 +114,14 @@ def _say(line: str) -> None:
 def _people(outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         color = {"failed": "red", "blocked": "red", "held": "yellow"}.get(outcome.status, "green")
+        done = f"{counted(outcome.rows, 'row')} of {counted(outcome.files, 'file')} in {counted(len(outcome.committed), 'slice')}, "
         click.secho(
-            f"{outcome.dataflow}: {outcome.status}, {counted(outcome.rows, 'row')} of {counted(outcome.files, 'file')}"
-            f" in {counted(len(outcome.committed), 'slice')}, {counted(outcome.calls, 'listing call')}, {outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
+            f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{counted(outcome.calls, 'listing call')},"
+            f" {outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
             fg=color,
         )
-        click.echo(f"  watermark {_shown(outcome.before)} -> {_shown(outcome.after)}")
+        before, after = _shown(outcome.before), _shown(outcome.after)
+        click.echo(f"  watermark {before} -> {after}" if before != after else f"  watermark stays at {after}")
         for warning in outcome.warnings:
             click.secho(f"  warning: {warning}", fg="yellow", err=True)
         if outcome.error is not None:

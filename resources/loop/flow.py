@@ -152,6 +152,9 @@ class PathFlow:
     def blame(self, spark: SparkSession, piece: PathSlice, pinned: str, error: Exception) -> BadFile | None:
         """The file that Spark names, with its line where a record does not parse."""
         bad = bad_file(error, (file.path for file in piece.files))
+        if bad is None and "TASK_WRITE_FAILED" in str(error):
+            error = self._again(spark, piece, pinned) or error
+            bad = bad_file(error, (file.path for file in piece.files))
         if bad is None or "MALFORMED_RECORD" not in str(error):
             return bad
         file = next(file for file in piece.files if file.path == bad.path)
@@ -160,6 +163,14 @@ class PathFlow:
         except Exception:  # noqa: BLE001 - looking closer is a courtesy; the file is known already
             return bad
         return bad if record is None else bad_record(bad, record, line_of(self._place, file.path, record))
+
+    def _again(self, spark: SparkSession, piece: PathSlice, pinned: str) -> Exception | None:
+        """Why reading alone fails. A Connect server loses all but an error's first line where one of its causes has no text."""
+        try:
+            self.read(spark, piece, pinned).write.format("noop").mode("overwrite").save()
+        except Exception as error:  # noqa: BLE001 - it is what was asked for
+            return error
+        return None
 
     def holds(self, piece: PathSlice, path: str) -> bool:
         """Whether the file is of this slice."""

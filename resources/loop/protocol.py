@@ -82,8 +82,8 @@ class SliceProtocol(Generic[SliceT]):
                 try:
                     self.flow.check(piece)
                 except BadFile as bad:
-                    self._give_up(outcome, intent, bad)
-                    raise
+                    if self._give_up(outcome, intent, bad):
+                        raise
             return self._finish(outcome, intent, piece, started, recovered=True)
 
     def held(self, intent: Intent) -> Held:
@@ -123,12 +123,11 @@ class SliceProtocol(Generic[SliceT]):
             time=utc_now(),
             table_version=head.version,
         )
-        holders.activate(intent_id)
-        winner = self.log.put_intent(intent)
-        if winner.id != intent_id:
-            holders.release(intent_id)
-            raise self._beaten(winner)
-        self.told(Step.INTENT_PUT, f"slice {number}: {intent.files} files")
+        with _taking(intent):
+            winner = self.log.put_intent(intent)
+            if winner.id != intent_id:
+                raise self._beaten(winner)
+            self.told(Step.INTENT_PUT, f"slice {number}: {intent.files} files")
         return intent
 
     def _finish(
@@ -176,8 +175,8 @@ class SliceProtocol(Generic[SliceT]):
                 raise TargetError(
                     f"dataflow {self.dataflow.name}: the write of slice {intent.number} failed: {cause(error)}"
                 ) from error
-            self._give_up(outcome, intent, bad)
-            raise bad from error
+            if self._give_up(outcome, intent, bad):
+                raise bad from error
         self.told(Step.WRITTEN, f"slice {intent.number} written")
 
     def _prepared(self, intent: Intent, piece: SliceT | None) -> DataFrame:
@@ -188,8 +187,12 @@ class SliceProtocol(Generic[SliceT]):
         )
         return transformed(spark, self.dataflow, self.flow.read(spark, piece, self._pinned(intent)), batch)
 
-    def _give_up(self, outcome: Outcome, intent: Intent, bad: BadFile) -> None:
-        """Abandon a number: fence it in the table first, so that a writer that may still run cannot commit under it."""
+    def _give_up(self, outcome: Outcome, intent: Intent, bad: BadFile) -> bool:
+        """Abandon a number: fence it in the table first, so that a writer that may still run cannot commit under it.
+
+        Returns:
+            False where such a writer was faster: the slice is in the table, and is finished like any other.
+        """
         give_up = Tag(intent.app_id, intent.number, new_id(), gives_up=True)
         try:
             self.target.append(self._prepared(intent, None), give_up, intent.before)
@@ -199,10 +202,12 @@ class SliceProtocol(Generic[SliceT]):
                     f"dataflow {self.dataflow.name}: slice {intent.number} failed ({bad.message}), and it could not be given up: {cause(error)}."
                     " The next run tries again"
                 ) from error
-        self.told(Step.FENCED, f"slice {intent.number} given up: {bad.message}")
         landed = self._landed(intent)
-        if landed is not None and landed.owner != intent.id:
-            self._abandon(outcome, intent, landed, bad.message)
+        if landed is None or landed.owner == intent.id:
+            return False
+        self.told(Step.FENCED, f"slice {intent.number} given up: {bad.message}")
+        self._abandon(outcome, intent, landed, bad.message)
+        return True
 
     def _abandon(self, outcome: Outcome, intent: Intent, landed: Landed, reason: str) -> None:
         """Append the number with an unchanged watermark: the work is planned again under the next one."""
@@ -279,6 +284,17 @@ def _holding(intent: Intent) -> Iterator[None]:
         yield
     finally:
         holders.release(intent.id)
+
+
+@contextmanager
+def _taking(intent: Intent) -> Iterator[None]:
+    """Hold a number from before its intent is put; where that fails, this process must not hold it as long as it lives."""
+    holders.activate(intent.id)
+    try:
+        yield
+    except BaseException:
+        holders.release(intent.id)
+        raise
 
 
 def _entry(before: Entry | None, intent: Intent, landed: Landed, job_id: str | None) -> Entry:

@@ -106,11 +106,11 @@ class FilesReader:
         self._check_folders(files, pinned)
         filled = [file for file in files if file.size > 0]  # a 0-byte file has no rows, whatever its format
         plain = [
-            [file for file in filled if not _is_odd(file) and _separator(file) == separator]
+            [file for file in filled if not self._is_odd(file) and _separator(file) == separator]
             for separator in ",\t"
         ]
         frames = [self._load(spark, group, pinned, origin) for group in plain if group]
-        frames += [self._load_odd(spark, file, pinned, origin) for file in filled if _is_odd(file)]
+        frames += [self._load_odd(spark, file, pinned, origin) for file in filled if self._is_odd(file)]
         if not frames:
             empty = spark.createDataFrame([], pinned.struct)
             return empty.withColumn(SOURCE_FILE, _text(None)) if origin else empty
@@ -163,22 +163,29 @@ class FilesReader:
         self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType | None, **changes: str
     ) -> DataFrame:
         """The files as Spark reads them, before anything else."""
-        paths = [f"{self._place.spark_url}/{file.path}" for file in files]
         options = self._options(files, schema is None) | changes
-        if not _is_odd(files[0]):
+        if not self._is_odd(files[0]):
             reader = spark.read.format(_SPARK_FORMAT[self._source.format]).options(**options)
+            root = _escaped(self._place.spark_url)
+            paths = [f"{root}/{file.path}" for file in files]
             return (reader if schema is None else reader.schema(schema)).load(paths)
-        # Spark takes a path for a glob. The reader's option against it is lost on Spark Connect; a view's is not.
+        # The reader's option against globs is lost on Spark Connect; a view's is not.
+        path = f"{self._place.spark_url}/{files[0].path}"
         view = f"odd_{uuid4().hex}"
         given = ", ".join(
             f"{_literal(key)} {_literal(value)}"
-            for key, value in {**options, "path": paths[0], "__globPaths__": "false"}.items()
+            for key, value in {**options, "path": path, "__globPaths__": "false"}.items()
         )
         columns = f" ({schema.toDDL()})" if schema is not None else ""
         spark.sql(
             f"CREATE TEMPORARY VIEW {view}{columns} USING {_SPARK_FORMAT[self._source.format]} OPTIONS ({given})"
         )
         return spark.table(view)
+
+    def _is_odd(self, file: SourceFile) -> bool:
+        """Whether Spark would take the path for a glob. A root's letters can be escaped, unless a colon is there, too: globs fail on it."""
+        root = self._place.spark_url.rpartition("://")[2]
+        return _is_glob(file.path) or (_is_glob(root) and ":" in f"{root}/{file.path}")
 
     def _options(self, files: Sequence[SourceFile], infer: bool) -> dict[str, str]:
         options: dict[str, str | int | float | bool] = {}
@@ -189,6 +196,7 @@ class FilesReader:
                 "enforceSchema": str(infer).lower(),
                 "sep": _separator(files[0]),
                 "inferSchema": str(infer).lower(),
+                "escape": '"',  # a quote in quotes is doubled (RFC 4180); Spark's own way is a backslash
             }
         if self._source.format == "json":
             options = {"multiLine": "true"}
@@ -219,7 +227,7 @@ class FilesReader:
             ) from error
 
     def _infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        plain = [file for file in files if not _is_odd(file)] or list(files[:1])
+        plain = [file for file in files if not self._is_odd(file)] or list(files[:1])
         return _nullable(self._scan(spark, plain, None).schema) if plain else None
 
     def _check_folders(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:
@@ -303,8 +311,12 @@ def _text(value: str | None) -> Column:
     return F.lit(value).cast("string")
 
 
-def _is_odd(file: SourceFile) -> bool:
-    return any(character in _GLOB for character in file.path)
+def _is_glob(text: str) -> bool:
+    return not _GLOB.isdisjoint(text)
+
+
+def _escaped(root: str) -> str:
+    return "".join(f"\\{character}" if character in _GLOB else character for character in root)
 
 
 def _literal(text: str) -> str:

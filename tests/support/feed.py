@@ -161,7 +161,7 @@ class Feed:
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """These columns of all rows of the table, sorted; NULLs first. No table has no rows."""
-        if not (self.table / "_delta_log").is_dir():
+        if not list((self.table / "_delta_log").glob("*.json")):
             return []
         found = DeltaTable(str(self.table)).to_pyarrow_table(columns=list(columns)).to_pylist()
         rows = [tuple(row[column] for column in columns) for row in found]

@@ -276,3 +276,9 @@ def test_root_files_beside_a_partition_watermark_are_warned_about(scope: str) ->
 def test_a_definition_that_contradicts_itself_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="validation error"):
         PathWatermark.model_validate({"type": "path"} | fields)
+
+
+def test_a_breach_of_layout_leaf_is_said_at_a_cold_start() -> None:
+    definition = PathWatermark(type="path", layout="leaf")
+    made = _plan(definition, (_file("d=1/001"), _file("d=1/e=1/001")))
+    assert any("d=1 holds files and folders" in warning for warning in made.warnings)

@@ -79,9 +79,9 @@ def test_failures_of_a_store_are_told_apart_and_show_no_request(
     ],
 )
 def test_failures_of_a_folder_are_told_apart(folder: str, error: OSError, code: str, transient: bool) -> None:
-    failure = folder_failure(folder, "/root", error)
+    failure = folder_failure(folder, "/landing", error)
     assert (failure.code, failure.transient) == (code, transient)
-    assert failure.message.startswith(f"/root/{folder}" if folder else "/root")
+    assert failure.message.startswith(f"/landing/{folder}" if folder else "/landing")
 
 
 def test_an_endpoint_that_does_not_answer_is_told_apart() -> None:

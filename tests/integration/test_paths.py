@@ -1,0 +1,149 @@
+"""What stands in names: odd characters, many files, and the values of hive-style folders."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import Feed
+
+ODD = [
+    "2026-01-28T14:00:00.ndjson",
+    "a b.ndjson",
+    " leading.ndjson",
+    "double  space .ndjson",
+    "größe.ndjson",
+    "日本.ndjson",
+    "\U0001f600.ndjson",
+    "100%.ndjson",
+    "%20.ndjson",
+    "%25zz%.ndjson",
+    "a+b.ndjson",
+    "a&b=c.ndjson",
+    "#hash.ndjson",
+    "what?.ndjson",
+    "star*.ndjson",
+    "[ab].ndjson",
+    "{a,b}.ndjson",
+    "a,b.ndjson",
+    "semi;colon.ndjson",
+    "back\\slash.ndjson",
+    "it's.ndjson",
+    'quo"te.ndjson',
+    "tick`.ndjson",
+    "dollar$1.ndjson",
+    "(x)|^.ndjson",
+    "<tag>.ndjson",
+    "~tilde!@.ndjson",
+    "tab\there.ndjson",
+]
+
+
+class TestNames:
+    @pytest.mark.parametrize("schema", ["id long", None])
+    def test_files_are_loaded_whatever_their_names_hold(
+        self, make_feed: MakeFeed, schema: str | None
+    ) -> None:
+        feed = make_feed(source={"schema": schema})
+        for number, name in enumerate(ODD):
+            feed.put(name, number)
+        outcome = feed.load()
+        assert outcome.files == len(ODD)
+        assert feed.rows("id", "_source_file") == list(enumerate(ODD))
+        assert feed.path == max(ODD, key=str.encode)
+
+    def test_folders_are_walked_whatever_their_names_hold(self, feed: Feed) -> None:
+        paths = [f"{name.removesuffix('.ndjson')}/{name}" for name in ODD]
+        for number, path in enumerate(paths):
+            feed.put(path, number)
+        assert feed.load().files == len(paths)
+        assert feed.rows("id", "_source_file") == list(enumerate(paths))
+
+    @pytest.mark.parametrize("root", ["la nd", "100%25", "[x]", "{a,b}", "st*r?", "größe", "12:00", "a+b=c"])
+    def test_the_landing_zone_may_have_such_a_name_too(self, make_feed: MakeFeed, root: str) -> None:
+        feed = make_feed(source={"path": f"./landing/{root}", "schema": "id long, day date"})
+        feed.put(f"{root}/day=2026-01-01/a.ndjson", 1)
+        feed.put(f"{root}/b [c].ndjson", 2)
+        feed.load()
+        assert feed.rows("id", "day", "_source_file") == [
+            (1, date(2026, 1, 1), "day=2026-01-01/a.ndjson"),
+            (2, None, "b [c].ndjson"),
+        ]
+
+    def test_ten_thousand_files_of_one_partition(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(watermark={"checkpoint": {"interval_files": 5000}})
+        folder = feed.landing / "date=2026-01-01"
+        folder.mkdir()
+        for number in range(10_000):
+            (folder / f"{number:05}.ndjson").write_text(f'{{"id": {number}}}\n')
+        outcome = feed.load()
+        assert (outcome.files, outcome.rows, feed.path) == (10_000, 10_000, "date=2026-01-01/09999.ndjson")
+        assert feed.ids == list(range(10_000))
+
+
+class TestFolders:
+    def test_values_are_text_unless_the_schema_names_a_type(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long, day date, hour int"})
+        feed.put("day=2026-01-02/hour=07/region=07/a.ndjson", 1)
+        feed.load()
+        assert feed.rows("id", "day", "hour", "region") == [(1, date(2026, 1, 2), 7, "07")]
+
+    def test_values_are_text_with_an_inferred_schema(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": None})
+        feed.put("day=2026-01-02/hour=07/a.ndjson", 1)
+        feed.load()
+        assert feed.rows("id", "day", "hour") == [(1, "2026-01-02", "07")]
+
+    def test_a_file_without_such_a_folder_has_null(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long, day date"})
+        feed.put("root.ndjson", 1)
+        feed.put("day=2026-01-02/a.ndjson", 2)
+        feed.put("other/b.ndjson", 3)
+        feed.load()
+        assert feed.rows("id", "day") == [(1, None), (2, date(2026, 1, 2)), (3, None)]
+
+    def test_values_are_unescaped_as_hive_and_spark_escape_them(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long, at string"})
+        values = {
+            "x%20y": "x y",
+            "12%3A00": "12:00",
+            "a%2Fb": "a/b",
+            "100%25": "100%",
+            "a+b": "a+b",
+            "a=b": "a=b",
+            "gr%C3%B6": "grö",
+            "größe": "größe",
+            "no%zz": "no%zz",
+            "__HIVE_DEFAULT_PARTITION__": None,
+            "[x]%20": "[x] ",
+        }
+        for number, folder in enumerate(values):
+            feed.put(f"at={folder}/a.ndjson", number)
+        feed.load()
+        assert feed.rows("id", "at") == list(enumerate(values.values()))
+
+    def test_the_folder_wins_over_a_field_of_its_name(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long, day date"})
+        feed.put("day=2026-01-02/a.ndjson", {"id": 1, "day": "1999-01-01"})
+        feed.load()
+        assert feed.rows("id", "day") == [(1, date(2026, 1, 2))]
+
+    def test_a_new_folder_column_is_refused_naming_the_file(self, feed: Feed) -> None:
+        feed.put("day=1/a.ndjson", 1)
+        feed.load()
+        feed.put("day=2/hour=1/b.ndjson", 2)
+        outcome = feed.run()
+        assert (outcome.status, feed.ids) == ("failed", [1])
+        assert outcome.error is not None
+        assert "hour" in outcome.error.message
+        assert "day=2/hour=1/b.ndjson" in outcome.error.message
+
+    def test_folder_values_may_lay_out_the_table(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long, at string"}, target={"partition_by": ["at"]})
+        feed.put("at=x%20y/a.ndjson", 1)
+        feed.put("at=12:00/a.ndjson", 2)
+        feed.put("b.ndjson", 3)
+        feed.load()
+        assert feed.rows("id", "at") == [(1, "x y"), (2, "12:00"), (3, None)]

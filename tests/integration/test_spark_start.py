@@ -1,0 +1,110 @@
+"""Embedded Spark on its way up and down: what a user sees of it, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FLOW = "source: {type: files, path: ../landing, format: ndjson}\nwatermark: {type: path}\n"
+Start = Callable[[str], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """Starts ``strandline run --json`` on one file, with these settings of Spark."""
+    (tmp_path / "project/dataflows").mkdir(parents=True)
+    (tmp_path / "project/dataflows/flow.yaml").write_text(FLOW)
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing/1706450400-a.ndjson").write_text('{"id": 1}\n')
+    ours = ("STRANDLINE_", "DAGSTER_HOME", "SPARK_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+    def started(spark: str) -> subprocess.Popen[str]:
+        (tmp_path / "project/platform.yaml").write_text(f"spark: {spark}\n")
+        command = [
+            sys.executable,
+            "-m",
+            "platform_assets.cli",
+            "--project",
+            str(tmp_path / "project"),
+            "run",
+            "flow",
+            "--json",
+        ]
+        return subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    return started
+
+
+def test_a_run_prints_one_json_document_and_nothing_of_java(start: Start) -> None:
+    with start("{master: 'local[1]'}") as run:
+        out, err = run.communicate(timeout=200)
+    assert json.loads(out)[0]["status"] == "committed"
+    assert [line.strip() for line in err.splitlines()] == [
+        "1 file to start with, in 1 slice",
+        "starting Spark …",
+        "slice 1: 1 row of 1 file",
+        "no file is above the watermark",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spark", "told"),
+    [
+        (
+            "{master: 'local[1]', conf: {spark.driver.memory: 200m}}",
+            "System memory 201326592 must be at least",
+        ),
+        ("{master: nonsense}", "Master must either be yarn or start with spark, k8s, or local"),
+    ],
+)
+def test_where_spark_does_not_start_the_error_says_why(start: Start, spark: str, told: str) -> None:
+    with start(spark) as run:
+        out, _ = run.communicate(timeout=200)
+    (answer,) = json.loads(out)
+    assert (run.returncode, answer["status"], answer["error"]["code"]) == (1, "failed", "spark")
+    assert told in answer["error"]["message"]
+    assert "WARN" not in answer["error"]["message"]
+
+
+def test_where_java_dies_in_a_run_the_error_says_so(start: Start) -> None:
+    with start("{master: 'local[1]'}") as run:
+        assert run.stderr is not None
+        while "starting Spark" not in run.stderr.readline():
+            assert run.poll() is None
+        java = child(run.pid)
+        time.sleep(3)  # up, and at work
+        os.kill(java, signal.SIGKILL)
+        out, _ = run.communicate(timeout=200)
+    (answer,) = json.loads(out)
+    assert run.returncode == 1
+    assert (
+        "Spark's Java process ended with code -9" in answer["error"]["message"]
+        or "exited" in answer["error"]["message"]
+    )
+
+
+def child(parent: int, patience: float = 60) -> int:
+    """The Java process of a process, once it is there."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                name, _, rest = status.read_text().partition("(")[2].rpartition(")")
+            except OSError:
+                continue
+            if name == "java" and int(rest.split()[1]) == parent:
+                return int(status.parent.name)
+        time.sleep(0.05)
+    raise AssertionError(f"process {parent} has no Java")

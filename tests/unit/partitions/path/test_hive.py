@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from partitions.path.hive import partition_columns, partition_values
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        ("date=2026-01-28/hour=14/x.json", {"date": "2026-01-28", "hour": "14"}),
+        ("s3://bucket/id=12", {"id": "12"}),
+        ("k=a=b/x", {"k": "a=b"}),
+        ("k=/x", {"k": ""}),
+        ("v=1.2/x", {"v": "1.2"}),
+        ("plain/x", {}),
+        ("=a/x", {}),
+    ],
+)
+def test_every_component_with_an_equals_sign_is_split_at_the_first(path: str, values: dict[str, str]) -> None:
+    assert partition_values(path) == values
+
+
+def test_a_key_matches_as_a_whole() -> None:
+    assert partition_values("update=1/date=2/x", ["date"]) == {"date": "2"}
+    assert partition_values("update=1/x", ["date"]) == {}
+    assert partition_values("date=1/x", []) == {}
+
+
+def test_columns_come_from_folders_only_in_order_of_appearance() -> None:
+    assert partition_columns(["b=1/a=2/c=3.json", "d=1/x.json", "b=2/x.json"]) == ["b", "a", "d"]

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partitions.errors import ConfigurationError
+from partitions.watermark import compare, is_empty
+
+
+@pytest.mark.parametrize("watermark", [None, {}, {"a": None}, {"a": None, "b": None}])
+def test_only_nothing_and_nulls_are_empty(watermark: dict[str, Any] | None) -> None:
+    assert is_empty(watermark)
+
+
+@pytest.mark.parametrize("value", [0, "", False, [], {}, 0.0])
+def test_a_value_is_a_value_however_little_it_is(value: object) -> None:
+    assert not is_empty({"a": value, "b": None})
+
+
+@given(st.integers(), st.integers())
+def test_values_of_one_kind_compare_as_they_do(one: int, other: int) -> None:
+    assert compare(one, other) == (one > other) - (one < other)
+
+
+def test_a_date_counts_as_its_midnight_beside_a_naive_datetime() -> None:
+    assert compare(date(2026, 1, 2), datetime(2026, 1, 2)) == 0  # noqa: DTZ001
+    assert compare(datetime(2026, 1, 2, 1), date(2026, 1, 2)) == 1  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC)),  # noqa: DTZ001
+        (date(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC)),
+        ("1", 1),
+    ],
+)
+def test_values_without_a_common_order_are_refused(one: object, other: object) -> None:
+    with pytest.raises(ConfigurationError, match="cannot compare"):
+        compare(one, other)
