@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _START = threading.Lock()
+_kept: list[SparkSession] = []
+"""Every remote session of this process. One that is collected shuts a pool down that all of them share, and waits for it; when
+that happens while another one submits to the pool, the process stands still for ever (pyspark 4.1)."""
 _STATIC = (
     "spark.master",
     PACKAGES_KEY,
@@ -173,6 +176,7 @@ class SparkEngine:
 
         try:
             session = SparkSession.builder.remote(self.remote or "").create()
+            _kept.append(session)
             session.conf.get("spark.sql.session.timeZone")  # the first call tells whether the server is there
         except Exception as error:
             raise SparkUnavailable(
