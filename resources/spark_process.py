@@ -44,7 +44,7 @@ def start_java(settings: Mapping[str, str]) -> None:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     if _output is None:
         _output = tempfile.TemporaryFile(prefix="strandline-java-")  # noqa: SIM115 - open as long as Java is
-    gateway = launch_gateway(conf, {"stdout": _output, "stderr": subprocess.STDOUT})
+    gateway = launch_gateway(conf, {"stdout": _output, "stderr": subprocess.STDOUT})  # type: ignore[no-untyped-call]
     SparkContext(conf=conf, gateway=gateway)
 
 

@@ -50,7 +50,13 @@ def shown(project: Path) -> str:
     """What a small demo prints."""
     command = ["scripts/demo.py", "--project", str(project), "--days", str(FIRST), "--more", str(MORE)]
     answer = subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=clean(), capture_output=True, text=True, check=False, timeout=280
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=clean(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert answer.stderr == ""
@@ -86,7 +92,17 @@ def in_order(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def history(project: Path) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "platform_assets.cli", "state", "history", "flights", "--json", "--project", str(project)]
+    command = [
+        sys.executable,
+        "-m",
+        "platform_assets.cli",
+        "state",
+        "history",
+        "flights",
+        "--json",
+        "--project",
+        str(project),
+    ]
     answer = subprocess.run(command, cwd=ROOT, env=clean(), capture_output=True, text=True, check=True)
     entries: list[dict[str, Any]] = json.loads(answer.stdout)
     return entries
@@ -106,17 +122,27 @@ def test_the_table_holds_every_flight_of_the_source_once_with_all_its_values(sho
 
 def test_a_row_carries_the_day_of_its_folder_and_the_file_it_came_from(shown: str, home: Path) -> None:
     for row in table(home):
-        assert (row["date"].year, row["date"].month, row["date"].day) == (row["year"], row["month"], row["day"])
+        assert (row["date"].year, row["date"].month, row["date"].day) == (
+            row["year"],
+            row["month"],
+            row["day"],
+        )
         assert row["_source_file"].startswith(f"date={row['date']}/")
         assert (home / "landing/flights" / row["_source_file"]).is_file()
 
 
 def test_the_second_run_loads_only_the_new_days(shown: str, home: Path, project: Path) -> None:
     second, first = history(project)
-    files = sorted(path.relative_to(home / "landing/flights").as_posix() for path in (home / "landing/flights").rglob("*.gz"))
+    files = sorted(
+        path.relative_to(home / "landing/flights").as_posix()
+        for path in (home / "landing/flights").rglob("*.gz")
+    )
     late = [file for file in files if file >= f"date=2013-01-{FIRST + 1:02d}"]
     assert (first["files"], second["files"]) == (len(files) - len(late), len(late))
-    assert (first["watermark"], second["watermark"]) == ({"path": files[len(files) - len(late) - 1]}, {"path": files[-1]})
+    assert (first["watermark"], second["watermark"]) == (
+        {"path": files[len(files) - len(late) - 1]},
+        {"path": files[-1]},
+    )
     counts = flights_by_day(days(0, FIRST + MORE))
     assert second["rows"] == sum(counts[f"2013-01-{day:02d}"] for day in range(FIRST + 1, FIRST + MORE + 1))
     assert first["rows"] + second["rows"] == sum(counts.values())
@@ -133,11 +159,19 @@ def test_nothing_is_shown_that_java_or_spark_say_on_their_way_up(shown: str) -> 
     assert not re.search(r"WARN|incubator|log4j|log level", shown)
 
 
-def test_a_second_demo_removes_what_the_first_left_and_nothing_of_another_dataflow(project: Path, tmp_path: Path) -> None:
+def test_a_second_demo_removes_what_the_first_left_and_nothing_of_another_dataflow(
+    project: Path, tmp_path: Path
+) -> None:
     copy = tmp_path / "project"
     shutil.copytree(project, copy)
-    own = [tmp_path / ".strandline" / name for name in ("landing/flights/x", "state/flights/x", "lake/bronze/flights/x")]
-    others = [tmp_path / ".strandline" / name for name in ("landing/more/x", "state/flights2/x", "lake/bronze/more/x", "cache/x")]
+    own = [
+        tmp_path / ".strandline" / name
+        for name in ("landing/flights/x", "state/flights/x", "lake/bronze/flights/x")
+    ]
+    others = [
+        tmp_path / ".strandline" / name
+        for name in ("landing/more/x", "state/flights2/x", "lake/bronze/more/x", "cache/x")
+    ]
     for path in (*own, *others):
         path.parent.mkdir(parents=True)
         path.touch()
@@ -177,11 +211,16 @@ class TestLanding:
                 rows.append(json.loads(line))
                 hour = datetime.fromisoformat(rows[-1]["time_hour"])
                 assert closed - timedelta(hours=4) <= hour < closed
-                assert file.parent.name == f"date={rows[-1]['year']}-{rows[-1]['month']:02d}-{rows[-1]['day']:02d}"
-        assert in_order(rows) == in_order([dict(row, time_hour=f"{row['time_hour']:%Y-%m-%dT%H:%M:%SZ}") for row in source(2)])
+                assert (
+                    file.parent.name
+                    == f"date={rows[-1]['year']}-{rows[-1]['month']:02d}-{rows[-1]['day']:02d}"
+                )
+        assert in_order(rows) == in_order(
+            [dict(row, time_hour=f"{row['time_hour']:%Y-%m-%dT%H:%M:%SZ}") for row in source(2)]
+        )
 
     def test_whole_numbers_are_written_as_such_and_missing_values_as_null(self, tmp_path: Path) -> None:
-        text = "".join(gzip.open(file, "rt").read() for file in made(tmp_path, days(0, 2)))
+        text = "".join(gzip.decompress(file.read_bytes()).decode() for file in made(tmp_path, days(0, 2)))
         assert '"dep_time": null' in text
         assert not re.search(r'"NA"|NaN|: -?\d+\.\d', text)
 
