@@ -27,18 +27,9 @@ target: {load: append}
 description: Arrivals of the test.
 """
 LABELS = (
-    "status",
-    "rows",
-    "files",
-    "bytes",
-    "slices",
-    "seconds",
-    "listing_calls",
-    "watermark_before",
-    "watermark_effective",
-    "watermark_after",
-)
-LABELS += ("plan", "lag_seconds", "state_number", "table", "table_version")
+    "status", "rows", "files", "bytes", "slices", "seconds", "listing_calls", "watermark_before", "watermark_effective",
+    "watermark_after", "plan", "lag_seconds", "state_number", "table", "table_version",
+)  # fmt: skip
 MATERIALISATION = """query($key: AssetKeyInput!) { assetOrError(assetKey: $key) { ... on Asset { assetMaterializations(limit: 1) {
     metadataEntries { label ... on JsonMetadataEntry { jsonString } ... on IntMetadataEntry { intValue } } } } } }"""
 
@@ -79,7 +70,7 @@ def until(condition: Callable[[], bool], what: str, log: Path) -> None:
 def answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(f"{url}/server_info", timeout=5) as response:
-            return response.status == 200
+            return bool(response.status == 200)
     except OSError:
         return False
 

@@ -109,7 +109,7 @@ def test_a_downstream_asset_gets_the_watermark_as_a_dict_and_the_table_as_a_data
 
     with DagsterInstance.ephemeral() as instance:
         result = materialize(
-            [*(definitions.assets or ()), report],
+            [*(definitions.assets or ()), report],  # type: ignore[list-item]
             instance=instance,
             resources={**(definitions.resources or {}), "nothing": mem_io_manager},
             run_config=QUIET,
