@@ -29,8 +29,9 @@ def test_the_checkout_itself_is_accepted() -> None:
 
 def _import(path: list[Path]) -> str:
     code = f"import sys; sys.path[:0] = {[str(folder) for folder in path]}; import platform_assets"
+    # -S: else the checkout, where it is installed, is on the path after all
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd="/", check=False
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, cwd="/", check=False
     ).stderr
 
 

@@ -124,13 +124,13 @@ FLOW = [
     (
         GOOD.replace("path}", "path, settle: soon}"),
         (2, "watermark.settle", "soon"),
-        "an ISO 8601 duration such as PT5M or P30D",
+        "an ISO 8601 duration such as PT2S, PT5M or P30D, not negative",
         None,
     ),
     (
         GOOD.replace("path}", "path, settle: -PT1S}"),
         (2, "watermark.settle", "'-PT1S'"),
-        "an ISO 8601 duration that is not negative",
+        "an ISO 8601 duration such as PT2S, PT5M or P30D, not negative",
         None,
     ),
     (
