@@ -144,7 +144,9 @@ class Demo:
     def landed(self, files: Sequence[Path], rows: int) -> None:
         """Say what has arrived."""
         example = f"{files[0].parent.name}/{files[0].name}"
-        say(f"  {counted(len(files), 'file')}, {counted(rows, 'row')} in {short(self.landing)}, such as {example}")
+        say(
+            f"  {counted(len(files), 'file')}, {counted(rows, 'row')} in {short(self.landing)}, such as {example}"
+        )
 
     def number(self) -> int:
         """The number of the newest entry."""
@@ -207,7 +209,9 @@ class Demo:
         """
         say(f"  {'ok' if right else 'WRONG'}: {text}")
         if not right:
-            raise Stopped("a count is wrong: does another run load the same dataflow (make ui)? End it and try again")
+            raise Stopped(
+                "a count is wrong: does another run load the same dataflow (make ui)? End it and try again"
+            )
 
 
 def rows_by_day(table: Path) -> dict[str, int]:
@@ -228,11 +232,16 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
     project = load_project(folder)
     if FLOW not in project.dataflows:
         errors = "\n".join(str(error) for error in project.errors)
-        raise Stopped(f"expected a valid dataflows/{FLOW}.yaml in {short(project.folder)}{errors and ', found:'}\n{errors}")
+        raise Stopped(
+            f"expected a valid dataflows/{FLOW}.yaml in {short(project.folder)}{errors and ', found:'}\n{errors}"
+        )
     flow = project.dataflows[FLOW]
     landing = project.source_place(flow).local
     home = landing.parent.parent if landing else Path()
-    if landing != home / "landing" / FLOW or (project.state.local, project.lake.local) != (home / "state", home / "lake"):
+    if landing != home / "landing" / FLOW or (project.state.local, project.lake.local) != (
+        home / "state",
+        home / "lake",
+    ):
         raise Stopped(
             f"the demo removes what it loads, so it works only where landing/{FLOW}, state and lake lie side by side in a folder of"
             f" its own, as they do in a new checkout; found {flow.source.path}, {project.state}, {project.lake}. Copy the project"
@@ -259,9 +268,18 @@ def say(*lines: str) -> None:
 
 def main() -> int:
     """Read the options and show the demo."""
-    parser = argparse.ArgumentParser(prog="demo", description="Load real data, day by day, and check every count.")
-    parser.add_argument("--project", type=Path, default=CHECKOUT / "platform_assets", help="a copy of the project as it was shipped")
-    parser.add_argument("--days", type=int, default=30, help="of the first load, from 2013-01-01 (default 30)")
+    parser = argparse.ArgumentParser(
+        prog="demo", description="Load real data, day by day, and check every count."
+    )
+    parser.add_argument(
+        "--project",
+        type=Path,
+        default=CHECKOUT / "platform_assets",
+        help="a copy of the project as it was shipped",
+    )
+    parser.add_argument(
+        "--days", type=int, default=30, help="of the first load, from 2013-01-01 (default 30)"
+    )
     parser.add_argument("--more", type=int, default=3, help="days that arrive after it (default 3)")
     options = parser.parse_args()
     if min(options.days, options.more) < 1 or options.days + options.more > DAYS:

@@ -42,7 +42,10 @@ def flights(of: Iterable[date]) -> Iterator[dict[str, Any]]:
     The package is not imported for it: that reads all its tables and needs pandas.
     """
     wanted = {day.isoformat() for day in of}
-    with zipfile.ZipFile(_folder() / "data" / "flights.csv.zip") as packed, packed.open("flights.csv") as lines:
+    with (
+        zipfile.ZipFile(_folder() / "data" / "flights.csv.zip") as packed,
+        packed.open("flights.csv") as lines,
+    ):
         names = next(lines).decode().strip().split(",")
         for line in lines:
             values = line.decode().rstrip("\r\n").split(",")
@@ -53,7 +56,10 @@ def flights(of: Iterable[date]) -> Iterator[dict[str, Any]]:
 def flights_by_day(of: Iterable[date]) -> dict[str, int]:
     """How many flights the source has on each of these days, without a look at any file of ours."""
     wanted = {day.isoformat() for day in of}
-    with zipfile.ZipFile(_folder() / "data" / "flights.csv.zip") as packed, packed.open("flights.csv") as lines:
+    with (
+        zipfile.ZipFile(_folder() / "data" / "flights.csv.zip") as packed,
+        packed.open("flights.csv") as lines,
+    ):
         next(lines)
         counts = Counter(_day(line.decode().split(",", 3)) for line in lines)
     return {day: counts[day] for day in sorted(wanted)}
@@ -92,7 +98,9 @@ def _make(folder: Path, of: Iterable[date]) -> None:
     rows = sorted(flights(of), key=_place)
     for (day, _), group in groupby(rows, key=_place):
         some = list(group)
-        data = gzip.compress("".join(f"{json.dumps(row)}\n" for row in some).encode(), compresslevel=6, mtime=0)
+        data = gzip.compress(
+            "".join(f"{json.dumps(row)}\n" for row in some).encode(), compresslevel=6, mtime=0
+        )
         closed = int(_closed(some[0]).timestamp())
         path = folder / f"date={day}" / f"{closed}-{hashlib.sha256(data).hexdigest()[:8]}.ndjson.gz"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -249,8 +248,12 @@ def numbers(*parts: Iterable[int]) -> list[int]:
 
 
 def _packed(path: str, data: bytes) -> bytes:
-    pack = {".gz": partial(gzip.compress, mtime=0), ".bz2": bz2.compress}.get(Path(path).suffix)
-    return pack(data) if pack else data
+    match Path(path).suffix:
+        case ".gz":
+            return gzip.compress(data, mtime=0)
+        case ".bz2":
+            return bz2.compress(data)
+    return data
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
