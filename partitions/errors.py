@@ -61,9 +61,11 @@ class SchemaError(StrandlineError):
 
     code = "schema"
 
-    def __init__(self, message: str, *, reason: str, field: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, reason: str, field: str | None = None, choices: Sequence[str] = ()
+    ) -> None:
         """Keep the reason's machine name and the column, if one is to blame."""
-        super().__init__(message)
+        super().__init__(message, choices=choices)
         self.reason = reason
         self.field = field
 

@@ -9,7 +9,7 @@ from dagster import (
     in_process_executor,
 )
 
-from platform_assets.factory.assets import broken_asset, dataflow_assets
+from platform_assets.factory.assets import broken_asset, dataflow_assets, table_key
 from platform_assets.factory.checks import row_accounting
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensors import dataflow_sensor
@@ -43,7 +43,12 @@ def build_definitions(
         jobs=list(jobs.values()),
         sensors=[dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows],
         resources={
-            "table": TableIOManager(platform, options, table_metadata),
+            "table": TableIOManager(
+                platform,
+                options,
+                table_metadata,
+                {table_key(flow).to_user_string(): flow.table for flow in flows},
+            ),
             "watermark": WatermarkIOManager(platform, watermark_metadata),
             "watermarks": ResourceDefinition(
                 lambda context: platform.manager(),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, Held
+from partitions.errors import ConfigurationError
+from resources.loop.loop import clock
 from resources.platform import Platform
 from resources.watermarks.entry import Entry, Why, new_id, utc_now
 
@@ -12,10 +13,10 @@ def reset(platform: Platform, dataflow: Dataflow, reason: str) -> Entry:
     """Append an empty watermark; it passes the guards as a decision, and the table is left as it is.
 
     Raises:
-        Held: while an unfinished slice is open; the next run finishes it.
+        Held: while a living run works on a slice. One that a run left unfinished is given up, or appended if it was written.
         Conflict: where another writer was faster.
     """
-    last = _closed(platform, dataflow)
+    last = _closed(platform, dataflow, reason)
     head = platform.target(dataflow).head(None)
     return _append(
         platform,
@@ -28,6 +29,7 @@ def reset(platform: Platform, dataflow: Dataflow, reason: str) -> Entry:
         total_rows=0,
         total_files=0,
         modified=None,
+        pinned=None,  # the next run reads a schema anew
     )
 
 
@@ -39,7 +41,7 @@ def accept(platform: Platform, dataflow: Dataflow, reason: str) -> Entry:
         Held: while an unfinished slice is open.
         Conflict: where another writer was faster.
     """
-    last = _closed(platform, dataflow)
+    last = _closed(platform, dataflow, reason)
     if last is None:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: there is no state yet, so nothing to accept: a run starts it"
@@ -47,16 +49,10 @@ def accept(platform: Platform, dataflow: Dataflow, reason: str) -> Entry:
     return _append(platform, dataflow, last, "accept", reason)
 
 
-def _closed(platform: Platform, dataflow: Dataflow) -> Entry | None:
-    last = platform.log.newest(dataflow.name)
-    number = last.number + 1 if last else 1
-    if platform.log.intent(dataflow.name, number) is not None:
-        raise Held(
-            f"dataflow {dataflow.name}: slice {number} was begun and is not finished, and a decision would take its number. Run the dataflow, which"
-            " finishes it, then decide",
-            choices=(f"strandline run {dataflow.name}",),
-        )
-    return last
+def _closed(platform: Platform, dataflow: Dataflow, reason: str) -> Entry | None:
+    """The newest entry, after what a run had left open was ended: its number would be the decision's."""
+    platform.loop(dataflow, clock()).close(reason)
+    return platform.log.newest(dataflow.name)
 
 
 def _append(

@@ -71,11 +71,25 @@ DescribeEntry = Callable[[Entry | None], Mapping[str, Any]]
 class TableIOManager(IOManager):
     """Loads a dataflow into its table; gives the table to downstream assets as a Spark DataFrame."""
 
-    def __init__(self, platform: Platform, options: RunOptions, describe: DescribeRun) -> None:
-        """Use a project's resources; ``describe`` says what a materialisation shows."""
+    def __init__(
+        self,
+        platform: Platform,
+        options: RunOptions,
+        describe: DescribeRun,
+        tables: Mapping[str, str] | None = None,
+    ) -> None:
+        """Use a project's resources.
+
+        Args:
+            platform: the resources.
+            options: how runs behave.
+            describe: says what a materialisation shows.
+            tables: names of tables by asset key, where they differ (``target.table``).
+        """
         self._platform = platform
         self._options = options
         self._describe = describe
+        self._tables = tables or {}
 
     def handle_output(self, context: OutputContext, obj: Load) -> None:
         """Run the loop; raise its failure where nothing was committed, and leave it in the outcome otherwise."""
@@ -104,7 +118,8 @@ class TableIOManager(IOManager):
 
     def load_input(self, context: InputContext) -> DataFrame:
         """The whole table as a DataFrame."""
-        place = self._platform.lake.child("/".join(context.asset_key.path))
+        key = "/".join(context.asset_key.path)
+        place = self._platform.lake.child(self._tables.get(key, key))
         return self._platform.spark.with_places((place,)).session().read.format("delta").load(place.spark_url)
 
 

@@ -88,6 +88,7 @@ class SparkEngine:
             SparkUnavailable: where it does not start, with what to do.
             ConfigurationError: where the Spark that runs already differs in a static setting.
         """
+        _be_quiet()
         with _START:
             session = self._connect() if self.remote else self._embed()
         for place in self.places:
@@ -188,6 +189,14 @@ class SparkEngine:
     def with_places(self, places: Iterable[Place]) -> SparkEngine:
         """The same engine for these places."""
         return replace(self, places=tuple(places))
+
+
+def _be_quiet() -> None:
+    """Keep pyspark from printing each refused query with its stack traces: our errors tell it, once."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def _covers(found: str | None, wanted: str) -> bool:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_WIDE = 160
+"""Letters in a line where no terminal says how many there are."""
+
 _FOLDER = click.Path(path_type=Path)
 
 
@@ -77,7 +80,9 @@ class Context:
         """For tables and progress, on stdout; imported only when a person is there to read them."""
         from rich.console import Console
 
-        return Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty())
+        # Names of files are shown as they are: brackets are no markup, colons no emoji.
+        width = None if sys.stdout.isatty() else _WIDE
+        return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, width=width)
 
 
 def shared(command: Command) -> Command:

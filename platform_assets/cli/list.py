@@ -54,9 +54,10 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
 
 
 def _people(context: Context, documents: list[dict[str, Any]]) -> None:
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("dataflow", "kind", "target", "state", "watermark", "lag", "last run")
+    names = ("dataflow", "kind", "target", "state", "watermark", "lag", "last run")
+    table = Table(*(Column(name, overflow="fold") for name in names))  # a cut watermark cannot be used
     for document in documents:
         error, watermark = document.get("error"), document["watermark"] or {}
         shown = (
@@ -70,7 +71,7 @@ def _people(context: Context, documents: list[dict[str, Any]]) -> None:
             document["dataflow"],
             document["kind"],
             document["target"],
-            str(document["state_number"]),
+            "-" if error else str(document["state_number"]),
             shown,
             lag,
             document["last_run"] or "-",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import click
 
 from partitions.dataflow import Dataflow
+from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.platform import build_platform
 from resources.decisions import accept, reset
@@ -74,7 +75,7 @@ def reset_command(context: Context, name: str, reason: str, yes: bool) -> None:
 @_YES
 @shared
 def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
-    """Agree to a changed definition: the watermark stays."""
+    """Agree to a changed definition: the watermark stays, and a slice that a run left unfinished is given up."""
     _decide(
         context,
         name,
@@ -88,7 +89,8 @@ def _decide(
     context: Context, name: str, yes: bool, act: Callable[[Platform, Dataflow], Entry], effect: str
 ) -> None:
     (flow,) = context.dataflows([name])
-    platform = build_platform(context.project)
+    # A slice that a run left unfinished is given up in the table, which takes Spark.
+    platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
     if not yes:
         click.echo(f"{name}: {effect}", err=True)
         click.confirm("Append this entry?", abort=True, err=True)
@@ -104,5 +106,6 @@ def _people(entries: list[Entry]) -> None:
     for entry in entries:
         reason = f" ({entry.reason})" if entry.reason else ""
         click.echo(
-            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {entry.rows:,} rows, {entry.files:,} files  {entry.watermark}"
+            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {counted(entry.rows, 'row')}, {counted(entry.files, 'file')}"
+            f"  {entry.watermark}"
         )

@@ -7,16 +7,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, StrandlineError
+from partitions.errors import BadFile, CorruptWatermark, StrandlineError
 from partitions.path.plan import PathSlice, SourceFile, plan, position
 from partitions.path.state import PathState
 from partitions.plan import Plan, Slice
 from partitions.sentinels import deserialise
 from resources.listing import Budget, Listing, check_unchanged, list_above
 from resources.places import Place
-from resources.readers.failures import bad_file, bad_record, line_of
+from resources.readers.failures import FILE_VANISHED, bad_file, bad_record, line_of
 from resources.readers.files import FilesReader, PinnedSchema
-from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.entry import Entry, Intent, corrupt
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +50,10 @@ class Flow(Protocol[SliceT]):
 
     def pin(self, spark: SparkSession, pending: Sequence[SliceT]) -> str | None:
         """The schema that all slices are read with, as text; None while nothing tells it."""
+        ...
+
+    def agree(self, spark: SparkSession, pinned: str) -> None:
+        """Raise SchemaError where the definition asks for another schema than the pinned one."""
         ...
 
     def read(self, spark: SparkSession, piece: SliceT | None, pinned: str) -> DataFrame:
@@ -94,7 +98,7 @@ class PathFlow:
 
     def plan(self, entry: Entry | None, now: datetime) -> Plan[PathSlice]:
         """List above the watermark, in full, and cut slices."""
-        state = PathState.of(entry.state() if entry else None)
+        state = self._state(entry)
         definition = self._dataflow.watermark
         listing = list_above(self._place, position(definition, state, now), self._dataflow.source.endings)
         self._calls += listing.found.calls
@@ -109,9 +113,17 @@ class PathFlow:
 
     def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:
         """Look above the watermark within a budget, to see whether a run is worth asking for."""
-        state = PathState.of(entry.state() if entry else None)
+        state = self._state(entry)
         start = position(self._dataflow.watermark, state, now)
         return list_above(self._place, start, self._dataflow.source.endings, budget=budget, resume=resume)
+
+    def _state(self, entry: Entry | None) -> PathState:
+        try:
+            return PathState.of(entry.state() if entry else None)
+        except CorruptWatermark as error:
+            raise corrupt(
+                f"entry {entry.number if entry else 0} of {self._dataflow.name}", error.message
+            ) from error
 
     def check(self, piece: PathSlice) -> None:
         """Compare size and version of every file with what was listed."""
@@ -142,6 +154,10 @@ class PathFlow:
             raise bad from error
         return pinned.to_text() if pinned else None
 
+    def agree(self, spark: SparkSession, pinned: str) -> None:
+        """Compare ``source.schema`` with what was pinned."""
+        self._reader.agree(spark, PinnedSchema.of(pinned), self._dataflow.name)
+
     def read(self, spark: SparkSession, piece: PathSlice | None, pinned: str) -> DataFrame:
         """Read exactly the slice's files."""
         files = piece.files if piece else ()
@@ -155,7 +171,7 @@ class PathFlow:
         if bad is None and "TASK_WRITE_FAILED" in str(error):
             error = self._again(spark, piece, pinned) or error
             bad = bad_file(error, (file.path for file in piece.files))
-        if bad is None or "MALFORMED_RECORD" not in str(error):
+        if bad is None or bad.code == FILE_VANISHED:
             return bad
         file = next(file for file in piece.files if file.path == bad.path)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
+from partitions.watermark import is_empty
 from resources.watermarks.entry import Entry, Intent
 from resources.writers.target import TableHead, Target
 
@@ -40,10 +41,11 @@ def check_intent(dataflow: Dataflow, intent: Intent) -> None:
         key for key in intent.definition if intent.definition[key] != definition_of(dataflow).get(key)
     )
     raise NeedsDecision(
-        f"dataflow {dataflow.name}: the unfinished slice {intent.number} was begun with another definition ({', '.join(changed)} changed since)."
-        " Put the old definition back and run, which finishes it; then change it",
+        f"dataflow {dataflow.name}: slice {intent.number} was begun and not finished, and the definition has changed since ({', '.join(changed)})."
+        " Give the slice up, so that its files are loaded anew under the definition as it is now; or put the old definition back and run,"
+        " which finishes it",
         code="intent_changed",
-        choices=(f"strandline run {dataflow.name}",),
+        choices=(f"strandline state accept {dataflow.name} --reason TEXT", f"strandline run {dataflow.name}"),
     )
 
 
@@ -83,14 +85,16 @@ def check_table(dataflow: Dataflow, entry: Entry | None, target: Target) -> Tabl
         return head
     if entry.table_version is None:
         return head
-    if head.version is None:
+    # After a reset nothing is said of the table: it may be dropped before or after, and is then made anew.
+    loaded = not is_empty(entry.state())
+    if head.version is None and loaded:
         raise NeedsDecision(
             f"dataflow {name}: entry {entry.number} says that the rows are in version {entry.table_version} of table {dataflow.table}, and"
             " there is no such table. Restore the table, or start anew",
             code="table_missing",
             choices=(reset,),
         )
-    if head.version < entry.table_version:
+    if head.version is not None and head.version < entry.table_version and loaded:
         raise NeedsDecision(
             f"dataflow {name}: table {dataflow.table} is at version {head.version}, and entry {entry.number} was committed as version"
             f" {entry.table_version}: the table is older than the state. Restore the newer table, or start anew",

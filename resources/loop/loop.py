@@ -101,6 +101,22 @@ class Loop(Generic[SliceT]):
         outcome.seconds = time.monotonic() - started
         return outcome
 
+    def close(self, reason: str) -> None:
+        """End what a run left open, without loading anything: for decisions about the state.
+
+        Raises:
+            Held: while that run lives.
+            NeedsDecision, TargetError: as :meth:`SliceProtocol.close` says.
+        """
+        outcome = Outcome(self.dataflow.name, self.run_id, {}, 0)
+        outcome.newest = self.log.newest(self.dataflow.name)
+        intent = self._open_intent(outcome)
+        if intent is None:
+            return
+        if holders.lives(intent.holder, intent.id, self.run_is_live):
+            raise self._protocol.held(intent)
+        self._protocol.close(outcome, intent, reason)
+
     def _advance(self, outcome: Outcome) -> None:
         """Plan and load, slice after slice; list again at the end, for what came in the meantime."""
         left, slower = self.dataflow.watermark.max_slices, 0
@@ -167,7 +183,9 @@ class Loop(Generic[SliceT]):
     def _pin(self, outcome: Outcome, slices: Sequence[SliceT]) -> str | None:
         """Know the schema before the first write. Files without any row wait for one that tells it."""
         if outcome.newest is not None and outcome.newest.pinned:
-            return self.log.get_schema(outcome.newest.pinned)
+            known = self.log.get_schema(outcome.newest.pinned)
+            self.flow.agree(self._protocol.spark, known)
+            return known
         try:
             pinned = self.flow.pin(self._protocol.spark, slices)
         except BadFile as bad:

@@ -64,9 +64,12 @@ class SliceProtocol(Generic[SliceT]):
         """
         started = time.monotonic()
         self.flow.check(piece)
-        intent = self._intend(outcome, piece, pinned)
+        intent = self._drafted(outcome, piece, pinned)
+        # Before the intent: a query that does not fit its rows must not leave a number that no run can finish.
+        rows = self._analysed(intent, piece)
+        self._put(intent)
         with _holding(intent):
-            return self._finish(outcome, intent, piece, started)
+            return self._finish(outcome, intent, piece, started, rows=rows)
 
     def resume(self, outcome: Outcome, intent: Intent, piece: SliceT) -> Committed:
         """Finish the intent of a run that died: look whether it was written, write it if not, append.
@@ -82,9 +85,30 @@ class SliceProtocol(Generic[SliceT]):
                 try:
                     self.flow.check(piece)
                 except BadFile as bad:
-                    if self._give_up(outcome, intent, bad):
+                    if self._give_up(outcome, intent, bad.message):
                         raise
             return self._finish(outcome, intent, piece, started, recovered=True)
+
+    def close(self, outcome: Outcome, intent: Intent, reason: str) -> None:
+        """End the intent of a run that died without reading its slice again: append it if it was written, else give it up.
+
+        Raises:
+            NeedsDecision: somebody else wrote under its number.
+            TargetError: the table refuses the give-up, too.
+        """
+        holders.activate(intent.id)
+        with _holding(intent):
+            if self._landed(intent) is None and self._give_up(outcome, intent, reason):
+                return
+            landed = self._landed(intent)
+            if landed is None:
+                raise self._skipped(intent)
+            if landed.owner == intent.id:
+                self._append(outcome, intent, _entry(outcome.newest, intent, landed, self.job_id))
+            elif landed.gives_up:
+                self._abandon(outcome, intent, landed, reason)
+            else:
+                raise self._foreign(intent, landed)
 
     def held(self, intent: Intent) -> Held:
         """The error for a number that a living run works on."""
@@ -94,15 +118,21 @@ class SliceProtocol(Generic[SliceT]):
             f"{f', run {intent.run_id}' if intent.run_id else ''}, since {intent.time}. Nothing was done; run again when it is over"
         )
 
-    def _intend(self, outcome: Outcome, piece: SliceT, pinned: str) -> Intent:
-        """Put the intent of the next number: from here on it is this slice or an abandoned number, and nothing else."""
+    def _drafted(self, outcome: Outcome, piece: SliceT, pinned: str) -> Intent:
+        """The intent of the next number, with the list of files that it names; nobody knows of it yet."""
         entry, name = outcome.newest, self.dataflow.name
         number = entry.number + 1 if entry else 1
-        head = check_table(self.dataflow, entry, self.target)
+        try:
+            head = check_table(self.dataflow, entry, self.target)
+        except NeedsDecision:
+            winner = self.log.intent(name, number)
+            if winner is None:
+                raise
+            raise self._beaten(winner) from None  # the table is ahead because another run is
         intent_id = new_id()
         file_list = self.log.put_list(name, f"{number:010d}-{intent_id}", self.flow.record(piece))
         self.told(Step.LIST_KEPT, file_list)
-        intent = Intent(
+        return Intent(
             id=intent_id,
             number=number,
             dataflow=name,
@@ -123,28 +153,32 @@ class SliceProtocol(Generic[SliceT]):
             time=utc_now(),
             table_version=head.version,
         )
+
+    def _put(self, intent: Intent) -> None:
+        """Put an intent: from here on its number is this slice or an abandoned one, and nothing else."""
         with _taking(intent):
             winner = self.log.put_intent(intent)
-            if winner.id != intent_id:
+            if winner.id != intent.id:
                 raise self._beaten(winner)
-            self.told(Step.INTENT_PUT, f"slice {number}: {intent.files} files")
-        return intent
+            self.told(Step.INTENT_PUT, f"slice {intent.number}: {counted(intent.files, 'file')}")
 
     def _finish(
-        self, outcome: Outcome, intent: Intent, piece: SliceT, started: float, *, recovered: bool = False
+        self,
+        outcome: Outcome,
+        intent: Intent,
+        piece: SliceT,
+        started: float,
+        *,
+        rows: DataFrame | None = None,
+        recovered: bool = False,
     ) -> Committed:
         """Write unless it is written, look the commit up, append the entry."""
         landed = self._landed(intent) if recovered else None
         if landed is None:
-            self._write(outcome, intent, piece)
+            self._write(outcome, intent, piece, rows)
             landed = self._landed(intent)
         if landed is None:
-            raise NeedsDecision(
-                f"dataflow {self.dataflow.name}: the write of slice {intent.number} reported success, but table {self.dataflow.table} has no commit"
-                f" for it: a number that the table holds already under this tag makes it skip a write in silence",
-                code="skipped_write",
-                choices=(f"strandline state history {self.dataflow.name}",),
-            )
+            raise self._skipped(intent)
         if landed.owner != intent.id:
             return self._taken(outcome, intent, landed)
         self.told(Step.VERIFIED, f"slice {intent.number} is version {landed.version} of the table")
@@ -160,10 +194,11 @@ class SliceProtocol(Generic[SliceT]):
             raise changed
         return done
 
-    def _write(self, outcome: Outcome, intent: Intent, piece: SliceT) -> None:
+    def _write(self, outcome: Outcome, intent: Intent, piece: SliceT, rows: DataFrame | None) -> None:
         tag = Tag(intent.app_id, intent.number, intent.id)
         try:
-            self.target.append(self._prepared(intent, piece), tag, intent.watermark)
+            df = self._prepared(intent, piece) if rows is None else rows
+            self.target.append(df, tag, intent.watermark, new=intent.table_version is None)
         except StrandlineError:
             raise
         except Exception as error:
@@ -171,13 +206,41 @@ class SliceProtocol(Generic[SliceT]):
             if self._landed(intent) is not None:
                 return
             bad = self.flow.blame(self.spark, piece, self._pinned(intent), error)
-            if bad is None:
+            if bad is None and not _refused(error):
                 raise TargetError(
                     f"dataflow {self.dataflow.name}: the write of slice {intent.number} failed: {cause(error)}"
                 ) from error
-            if self._give_up(outcome, intent, bad):
-                raise bad from error
+            why = bad or TargetError(
+                f"dataflow {self.dataflow.name}: table {self.dataflow.table} refuses the rows of slice {intent.number}: {cause(error)}"
+                " schema_mode: strict accepts no change of columns: put the old definition back; or remove the table and start anew",
+                choices=(f"strandline state reset {self.dataflow.name} --reason TEXT",),
+            )
+            if self._give_up(outcome, intent, why.message):
+                raise why from error
         self.told(Step.WRITTEN, f"slice {intent.number} written")
+
+    def _analysed(self, intent: Intent, piece: SliceT) -> DataFrame:
+        """The rows of a slice, after Spark has looked at the whole query; nothing is read.
+
+        Raises:
+            BadFile: a file has vanished.
+            StrandlineError: code ``query``: the query or function does not fit the rows.
+        """
+        try:
+            rows = self._prepared(intent, piece)
+            _ = rows.schema  # on Spark Connect nothing is looked at before somebody asks
+        except StrandlineError:
+            raise
+        except Exception as error:
+            bad = self.flow.blame(self.spark, piece, self._pinned(intent), error)
+            if bad is not None:
+                raise bad from error
+            raise StrandlineError(
+                f"dataflow {self.dataflow.name}: Spark cannot make the rows of slice {intent.number}: {type(error).__name__}:"
+                f" {cause(error).rstrip(' .;')}. Nothing was begun. Check sql, transform and source.options",
+                code="query",
+            ) from error
+        return rows
 
     def _prepared(self, intent: Intent, piece: SliceT | None) -> DataFrame:
         """The rows of the slice as they go into the table."""
@@ -187,26 +250,31 @@ class SliceProtocol(Generic[SliceT]):
         )
         return transformed(spark, self.dataflow, self.flow.read(spark, piece, self._pinned(intent)), batch)
 
-    def _give_up(self, outcome: Outcome, intent: Intent, bad: BadFile) -> bool:
+    def _give_up(self, outcome: Outcome, intent: Intent, reason: str) -> bool:
         """Abandon a number: fence it in the table first, so that a writer that may still run cannot commit under it.
 
         Returns:
             False where such a writer was faster: the slice is in the table, and is finished like any other.
         """
-        give_up = Tag(intent.app_id, intent.number, new_id(), gives_up=True)
+        give_up, new = (
+            Tag(intent.app_id, intent.number, new_id(), gives_up=True),
+            intent.table_version is None,
+        )
         try:
-            self.target.append(self._prepared(intent, None), give_up, intent.before)
+            # The table's own columns fit whatever the definition has become; without a table its first columns are made.
+            empty = self._prepared(intent, None) if new else self.target.no_rows(self.spark)
+            self.target.append(empty, give_up, intent.before, new=new)
         except Exception as error:
             if self._landed(intent) is None:
                 raise TargetError(
-                    f"dataflow {self.dataflow.name}: slice {intent.number} failed ({bad.message}), and it could not be given up: {cause(error)}."
-                    " The next run tries again"
+                    f"dataflow {self.dataflow.name}: slice {intent.number} is not loaded ({reason}), and it could not be given up: {cause(error)}."
+                    " Trying again does no harm"
                 ) from error
         landed = self._landed(intent)
         if landed is None or landed.owner == intent.id:
             return False
-        self.told(Step.FENCED, f"slice {intent.number} given up: {bad.message}")
-        self._abandon(outcome, intent, landed, bad.message)
+        self.told(Step.FENCED, f"slice {intent.number} given up: {reason}")
+        self._abandon(outcome, intent, landed, reason)
         return True
 
     def _abandon(self, outcome: Outcome, intent: Intent, landed: Landed, reason: str) -> None:
@@ -236,12 +304,7 @@ class SliceProtocol(Generic[SliceT]):
     def _taken(self, outcome: Outcome, intent: Intent, landed: Landed) -> Committed:
         """The table holds our number for somebody else: a give-up that must still be recorded, or a foreign writer."""
         if not landed.gives_up:
-            raise NeedsDecision(
-                f"dataflow {self.dataflow.name}: table {self.dataflow.table} holds number {intent.number} under this dataflow's tag, written by"
-                f" somebody else (version {landed.version}, owner {landed.owner or 'unknown'}): another project uses a copy of this state",
-                code="foreign_tag",
-                choices=(f"strandline state reset {self.dataflow.name} --reason TEXT",),
-            )
+            raise self._foreign(intent, landed)
         self._abandon(outcome, intent, landed, "given up by another run")
         raise Conflict(
             f"dataflow {self.dataflow.name}: slice {intent.number} was given up by another run; run again, it is planned anew"
@@ -260,6 +323,22 @@ class SliceProtocol(Generic[SliceT]):
             )
         return None
 
+    def _skipped(self, intent: Intent) -> NeedsDecision:
+        return NeedsDecision(
+            f"dataflow {self.dataflow.name}: the write of slice {intent.number} reported success, but table {self.dataflow.table} has no commit"
+            f" for it: a number that the table holds already under this tag makes it skip a write in silence",
+            code="skipped_write",
+            choices=(f"strandline state history {self.dataflow.name}",),
+        )
+
+    def _foreign(self, intent: Intent, landed: Landed) -> NeedsDecision:
+        return NeedsDecision(
+            f"dataflow {self.dataflow.name}: table {self.dataflow.table} holds number {intent.number} under this dataflow's tag, written by"
+            f" somebody else (version {landed.version}, owner {landed.owner or 'unknown'}): another project uses a copy of this state",
+            code="foreign_tag",
+            choices=(f"strandline state reset {self.dataflow.name} --reason TEXT",),
+        )
+
     def _beaten(self, winner: Intent) -> StrandlineError:
         """Another run put the number's intent first: it holds the dataflow, or has finished it already."""
         newest = self.log.newest(self.dataflow.name)
@@ -276,6 +355,13 @@ class SliceProtocol(Generic[SliceT]):
 
     def _landed(self, intent: Intent) -> Landed | None:
         return self.target.landed(intent.app_id, intent.number, intent.table_version)
+
+
+def _refused(error: Exception) -> bool:
+    """Whether Spark or Delta refused the plan of a write, as it would every time, before any row was written."""
+    from pyspark.errors import AnalysisException
+
+    return isinstance(error, AnalysisException)
 
 
 @contextmanager

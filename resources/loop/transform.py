@@ -37,7 +37,7 @@ def transformed(spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: B
     """Apply the user's step, then add the origin columns.
 
     Raises:
-        ConfigurationError: where the function cannot be found.
+        ConfigurationError: where the function cannot be found, or the rows lack a column of ``partition_by``.
     """
     from pyspark.sql import functions as F
 
@@ -46,11 +46,22 @@ def transformed(spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: B
     if dataflow.sql:
         df.createOrReplaceTempView("input")  # the session is this run's own
         df = spark.sql(dataflow.sql)
-    if not dataflow.target.origin_columns:
-        return df
-    return df.withColumn("_ingested_at", F.lit(batch.time).cast("timestamp")).withColumn(
-        "_run_id", F.lit(batch.run_id).cast("string")
-    )
+    if dataflow.target.origin_columns:
+        df = df.withColumn("_ingested_at", F.lit(batch.time).cast("timestamp"))
+        df = df.withColumn("_run_id", F.lit(batch.run_id).cast("string"))
+    _check_layout(dataflow, df)
+    return df
+
+
+def _check_layout(dataflow: Dataflow, df: DataFrame) -> None:
+    if not dataflow.target.partition_by:
+        return
+    known = {name.lower() for name in df.columns}
+    missing = [name for name in dataflow.target.partition_by if name.lower() not in known]
+    if missing:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: target.partition_by: expected columns of {df.columns}, found {missing[0]!r}"
+        )
 
 
 def _function(name: str) -> Callable[[DataFrame, Batch], DataFrame]:

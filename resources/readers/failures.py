@@ -14,6 +14,9 @@ from partitions.errors import BadFile
 from resources.places import Place
 from resources.spark_process import java_end
 
+FILE_VANISHED = "file_vanished"
+"""Code of a BadFile that was listed and is not there any more."""
+
 _READING = re.compile(
     r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:reading|read) (?:the )?file:? (\S+?)\.?\s+(?:SQLSTATE|\n)|while reading file (\S+?)\.\s"
 )
@@ -35,7 +38,7 @@ def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
         return BadFile(
             f"file {path}: it was listed, and is gone now. It stays above the watermark",
             path=path,
-            code="file_vanished",
+            code=FILE_VANISHED,
         )
     return BadFile(
         f"file {path} cannot be read: {cause(error)}. Mend or remove it; the watermark stays below it",

@@ -95,6 +95,27 @@ class FilesReader:
         names = tuple(field.name for field in [*data.fields, *added] if field.name.lower() in lower)
         return PinnedSchema(StructType([*data.fields, *added]).json(), names)
 
+    def agree(self, spark: SparkSession, pinned: PinnedSchema, dataflow: str) -> None:
+        """Refuse a declared schema that was changed after it was pinned: to go on with the old one would say nothing.
+
+        Raises:
+            SchemaError: reason ``incompatible_schema``.
+        """
+        declared = self._declared(spark)
+        if declared is None or declared.fields == pinned.struct.fields[: len(declared.fields)]:
+            return
+        was = {field.name: field.dataType.simpleString() for field in pinned.struct.fields}
+        now = {field.name: field.dataType.simpleString() for field in declared.fields}
+        gone = [field.name for field in pinned.data.fields if field.name not in now]
+        changed = [name for name in now if was.get(name) != now[name]] + gone
+        raise SchemaError(
+            f"source.schema: expected the schema that was pinned ({', '.join(f'{name} {kind}' for name, kind in was.items())}), found another"
+            f" ({', '.join(changed) or 'another order'}): schema_mode: strict accepts no change. Put it back; or drop the table and start anew",
+            reason="incompatible_schema",
+            field=changed[0] if changed else None,
+            choices=(f"strandline state reset {dataflow} --reason TEXT",),
+        )
+
     def read(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, *, origin: bool
     ) -> DataFrame:

@@ -150,7 +150,7 @@ def read_record(kind: type[RecordT], data: bytes, where: str) -> RecordT:
     try:
         raw = _object(data)
     except (ValueError, RecursionError) as error:
-        raise _corrupt(where, f"{error}") from error
+        raise corrupt(where, f"{error}") from error
     version = raw.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise NeedsDecision(
@@ -163,7 +163,7 @@ def read_record(kind: type[RecordT], data: bytes, where: str) -> RecordT:
         return kind.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
-        raise _corrupt(where, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise corrupt(where, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
 def _object(data: bytes) -> dict[str, Any]:
@@ -173,7 +173,8 @@ def _object(data: bytes) -> dict[str, Any]:
     return raw
 
 
-def _corrupt(where: str, what: str) -> CorruptWatermark:
+def corrupt(where: str, what: str) -> CorruptWatermark:
+    """The error for a record that does not read, with what to do."""
     return CorruptWatermark(
         f"{where}: expected a record of the watermark log, found text that does not read as one ({what})."
         " It is not treated as an empty state, which would load everything again. Restore the object from a backup,"

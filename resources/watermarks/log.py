@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from partitions.errors import Conflict, CorruptWatermark, ProviderError
 from resources.watermarks.blobs import Blobs
-from resources.watermarks.entry import Entry, Intent, read_record
+from resources.watermarks.entry import Entry, Intent, corrupt, read_record
 
 _TOP = 9_999_999_999
 
@@ -101,19 +101,22 @@ class WatermarkLog:
 
     def put_schema(self, dataflow: str, ddl: str) -> str:
         """Keep a pinned schema under the hash of its text; returns the name to find it by."""
-        key = f"{_folder(dataflow)}/schemas/{hashlib.sha256(ddl.encode()).hexdigest()[:16]}.ddl"
+        key = _schema_key(_folder(dataflow), ddl.encode())
         self._blobs.put_if_absent(key, ddl.encode())
         return key
 
     def get_schema(self, key: str) -> str:
-        """Read a pinned schema back as DDL.
+        """Read a pinned schema back.
 
         Raises:
-            CorruptWatermark: where it is gone.
+            CorruptWatermark: where it is gone, or is not the text that was put.
         """
         data = self._blobs.get(key)
-        if data is None:
-            raise CorruptWatermark(f"pinned schema {key}: expected DDL text, found nothing")
+        if data is None or key != _schema_key(key.partition("/")[0], data):
+            found = "nothing" if data is None else "another one"
+            raise CorruptWatermark(
+                f"pinned schema {key}: expected the text that its name is the hash of, found {found}. Restore the object from a backup"
+            )
         return data.decode()
 
     def _entry(self, dataflow: str, number: int) -> Entry:
@@ -121,17 +124,23 @@ class WatermarkLog:
         data = self._blobs.get(key)
         if data is None:
             raise CorruptWatermark(f"entry {number} of {dataflow} ({key}): expected a record, found nothing")
-        entry = read_record(Entry, data, f"entry {number} of {dataflow} ({key})")
+        where = f"entry {number} of {dataflow} ({key})"
+        entry = read_record(Entry, data, where)
         if entry.number != number:
-            raise CorruptWatermark(
-                f"entry {number} of {dataflow} ({key}): expected its own number, found {entry.number}"
-            )
-        entry.state()
+            raise corrupt(where, f"expected its own number, found {entry.number}")
+        try:
+            entry.state()
+        except CorruptWatermark as error:
+            raise corrupt(where, error.message) from error
         return entry
 
 
 def _folder(dataflow: str) -> str:
     return quote(dataflow, safe="")
+
+
+def _schema_key(folder: str, text: bytes) -> str:
+    return f"{folder}/schemas/{hashlib.sha256(text).hexdigest()[:16]}.ddl"
 
 
 def _entry_name(number: int) -> str:

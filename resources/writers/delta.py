@@ -14,7 +14,7 @@ from resources.writers.delta_log import Commit, DeltaLog
 from resources.writers.target import Landed, TableHead, Tag
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameWriter
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 _LONGEST_STATE = 8 * 1024
 """Characters of a state that a commit carries itself (spec 05, Write)."""
@@ -36,7 +36,9 @@ class DeltaTarget:
         """One listing, and one read for each commit of anybody after ``since``."""
         commits = self._log.commits(since)
         if not commits and since is not None:
-            versions = self._log.versions(since - 1)
+            versions = self._log.versions(since - 1) or self._log.versions(
+                None
+            )  # where the table is older, or made anew
             return TableHead(versions[-1] if versions else None)
         tags = {app_id: number for commit in commits for app_id, number in commit.tags.items()}
         rows = any(commit.count("numOutputRows") for commit in commits) or (
@@ -72,14 +74,18 @@ class DeltaTarget:
         table = DeltaTable(self._place.url, storage_options=self._place.storage_options or None)
         return sum(table.get_add_actions(flatten=True).column("num_records").to_pylist())
 
-    def append(self, df: DataFrame, tag: Tag, metadata: str) -> None:
+    def append(self, df: DataFrame, tag: Tag, metadata: str, *, new: bool = True) -> None:
         """Append in one commit. A repeated tag commits nothing and raises nothing, so the caller looks at the commit."""
         writer = self._tagged(df.write.format("delta").mode("append"), tag, metadata)
-        if self._partition_by:
+        if self._partition_by and new:
             writer = writer.partitionBy(*self._partition_by)
         if any(_NEEDS_MAPPING & set(name) for name in df.columns):
             writer = writer.option("delta.columnMapping.mode", "name")
         writer.save(self._place.spark_url)
+
+    def no_rows(self, spark: SparkSession) -> DataFrame:
+        """The table, none of it."""
+        return spark.read.format("delta").load(self._place.spark_url).limit(0)
 
     def _tagged(self, writer: DataFrameWriter, tag: Tag, metadata: str) -> DataFrameWriter:
         owned = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,17 @@ class Target(Protocol):
         """The commit after version ``since`` that holds the number, if any."""
         ...
 
-    def append(self, df: DataFrame, tag: Tag, metadata: str) -> None:
-        """Append all rows in one commit that carries the tag; of several with one tag only one commits."""
+    def append(self, df: DataFrame, tag: Tag, metadata: str, *, new: bool = True) -> None:
+        """Append all rows in one commit that carries the tag; of several with one tag only one commits.
+
+        Args:
+            df: the rows.
+            tag: of the commit.
+            metadata: the state after it.
+            new: whether the table may have to be made: its layout is taken then, and only then.
+        """
+        ...
+
+    def no_rows(self, spark: SparkSession) -> DataFrame:
+        """No rows, of the columns that the table has."""
         ...

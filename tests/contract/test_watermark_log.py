@@ -1,45 +1,31 @@
-"""One contract of the watermark log, held by every backend."""
+"""What every backend of the watermark log promises (spec 02, The log)."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path
+from functools import partial
+from threading import Barrier
 
 import pytest
 
-from partitions.errors import Conflict, CorruptWatermark, InvalidWatermarkValue, NeedsDecision, ProviderError
+from partitions.errors import Conflict, CorruptWatermark, NeedsDecision, ProviderError
+from resources.loop.holder import this_process
 from resources.places import Place
 from resources.watermarks.blobs import open_blobs
-from resources.watermarks.entry import Entry, Holder, Intent, new_id, utc_now
+from resources.watermarks.entry import Intent, new_id, utc_now
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.manager import WatermarkManager
 from resources.watermarks.provider import LogProvider
-from tests.support.feed import CHECKOUT
-from tests.support.http import serving
+from tests.support import writers
+from tests.support.gates import until
 from tests.support.proxy import CountingProxy
 from tests.support.seaweed import Seaweed
+from tests.support.trees import put_objects
+from tests.support.writers import entry
 
 FLOW = "flow"
-
-Write = Callable[[str, bytes], None]
-
-
-@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.s3)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """A place of each kind."""
-    if request.param == "folder":
-        yield Place(str(tmp_path / "state"))
-        return
-    with request.getfixturevalue("seaweed").bucket() as bucket:
-        yield bucket.child("state")
 
 
 @pytest.fixture
@@ -47,173 +33,300 @@ def log(place: Place) -> WatermarkLog:
     return WatermarkLog(open_blobs(place))
 
 
-def entry(number: int, watermark: str = "{}") -> Entry:
-    return Entry(
+def intent(number: int = 1, dataflow: str = FLOW) -> Intent:
+    return Intent(
         id=new_id(),
         number=number,
-        watermark=watermark,
-        why="run",
-        time=utc_now(),
-        fingerprint="f",
+        dataflow=dataflow,
         kind="path",
-        app_id="a",
+        app_id="app",
+        before="{}",
+        watermark='{"path": "a"}',
+        definition={},
+        fingerprint="f",
+        pinned=f"{dataflow}/schemas/x.ddl",
+        file_list=f"{dataflow}/files/x.json.gz",
+        holder=this_process(None),
+        time=utc_now(),
     )
 
 
-def intent(number: int, path: str = "a") -> Intent:
-    holder = Holder(host="h", pid=1, started=1)
-    return Intent(
-        id=new_id(), number=number, dataflow=FLOW, kind="path", app_id="a", before="{}", watermark=json.dumps({"path": path}),
-        definition={}, fingerprint="f", pinned="p", file_list="l", holder=holder, time=utc_now(),
-    )  # fmt: skip
+def _numbers(log: WatermarkLog) -> list[int]:
+    return [one.number for one in log.history(FLOW)]
 
 
-def test_a_dataflow_without_entries_has_no_newest(log: WatermarkLog) -> None:
-    assert log.newest(FLOW) is None
-    assert list(log.history(FLOW)) == []
+class TestEntries:
+    def test_a_log_that_does_not_exist_has_no_entry(self, log: WatermarkLog) -> None:
+        assert (log.newest(FLOW), list(log.history(FLOW)), log.intent(FLOW, 1)) == (None, [], None)
 
+    def test_the_newest_entry_is_what_was_appended_last_however_many_there_are(
+        self, log: WatermarkLog
+    ) -> None:
+        for number in range(1, 13):
+            written = log.append(FLOW, entry(number, number), expected=number - 1)
+            assert log.newest(FLOW) == written
+        assert _numbers(log) == list(range(12, 0, -1))
+        assert [one.number for one in log.history(FLOW, 3)] == [12, 11, 10]
 
-def test_the_newest_is_the_highest_number_and_the_history_runs_downwards(log: WatermarkLog) -> None:
-    kept = [log.append(FLOW, entry(number), expected=number - 1) for number in range(1, 13)]
-    assert log.newest(FLOW) == kept[-1]
-    assert list(log.history(FLOW)) == kept[::-1]
-    assert list(log.history(FLOW, 3)) == kept[:-4:-1]
+    def test_a_number_is_taken_once_and_the_loser_gets_a_conflict(self, log: WatermarkLog) -> None:
+        first = log.append(FLOW, entry(1, 1), expected=0)
+        with pytest.raises(Conflict, match="number 1"):
+            log.append(FLOW, entry(1, 2), expected=0)
+        assert log.newest(FLOW) == first
 
-
-def test_a_number_that_is_taken_is_a_conflict_and_the_first_writer_s_entry_stands(log: WatermarkLog) -> None:
-    first = log.append(FLOW, entry(1, '{"a": 1}'), expected=0)
-    with pytest.raises(Conflict, match="number 1 was taken"):
-        log.append(FLOW, entry(1, '{"a": 2}'), expected=0)
-    assert log.newest(FLOW) == first
-
-
-def test_a_put_that_is_tried_again_after_its_answer_was_lost_is_no_conflict(log: WatermarkLog) -> None:
-    one = entry(1)
-    log.append(FLOW, one, expected=0)
-    assert log.append(FLOW, one, expected=0) == one
-
-
-def test_dataflows_do_not_see_each_other_s_entries_even_where_names_are_prefixes(log: WatermarkLog) -> None:
-    log.append("flow", entry(1), expected=0)
-    log.append("flow_b", entry(1), expected=0)
-    log.append("flow_b", entry(2), expected=1)
-    assert [found.number for found in (log.newest("flow"), log.newest("flow_b")) if found] == [1, 2]
-
-
-def test_the_first_intent_of_a_number_stands(log: WatermarkLog) -> None:
-    first, second = intent(1, "a"), intent(1, "b")
-    assert log.put_intent(first) == first
-    assert log.put_intent(second) == first
-    assert log.intent(FLOW, 1) == first
-    assert log.intent(FLOW, 2) is None
-
-
-def test_eight_writers_of_fifty_entries_each_leave_400_without_a_gap_and_the_losers_hear_of_it(
-    place: Place,
-) -> None:
-    def write(_: int) -> int:
-        log, conflicts, mine = WatermarkLog(open_blobs(place)), 0, 0
-        while mine < 50:
-            newest = log.newest(FLOW)
-            number = newest.number if newest else 0
-            try:
-                log.append(FLOW, entry(number + 1), expected=number)
-                mine += 1
-            except Conflict:
-                conflicts += 1
-        return conflicts
-
-    with ThreadPoolExecutor(8) as pool:
-        conflicts = sum(pool.map(write, range(8)))
-    history = list(WatermarkLog(open_blobs(place)).history(FLOW))
-    assert [found.number for found in history] == list(range(400, 0, -1))
-    assert len({found.id for found in history}) == 400
-    assert conflicts > 0
-
-
-@pytest.mark.parametrize("garbage", [b"", b"{", b"[]", b'{"schema_version": 1}', b"\xff\xfe"])
-def test_an_entry_that_does_not_read_stops_and_is_never_taken_for_an_empty_state(
-    place: Place, log: WatermarkLog, garbage: bytes
-) -> None:
-    log.append(FLOW, entry(1), expected=0)
-    open_blobs(place).put(f"{FLOW}/entries/9999999997-0000000002.json", garbage)
-    with pytest.raises(CorruptWatermark, match="entry 2 of flow"):
-        log.newest(FLOW)
-
-
-def test_an_entry_of_a_newer_version_stops_and_says_to_upgrade(place: Place, log: WatermarkLog) -> None:
-    raw = json.loads(entry(1).to_bytes()) | {"schema_version": 99, "what_we_cannot_know": 1}
-    open_blobs(place).put(f"{FLOW}/entries/9999999998-0000000001.json", json.dumps(raw).encode())
-    with pytest.raises(NeedsDecision, match="newer Strandline") as caught:
-        log.newest(FLOW)
-    assert (caught.value.code, caught.value.exit_code) == ("newer_state", 4)
-
-
-def test_a_provider_appends_after_what_it_last_returned_so_no_update_is_lost(log: WatermarkLog) -> None:
-    one, two = WatermarkManager(LogProvider(log)), WatermarkManager(LogProvider(log))
-    assert one.get_watermark(FLOW) is two.get_watermark(FLOW) is None
-    one.save_watermark(FLOW, {"id": 1}, job_id="job", dataflow_run_id="run")
-    with pytest.raises(Conflict):
-        two.save_watermark(FLOW, {"id": 2})
-    assert two.get_watermark(FLOW) == {"id": 1}
-    two.save_watermark(FLOW, {"id": 2})
-    assert one.get_watermark(FLOW) == {"id": 2}
-    newest = log.newest(FLOW)
-    assert newest is not None
-    assert [(found.job_id, found.run_id) for found in log.history(FLOW)] == [(None, None), ("job", "run")]
-
-
-def test_a_value_that_cannot_be_stored_is_refused_before_anything_is_written(log: WatermarkLog) -> None:
-    with pytest.raises(InvalidWatermarkValue):
-        WatermarkManager(LogProvider(log)).save_watermark(FLOW, {"bad": object()})
-    assert log.newest(FLOW) is None
-
-
-@pytest.mark.s3
-def test_on_s3_the_newest_costs_two_requests_however_long_the_log_is(seaweed: Seaweed) -> None:
-    with ExitStack() as stack:
-        bucket = stack.enter_context(seaweed.bucket())
-        proxy = stack.enter_context(serving(CountingProxy(seaweed.port)))
-        log = WatermarkLog(open_blobs(bucket))
-        for number in range(1, 1201):
-            open_blobs(bucket).put(
-                f"{FLOW}/entries/{9_999_999_999 - number:010d}-{number:010d}.json", entry(number).to_bytes()
-            )
-        counted = WatermarkLog(open_blobs(replace(bucket, connection=seaweed.through(proxy.port))))
-        found = counted.newest(FLOW)
-        assert found is not None
-        assert found.number == 1200
-        assert len(proxy.record.lists) == 1
-        assert log.newest(FLOW) == found
-
-
-@pytest.mark.s3
-def test_a_store_that_cannot_be_reached_is_an_error_and_never_an_empty_state(seaweed: Seaweed) -> None:
-    with seaweed.bucket() as bucket:
-        gone = replace(bucket, connection=seaweed.through(1))
+    def test_an_entry_must_be_the_next_one(self, log: WatermarkLog) -> None:
         with pytest.raises(ProviderError):
-            WatermarkLog(open_blobs(gone)).newest(FLOW)
+            log.append(FLOW, entry(3), expected=1)
+        assert log.newest(FLOW) is None
 
+    def test_appending_one_entry_twice_is_appending_it_once(self, log: WatermarkLog) -> None:
+        """A put whose answer was lost is tried again, by the client's library or by a run that recovers."""
+        ours = entry(1)
+        assert log.append(FLOW, ours, expected=0) == log.append(FLOW, ours, expected=0) == ours
+        assert _numbers(log) == [1]
 
-def test_a_process_killed_while_it_appends_to_a_folder_leaves_whole_entries_only(tmp_path: Path) -> None:
-    script = (
-        "import sys; from tests.contract.test_watermark_log import *\n"
-        "log = WatermarkLog(open_blobs(Place(sys.argv[1])))\n"
-        "while True:\n"
-        "    newest = log.newest(FLOW)\n"
-        "    number = newest.number if newest else 0\n"
-        "    log.append(FLOW, entry(number + 1, json.dumps({'pad': 'x' * 4000})), expected=number)\n"
-        "    print(number + 1, flush=True)\n"
-    )
-    log = WatermarkLog(open_blobs(Place(str(tmp_path))))
-    for round_ in range(1, 6):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", script, str(tmp_path)], cwd=CHECKOUT, stdout=subprocess.PIPE
+    def test_dataflows_do_not_see_each_other(self, log: WatermarkLog) -> None:
+        names = ["a", "ab", "a b", "a%20b", "größe", "entries"]
+        for value, name in enumerate(names):
+            log.append(name, entry(1, value), expected=0)
+        found = [log.newest(name) for name in names]
+        assert [one and one.state()["value"] for one in found] == list(range(len(names)))
+        assert log.newest("b") is None
+
+    def test_a_large_entry_comes_back_whole(self, log: WatermarkLog) -> None:
+        text = json.dumps(
+            {"paths": {f"date={day}": "x" * 50 for day in range(20_000)}, "closed_before": None}
         )
-        assert writer.stdout is not None
-        said = [int(writer.stdout.readline()) for _ in range(7 * round_)][-1]
-        os.kill(writer.pid, signal.SIGKILL)
-        writer.communicate()
-        numbers = [found.number for found in log.history(FLOW, 10_000)]
-        assert numbers == list(range(len(numbers), 0, -1))
-        assert numbers[0] >= said  # what was acknowledged is there
+        log.append(FLOW, entry(1).model_copy(update={"watermark": text}), expected=0)
+        newest = log.newest(FLOW)
+        assert newest is not None
+        assert newest.watermark == text
+
+
+class TestWriters:
+    def test_of_eight_processes_each_number_has_one_winner(self, place: Place, log: WatermarkLog) -> None:
+        context, count, each = writers.processes(), 8, 50
+        start, told = context.Barrier(count), context.SimpleQueue()
+        started = [
+            context.Process(target=writers.append_many, args=(place, FLOW, writer, each, start, told))
+            for writer in range(count)
+        ]
+        for process in started:
+            process.start()
+        answers = [told.get() for _ in started]
+        for process in started:
+            process.join(60)
+        assert [process.exitcode for process in started] == [0] * count
+        entries = list(log.history(FLOW))
+        assert [one.number for one in entries] == list(range(count * each, 0, -1)), "no gap, none twice"
+        assert {one.id for one in entries} == {won for ids, _ in answers for won in ids}
+        assert sum(len(ids) for ids, _ in answers) == count * each
+        assert sum(lost for _, lost in answers) > 0, "they did meet"
+
+    def test_of_many_threads_at_one_number_one_wins_and_the_others_get_a_conflict(
+        self, log: WatermarkLog
+    ) -> None:
+        start = Barrier(8)
+
+        def append(writer: int) -> str:
+            start.wait(30)
+            try:
+                return log.append(FLOW, entry(1, writer), expected=0).id
+            except Conflict:
+                return "conflict"
+
+        with ThreadPoolExecutor(8) as pool:
+            said = list(pool.map(append, range(8)))
+        newest = log.newest(FLOW)
+        assert newest is not None
+        assert sorted(said) == sorted([newest.id] + ["conflict"] * 7)
+
+    def test_a_provider_does_not_overwrite_what_was_saved_since_it_read(self, place: Place) -> None:
+        one, two = (WatermarkManager(LogProvider(WatermarkLog(open_blobs(place)))) for _ in range(2))
+        one.save_watermark(FLOW, {"id": 1})
+        assert two.get_watermark(FLOW) == {"id": 1}
+        one.save_watermark(FLOW, {"id": 2})
+        with pytest.raises(Conflict):
+            two.save_watermark(FLOW, {"id": 3})
+        assert one.get_watermark(FLOW) == {"id": 2}
+
+
+class TestIntents:
+    def test_an_intent_is_never_overwritten(self, log: WatermarkLog) -> None:
+        first, second = intent(), intent()
+        assert log.put_intent(first) == first
+        assert log.put_intent(second) == first
+        assert log.intent(FLOW, 1) == first
+
+    def test_putting_one_intent_twice_is_putting_it_once(self, log: WatermarkLog) -> None:
+        ours = intent()
+        assert log.put_intent(ours) == log.put_intent(ours) == ours
+
+    def test_each_number_has_its_own(self, log: WatermarkLog) -> None:
+        one, two = log.put_intent(intent(1)), log.put_intent(intent(2))
+        assert (log.intent(FLOW, 1), log.intent(FLOW, 2), log.intent(FLOW, 3)) == (one, two, None)
+
+    def test_lists_and_schemas_come_back_as_they_were(self, log: WatermarkLog) -> None:
+        rows = [["größe/%20 [x]/\U0001f600.ndjson", 7, "1795275042794747867", 1]]
+        assert log.get_list(log.put_list(FLOW, "0000000001-x", rows)) == rows
+        assert log.get_schema(log.put_schema(FLOW, "id long, größe string")) == "id long, größe string"
+        assert log.put_schema(FLOW, "id long") == log.put_schema(FLOW, "id long")
+
+
+class TestUnreadable:
+    @pytest.mark.parametrize("content", [b"", b"garbage", b"[]", b"\xff"])
+    def test_a_newest_entry_that_does_not_read_is_corrupt_never_absent(
+        self, place: Place, log: WatermarkLog, content: bytes
+    ) -> None:
+        log.append(FLOW, entry(1), expected=0)
+        log.append(FLOW, entry(2), expected=1)
+        open_blobs(place).put(f"{FLOW}/entries/9999999997-0000000002.json", content)
+        for read in (log.newest, lambda flow: list(log.history(flow))):
+            with pytest.raises(CorruptWatermark, match="entry 2 of flow"):
+                read(FLOW)
+
+    def test_a_newer_record_is_refused_and_never_guessed_at(self, place: Place, log: WatermarkLog) -> None:
+        record = json.loads(entry(1).to_bytes()) | {"schema_version": 2, "unheard_of": True}
+        open_blobs(place).put(f"{FLOW}/entries/9999999998-0000000001.json", json.dumps(record).encode())
+        with pytest.raises(NeedsDecision) as caught:
+            log.newest(FLOW)
+        assert (caught.value.code, caught.value.exit_code) == ("newer_state", 4)
+
+    def test_a_conflict_with_an_entry_that_does_not_read_says_so(
+        self, place: Place, log: WatermarkLog
+    ) -> None:
+        open_blobs(place).put(f"{FLOW}/entries/9999999998-0000000001.json", b"half an ent")
+        with pytest.raises(CorruptWatermark):
+            log.append(FLOW, entry(1), expected=0)
+
+
+class TestLocalCrashes:
+    """kill -9 between any two of the calls that an append makes leaves a whole entry, or none."""
+
+    @pytest.fixture
+    def place(self, tmp_path_factory: pytest.TempPathFactory) -> Place:
+        return Place(str(tmp_path_factory.mktemp("local") / "state"))
+
+    @pytest.mark.parametrize(
+        ("before", "count", "there"),
+        [("fsync", 1, False), ("link", 1, False), ("unlink", 1, True), ("fsync", 2, True)],
+        ids=["temporary file not synced", "not linked", "linked", "folder not synced"],
+    )
+    def test_a_writer_killed_within_an_append(
+        self, place: Place, log: WatermarkLog, before: str, count: int, there: bool
+    ) -> None:
+        log.append(FLOW, entry(1), expected=0)
+        process = writers.processes().Process(
+            target=writers.append_and_die, args=(place, FLOW, 2, before, count)
+        )
+        process.start()
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL
+        assert _numbers(log) == ([2, 1] if there else [1])
+        number = 3 if there else 2
+        log.append(FLOW, entry(number), expected=number - 1)
+        assert _numbers(log)[0] == number
+
+    def test_a_writer_killed_at_any_moment_leaves_no_gap_and_no_half_entry(
+        self, place: Place, log: WatermarkLog
+    ) -> None:
+        def goes_on(number: int) -> bool:
+            newest = log.newest(FLOW)
+            return newest is not None and newest.number >= number
+
+        for _ in range(8):
+            length = len(_numbers(log))
+            process = writers.processes().Process(target=writers.append_until_killed, args=(place, FLOW))
+            process.start()
+            until(partial(goes_on, length + 5))
+            process.kill()
+            process.join(60)
+            numbers = _numbers(log)
+            assert numbers == list(range(len(numbers), 0, -1))
+
+
+@pytest.mark.s3
+class TestRequests:
+    """What it costs on an object store, and what becomes of an answer that is lost."""
+
+    @pytest.fixture
+    def place(self, seaweed: Seaweed, bucket: Place, proxy: CountingProxy) -> Place:
+        """A store behind the proxy."""
+        return Place(bucket.url, seaweed.through(proxy.port)).child("state")
+
+    @pytest.mark.parametrize("entries", [0, 1, 1500])
+    def test_the_newest_entry_costs_two_requests_however_long_the_history_is(
+        self, place: Place, bucket: Place, proxy: CountingProxy, log: WatermarkLog, entries: int
+    ) -> None:
+        names = [f"{9_999_999_999 - number:010d}-{number:010d}.json" for number in range(1, entries + 1)]
+        put_objects(bucket.child(f"state/{FLOW}/entries"), names, b"{}")
+        if entries:
+            log.append(FLOW, entry(entries + 1), expected=entries)
+        proxy.record.requests.clear()
+        newest = log.newest(FLOW)
+        assert (newest.number if newest else 0) == (entries + 1 if entries else 0)
+        assert len(proxy.record.requests) <= 2
+
+    def test_an_append_is_one_conditional_put(self, proxy: CountingProxy, log: WatermarkLog) -> None:
+        log.append(FLOW, entry(1), expected=0)
+        assert [method for method, _ in proxy.record.requests] == ["PUT"]
+        assert [conditional for _, conditional in proxy.record.puts] == [True]
+
+    def test_an_append_whose_answer_is_lost_is_found_to_be_ours(
+        self, proxy: CountingProxy, log: WatermarkLog
+    ) -> None:
+        proxy.record.lose = 1
+        ours = entry(1)
+        assert log.append(FLOW, ours, expected=0) == ours
+        assert log.newest(FLOW) == ours
+
+    def test_an_intent_whose_answer_is_lost_is_found_to_be_ours(
+        self, proxy: CountingProxy, log: WatermarkLog
+    ) -> None:
+        proxy.record.lose = 1
+        ours = intent()
+        assert log.put_intent(ours) == ours
+        assert log.intent(FLOW, 1) == ours
+
+    def test_an_append_whose_every_answer_is_lost_is_an_error_and_is_whole(
+        self, bucket: Place, proxy: CountingProxy, log: WatermarkLog
+    ) -> None:
+        proxy.record.lose = 100
+        ours = entry(1)
+        with pytest.raises(ProviderError):
+            log.append(FLOW, ours, expected=0)
+        assert WatermarkLog(open_blobs(bucket.child("state"))).newest(FLOW) == ours
+        proxy.record.lose = 0
+        assert log.append(FLOW, ours, expected=0) == ours, "trying again finds it"
+
+    def test_an_append_that_lost_its_answer_and_the_race_is_a_conflict(
+        self, bucket: Place, proxy: CountingProxy, log: WatermarkLog
+    ) -> None:
+        theirs = WatermarkLog(open_blobs(bucket.child("state"))).append(FLOW, entry(1), expected=0)
+        proxy.record.lose = 1
+        with pytest.raises(Conflict):
+            log.append(FLOW, entry(1), expected=0)
+        assert log.newest(FLOW) == theirs
+
+    def test_a_store_that_does_not_answer_is_an_error_never_an_empty_log(self, seaweed: Seaweed) -> None:
+        closed = WatermarkLog(open_blobs(Place("s3://bucket/state", seaweed.through(1))))
+        for ask in (
+            lambda: closed.newest(FLOW),
+            lambda: closed.intent(FLOW, 1),
+            lambda: closed.append(FLOW, entry(1), expected=0),
+        ):
+            with pytest.raises(ProviderError) as caught:
+                ask()
+            assert caught.value.transient
+
+    def test_a_missing_bucket_and_wrong_credentials_are_errors_never_an_empty_log(
+        self, seaweed: Seaweed, bucket: Place
+    ) -> None:
+        connection = seaweed.connection
+        wrong = type(connection)(
+            connection.endpoint, connection.region, connection.access_key_id, "wrong-secret-value"
+        )
+        for place in (Place("s3://no-such-bucket/state", connection), Place(bucket.url, wrong)):
+            with pytest.raises(ProviderError) as caught:
+                WatermarkLog(open_blobs(place)).newest(FLOW)
+            assert "wrong-secret-value" not in caught.value.message

@@ -207,7 +207,7 @@ class TestLanding:
         rows = []
         for file in made(tmp_path, days(0, 2)):
             closed = datetime.fromtimestamp(int(file.name.partition("-")[0]), UTC)
-            for line in gzip.decompress(file.read_bytes()).splitlines():
+            for line in gzip.decompress(file.read_bytes()).decode().splitlines():
                 rows.append(json.loads(line))
                 hour = datetime.fromisoformat(rows[-1]["time_hour"])
                 assert closed - timedelta(hours=4) <= hour < closed

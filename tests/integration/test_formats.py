@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed, Row
 
-PACKED = ["", ".gz", ".bz2"]
+PACKED = ["", ".bz2", ".gz"]
 AB = [(1, "a"), (2, "b")]
 
 
@@ -31,27 +31,41 @@ def _types(feed: Feed) -> dict[str, str]:
 
 
 class TestFormats:
-    @pytest.mark.parametrize("packed", PACKED)
-    def test_ndjson_is_one_object_a_line(self, make_feed: MakeFeed, packed: str) -> None:
+    def test_ndjson_is_one_object_a_line(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id long, text string"})
-        feed.put(f"a.jsonl{packed}", {"id": 1, "text": "a"}, {"text": 'é\n"{', "id": 2}, {"id": 3})
-        feed.load()
-        assert feed.rows("id", "text") == [(1, "a"), (2, 'é\n"{'), (3, None)]
+        for packed in PACKED:
+            feed.put(f"a.jsonl{packed}", {"id": 1, "text": packed}, {"text": 'é\n"{', "id": 2}, {"id": 3})
+        assert feed.load().files == 3
+        assert feed.rows("id", "text") == [
+            *((1, packed) for packed in PACKED),
+            *[(2, 'é\n"{')] * 3,
+            *[(3, None)] * 3,
+        ]
 
-    @pytest.mark.parametrize("packed", PACKED)
-    def test_json_is_an_array_or_one_object_a_file(self, make_feed: MakeFeed, packed: str) -> None:
+    def test_json_is_an_array_or_one_object_a_file(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "json", "schema": "id long, tags array<string>"})
-        feed.put_text(f"a.json{packed}", json.dumps([{"id": 1, "tags": ["x", "y"]}, {"id": 2}], indent=2))
-        feed.put_text(f"b.json{packed}", json.dumps({"id": 3, "tags": []}, indent=2))
-        feed.load()
-        assert feed.rows("id", "tags") == [(1, ["x", "y"]), (2, None), (3, [])]
+        for packed in PACKED:
+            feed.put_text(
+                f"a.json{packed}", json.dumps([{"id": 1, "tags": ["x", packed]}, {"id": 2}], indent=2)
+            )
+            feed.put_text(f"b.json{packed}", json.dumps({"id": 3, "tags": []}, indent=2))
+        assert feed.load().files == 6
+        assert feed.rows("id", "tags") == [
+            *((1, ["x", packed]) for packed in PACKED),
+            *[(2, None)] * 3,
+            *[(3, [])] * 3,
+        ]
 
-    @pytest.mark.parametrize("packed", PACKED)
-    def test_csv_has_a_header(self, make_feed: MakeFeed, packed: str) -> None:
+    def test_csv_has_a_header_and_doubles_quotes(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "csv", "schema": "id long, text string"})
-        feed.put_text(f"a.csv{packed}", 'id,text\n1,a\n2,"b, ""c"""\n3,\n')
-        feed.load()
-        assert feed.rows("id", "text") == [(1, "a"), (2, 'b, "c"'), (3, None)]
+        for packed in PACKED:
+            feed.put_text(f"a.csv{packed}", f'id,text\n1,a{packed}\n2,"b, ""c"" \\"\n3,\n')
+        assert feed.load().files == 3
+        assert feed.rows("id", "text") == [
+            *((1, f"a{packed}") for packed in PACKED),
+            *[(2, 'b, "c" \\')] * 3,
+            *[(3, None)] * 3,
+        ]
 
     def test_tsv_is_csv_with_tabs_and_may_lie_beside_it(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "csv", "schema": "id long, text string"})
@@ -114,19 +128,19 @@ class TestEmptyFiles:
         ("form", "row"),
         [("ndjson", '{"id": 1}'), ("json", '[{"id": 1}]'), ("csv", "id\n1\n"), ("csv", "\n\nid\n1\n")],
     )
-    @pytest.mark.parametrize("packed", ["", ".gz"])
     def test_files_without_a_row_are_loaded_as_no_rows(
-        self, make_feed: MakeFeed, form: str, row: str, packed: str
+        self, make_feed: MakeFeed, form: str, row: str
     ) -> None:
         feed = make_feed(source={"format": form})
-        feed.put_bytes(f"a.{form}{packed}", b"")
-        feed.put_text(f"b.{form}{packed}", "")
-        feed.put_text(f"c.{form}{packed}", "\n\n  \n\r\n")
-        feed.put_text(f"d.{form}{packed}", row)
-        feed.put_bytes(f"e.{form}{packed}", b"")
+        for packed in ("", ".gz"):
+            feed.put_bytes(f"a.{form}{packed}", b"")
+            feed.put_text(f"b.{form}{packed}", "")
+            feed.put_text(f"c.{form}{packed}", "\n\n  \n\r\n")
+            feed.put_text(f"d.{form}{packed}", row)
+            feed.put_bytes(f"e.{form}{packed}", b"")
         outcome = feed.load()
-        assert (outcome.files, outcome.rows, feed.ids) == (5, 1, [1])
-        assert feed.path == f"e.{form}{packed}"
+        assert (outcome.files, outcome.rows, feed.ids) == (10, 2, [1, 1])
+        assert feed.path == f"e.{form}.gz"
 
     def test_a_slice_of_empty_files_moves_the_watermark(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"checkpoint": {"interval_files": 2}})
@@ -176,16 +190,16 @@ class TestSchema:
         assert len({entry.pinned for entry in feed.entries}) == 1
 
     @pytest.mark.parametrize(
-        ("form", "good", "bad", "line"),
+        ("schema", "form", "good", "bad", "line"),
         [
-            ("ndjson", '{"id": 1}\n', '{"id": 2}\n{"id": "three"}\n', "line 2"),
-            ("csv", "id\n1\n", "id\n2\nthree\n", "line 3"),
-            ("json", '[{"id": 1}]', '[{"id": "three"}]', ""),
+            (None, "ndjson", '{"id": 1}\n', '{"id": 2}\n{"id": "three"}\n', "line 2"),
+            ("id long", "csv", "id\n1\n", "id\n2\nthree\n", "line 3"),
+            ("id long", "json", '[{"id": 1}]', '[{"id": "three"}]', ""),
         ],
+        ids=["ndjson, pinned", "csv, declared", "json, declared"],
     )
-    @pytest.mark.parametrize("schema", ["id long", None])
     def test_a_later_file_with_another_type_fails_naming_it(
-        self, make_feed: MakeFeed, form: str, good: str, bad: str, line: str, schema: str | None
+        self, make_feed: MakeFeed, schema: str | None, form: str, good: str, bad: str, line: str
     ) -> None:
         feed = make_feed(source={"format": form, "schema": schema})
         feed.put_text(f"a.{form}", good)
@@ -208,6 +222,14 @@ class TestSchema:
         assert (outcome.status, feed.path, feed.ids) == ("failed", "a.parquet", [1])
         assert outcome.error is not None
         assert "b.parquet" in outcome.error.message
+
+    @pytest.mark.xfail(strict=True, reason="the field names of a slice are not observed yet (ROADMAP, known limits)")
+    def test_a_field_that_the_pinned_schema_does_not_have_is_refused(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": None})
+        feed.put("a.ndjson", 1)
+        feed.load()
+        feed.put("b.ndjson", {"id": 2, "more": "x"})
+        assert feed.run().status == "failed"
 
     def test_columns_of_the_schema_that_a_file_does_not_have_are_null(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": "id long, text string"})

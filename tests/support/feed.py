@@ -12,14 +12,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 from click.testing import CliRunner
 from deltalake import DeltaTable
@@ -77,17 +80,23 @@ class Feed:
     Attributes:
         folder: the project's; ``landing``, ``lake`` and ``state`` lie in it.
         engine: Spark; a remote one wherever the loop runs in this process.
+        definition: the dataflow.
+        settings: platform.yaml.
+        environment: variables that the project and its commands see.
     """
 
     folder: Path
     engine: SparkEngine
     definition: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Write the project."""
         (self.folder / "dataflows").mkdir(parents=True, exist_ok=True)
         self.landing.mkdir(exist_ok=True)
-        (self.folder / "platform.yaml").write_text("state: ./state\nlake: ./lake\n")
+        settings = {"state": "./state", "lake": "./lake"} | self.settings
+        (self.folder / "platform.yaml").write_text(yaml.safe_dump(settings))
         base = {
             "source": {"type": "files", "path": "./landing", "format": "ndjson", "schema": "id long"},
             "watermark": {"type": "path"},
@@ -135,15 +144,22 @@ class Feed:
         draft.replace(file)
         return path
 
+    def put_parquet(self, path: str, *rows: Row | int) -> str:
+        """Put a Parquet file; a number is a row with only this ``id``."""
+        buffer = BytesIO()
+        table = pa.Table.from_pylist([{"id": row} if isinstance(row, int) else dict(row) for row in rows])
+        pq.write_table(table, buffer)
+        return self.put_bytes(path, buffer.getvalue())
+
     @property
     def dataflow(self) -> Dataflow:
         """The dataflow, through the project's own loader."""
-        return load_project(self.folder, environment={}).named([NAME])[0]
+        return load_project(self.folder, environment=self.environment).named([NAME])[0]
 
     @property
     def platform(self) -> Platform:
         """Fresh resources, as a new process has them."""
-        project = load_project(self.folder, environment={})
+        project = load_project(self.folder, environment=self.environment)
         return Platform(project.state, project.lake, self.engine, project.source_place)
 
     def run(self, observer: Observer | None = None, now: datetime = NOW, **options: Any) -> Outcome:
@@ -230,7 +246,7 @@ class Feed:
         )
 
     def _variables(self) -> dict[str, str]:
-        return {SPARK_REMOTE: self.engine.remote} if self.engine.remote else {}
+        return self.environment | ({SPARK_REMOTE: self.engine.remote} if self.engine.remote else {})
 
     def _write(self) -> None:
         (self.folder / "dataflows" / f"{NAME}.yaml").write_text(yaml.safe_dump(self.definition))
@@ -240,11 +256,6 @@ def answer_of(process: subprocess.Popen[str], patience: float = 120) -> Answer:
     """Wait for a started command."""
     out, err = process.communicate(timeout=patience)
     return Answer(process.returncode, out, err)
-
-
-def numbers(*parts: Iterable[int]) -> list[int]:
-    """The sorted ids of several files."""
-    return sorted(number for part in parts for number in part)
 
 
 def _packed(path: str, data: bytes) -> bytes:
@@ -266,8 +277,3 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         else:
             merged[key] = value
     return merged
-
-
-def sample(values: Sequence[Any], count: int = 5) -> str:
-    """A few values for a message."""
-    return ", ".join(map(repr, values[:count]))

@@ -18,13 +18,19 @@ class Record:
         lists: the LIST calls, each as its path and query.
         heads: how many HEAD requests.
         puts: the PUT requests, each as its path and whether it was conditional (``If-None-Match``).
+        requests: all requests, each as its method and path.
         break_at: from this LIST call on (1 is the first) connections are dropped without an answer.
+        lose: of how many PUT requests, from now on, the answer is lost after the store has done what they ask for.
+        lose_at: which ones: those with this in their path.
     """
 
     lists: list[str] = field(default_factory=list)
     heads: int = 0
     puts: list[tuple[str, bool]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     break_at: int | None = None
+    lose: int = 0
+    lose_at: str = ""
 
 
 class CountingProxy(Server):
@@ -41,8 +47,7 @@ class _Handler(QuietHandler):
 
     def _pass(self) -> None:
         if self._breaks():
-            self.close_connection = True
-            self.connection.close()
+            self._hang_up()
             return
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length) if length else None
@@ -56,13 +61,28 @@ class _Handler(QuietHandler):
             data = response.read()
         finally:
             upstream.close()
+        if self._loses():
+            self._hang_up()
+            return
         headers = {name: value for name, value in response.getheaders() if name.lower() not in _HOP}
         if self.command == "HEAD" and (size := response.getheader("Content-Length")):
             headers["Content-Length"] = size
         self.answer(response.status, headers, data)
 
+    def _loses(self) -> bool:
+        record = self.server.record
+        if self.command != "PUT" or record.lose_at not in self.path or not record.lose:
+            return False
+        record.lose -= 1
+        return True
+
+    def _hang_up(self) -> None:
+        self.close_connection = True
+        self.connection.close()
+
     def _breaks(self) -> bool:
         record = self.server.record
+        record.requests.append((self.command, self.path))
         record.heads += self.command == "HEAD"
         if self.command == "PUT":
             record.puts.append((self.path, self.headers.get("If-None-Match") == "*"))

@@ -1,0 +1,214 @@
+"""Files that cannot be read, changed or vanished: the run fails naming the file, and what comes before it in order is committed."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+from collections.abc import Callable
+
+import pytest
+
+from partitions.errors import BadFile
+from resources.loop.outcome import Observer, Outcome, Step
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import Feed
+
+ROWS = b"".join(b'{"id": %d}\n' % number for number in range(5000))
+
+
+def _fails_at_b(feed: Feed, outcome: Outcome, code: str = "bad_file") -> None:
+    """What holds after a run of a, b and c whose b was bad."""
+    assert isinstance(outcome.error, BadFile)
+    assert (outcome.status, outcome.error.exit_code, outcome.error.code) == ("failed", 1, code)
+    assert outcome.error.path.startswith("b.")
+    assert outcome.error.path in outcome.error.message
+    assert feed.ids == [1], "what comes before the bad file is committed, nothing of it, nothing after it"
+    assert (feed.path or "").startswith("a.")
+    assert feed.open_intent is None
+
+
+def _once(step: Step, act: Callable[[], object]) -> Observer:
+    """Do something when the step is done for the first time."""
+    waiting = [act]
+
+    def observer(done: Step, line: str) -> None:
+        if done is step and waiting:
+            waiting.pop()()
+
+    return observer
+
+
+class TestUnreadable:
+    @pytest.mark.parametrize(
+        ("name", "data"),
+        [
+            ("b.ndjson.gz", gzip.compress(ROWS, mtime=0)[:-200]),
+            ("b.ndjson.gz", b"not gzip"),
+            ("b.ndjson.bz2", bz2.compress(ROWS)[:-50]),
+        ],
+        ids=["truncated gzip", "no gzip", "truncated bzip2"],
+    )
+    def test_a_broken_file_stops_the_watermark_below_it(self, feed: Feed, name: str, data: bytes) -> None:
+        feed.put("a.ndjson", 1)
+        feed.put_bytes(name, data)
+        feed.put("c.ndjson", 3)
+        _fails_at_b(feed, feed.run())
+        feed.put(name, 2)
+        assert feed.load().files == 2
+        assert feed.ids == [1, 2, 3]
+
+    @pytest.mark.parametrize("data", [b"PAR1 but not really PAR1", b"x"])
+    def test_a_broken_parquet_file_stops_the_watermark_below_it(
+        self, make_feed: MakeFeed, data: bytes
+    ) -> None:
+        feed = make_feed(source={"format": "parquet"})
+        feed.put_parquet("a.parquet", 1)
+        feed.put_bytes("b.parquet", data)
+        feed.put_parquet("c.parquet", 3)
+        _fails_at_b(feed, feed.run())
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
+    def test_a_file_that_may_not_be_read_stops_the_watermark_below_it(self, feed: Feed) -> None:
+        feed.put("a.ndjson", 1)
+        feed.put("b.ndjson", 2)
+        (feed.landing / "b.ndjson").chmod(0)
+        feed.put("c.ndjson", 3)
+        _fails_at_b(feed, feed.run())
+
+    def test_a_broken_file_among_those_that_tell_the_schema_is_named(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": None})
+        feed.put("a.ndjson", 1)
+        feed.put_bytes("b.ndjson.gz", gzip.compress(ROWS, mtime=0)[:-200])
+        feed.put("c.ndjson", 3)
+        _fails_at_b(feed, feed.run())
+
+    def test_a_broken_first_file_leaves_no_watermark_and_mending_it_loads_everything(
+        self, feed: Feed
+    ) -> None:
+        feed.put_bytes("b.ndjson.gz", b"not gzip")
+        feed.put("c.ndjson", 3)
+        for _ in range(2):
+            outcome = feed.run()
+            assert (outcome.status, feed.ids, feed.path) == ("failed", [], None)
+        feed.put("b.ndjson.gz", 2)
+        feed.load()
+        assert (feed.ids, feed.path) == ([2, 3], "c.ndjson")
+
+    def test_a_broken_file_of_a_later_slice_leaves_the_earlier_slices(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(watermark={"checkpoint": {"interval_files": 2}})
+        for number, name in enumerate(("a", "b", "c")):
+            feed.put(f"{name}.ndjson", number)
+        feed.put_bytes("d.ndjson.gz", b"not gzip")
+        outcome = feed.run()
+        assert (outcome.status, outcome.files, feed.ids, feed.path) == ("failed", 3, [0, 1, 2], "c.ndjson")
+
+    def test_several_broken_files_stop_at_the_first_in_order(self, feed: Feed) -> None:
+        feed.put("a.ndjson", 1)
+        for name in ("b", "c", "d"):
+            feed.put_bytes(f"{name}.ndjson.gz", b"not gzip")
+        _fails_at_b(feed, feed.run())
+
+
+class TestRecords:
+    @pytest.mark.parametrize(
+        ("form", "good", "bad", "line"),
+        [
+            ("ndjson", '{"id": 1}\n', '{"id": 2}\n\n{"id": 3', 3),
+            ("ndjson", '{"id": 1}\n', '{"id": 2}\n"text"\n', 2),
+            ("csv", "id\n1\n", "id\n2\n3,4\n", 3),
+        ],
+    )
+    def test_a_record_that_does_not_parse_is_named_with_file_and_line(
+        self, make_feed: MakeFeed, form: str, good: str, bad: str, line: int
+    ) -> None:
+        feed = make_feed(source={"format": form})
+        feed.put_text(f"a.{form}", good)
+        feed.put_text(f"b.{form}.gz", bad)
+        feed.put_text(f"c.{form}", good)
+        outcome = feed.run()
+        _fails_at_b(feed, outcome, "bad_record")
+        assert outcome.error is not None
+        assert f"b.{form}.gz, line {line}" in outcome.error.message
+        assert repr(bad.splitlines()[line - 1]) in outcome.error.message
+
+    @pytest.mark.parametrize("bad", ['[{"id": 2}, {"id": 3]', '[{"id": 2}', '{"id": {"x": 1}}'])
+    def test_a_json_file_that_does_not_parse_is_named(self, make_feed: MakeFeed, bad: str) -> None:
+        feed = make_feed(source={"format": "json"})
+        feed.put_text("a.json", '[{"id": 1}]')
+        feed.put_text("b.json", bad)
+        feed.put_text("c.json", '{"id": 3}')
+        _fails_at_b(feed, feed.run())
+
+
+class TestVanished:
+    def test_a_file_that_vanished_after_the_listing_is_named_and_the_next_run_goes_on(
+        self, feed: Feed
+    ) -> None:
+        for number, name in enumerate("abc", 1):
+            feed.put(f"{name}.ndjson", number)
+        outcome = feed.run(_once(Step.PLANNED, (feed.landing / "b.ndjson").unlink))
+        _fails_at_b(feed, outcome, "file_vanished")
+        feed.load()
+        assert feed.ids == [1, 3]
+
+    def test_a_file_that_vanishes_before_it_is_read_is_named(self, feed: Feed) -> None:
+        for number, name in enumerate("abc", 1):
+            feed.put(f"{name}.ndjson", number)
+        outcome = feed.run(_once(Step.INTENT_PUT, (feed.landing / "b.ndjson").unlink))
+        _fails_at_b(feed, outcome, "file_vanished")
+        assert [entry.why for entry in feed.entries] == ["abandon", "run"], (
+            "the number of the first try was given up"
+        )
+        feed.load()
+        assert feed.ids == [1, 3]
+
+    def test_the_whole_landing_zone_vanishes(self, feed: Feed) -> None:
+        feed.put("a.ndjson", 1)
+        outcome = feed.run(_once(Step.PLANNED, lambda: feed.landing.rename(feed.folder / "gone")))
+        assert (outcome.status, outcome.error and outcome.error.exit_code, feed.newest) == ("failed", 1, None)
+        (feed.folder / "gone").rename(feed.landing)
+        feed.load()
+        assert feed.ids == [1]
+
+
+class TestChanged:
+    def test_a_file_that_changed_after_the_listing_is_not_loaded_by_this_run(self, feed: Feed) -> None:
+        for number, name in enumerate("abc", 1):
+            feed.put(f"{name}.ndjson", number)
+        outcome = feed.run(_once(Step.PLANNED, lambda: feed.put("b.ndjson", 20, 21)))
+        _fails_at_b(feed, outcome, "file_changed")
+        feed.load()
+        assert feed.ids == [1, 3, 20, 21]
+
+    def test_a_change_of_the_same_size_is_seen_too(self, feed: Feed) -> None:
+        feed.put("a.ndjson", 1)
+        feed.put("b.ndjson", 2)
+        outcome = feed.run(_once(Step.PLANNED, lambda: feed.put("b.ndjson", 9)))
+        _fails_at_b(feed, outcome, "file_changed")
+
+    def test_a_file_that_changes_while_it_is_read_is_in_the_table_once_and_is_named(self, feed: Feed) -> None:
+        feed.put("a.ndjson", 1)
+        feed.put("b.ndjson", 2)
+        outcome = feed.run(_once(Step.WRITTEN, lambda: feed.put("b.ndjson", 9)))
+        assert outcome.error is not None
+        assert (outcome.error.code, outcome.error.exit_code) == ("file_changed_while_read", 1)
+        assert "b.ndjson" in outcome.error.message
+        assert (feed.ids, feed.path) == ([1, 2], "b.ndjson")
+        assert feed.load().status == "nothing"
+
+
+def test_the_command_line_names_the_file_and_exits_1(feed: Feed) -> None:
+    feed.put("a.ndjson", 1)
+    feed.put_bytes("b.ndjson.gz", b"not gzip")
+    answer = feed.cli("run", "flow")
+    assert answer.code == 1
+    (document,) = answer.json
+    assert (document["status"], document["rows"], document["watermark_after"]) == (
+        "failed",
+        1,
+        {"path": "a.ndjson"},
+    )
+    assert document["error"]["code"] == "bad_file"
+    assert "b.ndjson.gz" in document["error"]["message"]
+    assert "\n" not in document["error"]["message"], "a line for people, not a stack"

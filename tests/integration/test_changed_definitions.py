@@ -1,0 +1,172 @@
+"""A definition that is changed, or mended, between runs: never a dead end, and never a change without a word."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from resources.loop.outcome import Step
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import NAME, Feed
+
+
+def decide(feed: Feed, verb: str) -> None:
+    answer = feed.cli("state", verb, NAME, "--reason", "mended", "--yes")
+    assert answer.code == 0, answer.out
+
+
+def whys(feed: Feed) -> list[str]:
+    return [entry.why for entry in feed.entries]
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        "wrong", [{"sql": "select idd from input"}, {"transform": "tests.support.steps:no_such"}]
+    )
+    def test_a_query_that_does_not_fit_begins_nothing_and_is_mended_at_once(
+        self, make_feed: MakeFeed, wrong: dict[str, Any]
+    ) -> None:
+        feed = make_feed(**wrong)
+        feed.put("a.ndjson", 1)
+        outcome = feed.run()
+        assert outcome.status == "failed"
+        assert (feed.open_intent, feed.newest, feed.table.exists()) == (None, None, False)
+        feed.define(sql="select id from input", transform=None)
+        assert (feed.load().status, feed.ids) == ("committed", [1])
+
+    def test_a_query_that_fails_on_a_row_leaves_a_slice_that_the_mended_one_takes_over(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(sql="select id, 1 / (id - 2) as x from input")
+        feed.put("a.ndjson", 1, 2)
+        assert feed.run().status == "failed"
+        assert feed.open_intent is not None
+        feed.define(sql="select id from input")
+        answer = feed.cli("run", NAME)
+        error = json.loads(answer.out)["error"]
+        assert (answer.code, error["code"]) == (4, "intent_changed")
+        assert f"strandline state accept {NAME} --reason TEXT" in error["choices"]
+        decide(feed, "accept")
+        assert feed.load().rows == 2
+        assert (feed.ids, whys(feed)) == ([1, 2], ["abandon", "accept", "run"])
+
+    def test_a_number_that_was_given_up_cannot_be_taken_by_the_writer_that_had_it(self, feed: Feed) -> None:
+        feed.put("a.ndjson", 1)
+        feed.load()
+        feed.put("b.ndjson", 2)
+        with pytest.raises(KeyboardInterrupt):
+            feed.run(dying_at(Step.INTENT_PUT))
+        intent = feed.open_intent
+        assert intent is not None
+        decide(feed, "accept")
+        assert feed.commits[-1].tags == {intent.app_id: intent.number}, "the number is taken, by no rows"
+        assert feed.load().rows == 1
+        assert (feed.ids, whys(feed)) == ([1, 2], ["run", "abandon", "accept", "run"])
+
+
+class TestDecisions:
+    @pytest.mark.parametrize("verb", ["accept", "reset"])
+    def test_a_slice_that_was_written_is_appended_before_the_decision(
+        self, make_feed: MakeFeed, verb: str
+    ) -> None:
+        feed = make_feed(sql="select id from input")
+        feed.put("a.ndjson", 1)
+        with pytest.raises(KeyboardInterrupt):
+            feed.run(dying_at(Step.WRITTEN))
+        feed.define(sql="select id, 1 as more from input")
+        decide(feed, verb)
+        assert (whys(feed), feed.ids) == (["run", verb], [1])
+        assert (feed.entries[0].rows, feed.path) == (1, "a.ndjson" if verb == "accept" else None)
+
+    def test_a_changed_path_and_an_unfinished_slice_are_settled_by_one_decision(self, feed: Feed) -> None:
+        feed.put("a.ndjson", 1)
+        feed.load()
+        feed.put("b.ndjson", 2)
+        with pytest.raises(KeyboardInterrupt):
+            feed.run(dying_at(Step.INTENT_PUT))
+        feed.define(source={"extensions": [".ndjson"]})
+        assert feed.cli("run", NAME).code == 4
+        decide(feed, "accept")
+        feed.load()
+        assert feed.ids == [1, 2]
+
+
+class TestSchemas:
+    @pytest.mark.parametrize("schema", ["id long, more string", "id string", "other long"])
+    def test_a_declared_schema_that_differs_from_the_pinned_one_fails_and_begins_nothing(
+        self, make_feed: MakeFeed, schema: str
+    ) -> None:
+        feed = make_feed(source={"schema": "id long"})
+        feed.put("a.ndjson", 1)
+        feed.load()
+        feed.put("b.ndjson", 2)
+        feed.define(source={"schema": schema})
+        outcome = feed.run()
+        assert outcome.error is not None
+        assert (outcome.error.code, feed.open_intent) == ("schema", None)
+        assert "strict" in outcome.error.message
+        feed.define(source={"schema": "id   bigint"})
+        assert (feed.load().status, feed.ids) == ("committed", [1, 2])
+
+    def test_folders_that_the_schema_names_are_no_difference(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "day date, id long"})
+        feed.put("day=2026-01-01/region=eu/a.ndjson", 1)
+        feed.load()
+        feed.put("day=2026-01-02/region=eu/a.ndjson", 2)
+        assert (feed.load().status, feed.ids) == ("committed", [1, 2])
+
+    def test_after_a_reset_and_without_the_table_another_schema_is_pinned(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long"})
+        feed.put("a.ndjson", {"id": 1, "more": "x"})
+        feed.load()
+        feed.define(source={"schema": "id long, more string"})
+        shutil.rmtree(feed.table)
+        decide(feed, "reset")
+        feed.load()
+        assert feed.rows("id", "more") == [(1, "x")]
+
+    @pytest.mark.parametrize(
+        "sql", ["select id, 'x' as more from input", "select cast(id as string) || 'x' as id from input"]
+    )
+    def test_rows_that_the_table_refuses_are_given_up_and_the_old_definition_goes_on(
+        self, make_feed: MakeFeed, sql: str
+    ) -> None:
+        feed = make_feed(sql="select id from input")
+        feed.put("a.ndjson", 1)
+        feed.load()
+        feed.define(sql=sql)
+        feed.put("b.ndjson", 2)
+        outcome = feed.run()
+        assert outcome.error is not None
+        assert (outcome.error.code, feed.open_intent) == ("target", None)
+        assert "strict" in outcome.error.message
+        feed.define(sql="select id from input")
+        feed.load()
+        assert (feed.ids, whys(feed)) == ([1, 2], ["run", "abandon", "run"])
+
+
+def test_a_table_keeps_the_layout_that_it_was_made_with(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"schema": "id long, day date"}, target={"partition_by": ["day"]})
+    feed.put("day=2026-01-01/a.ndjson", 1)
+    feed.load()
+    feed.define(target={"partition_by": []})
+    feed.put("day=2026-01-02/a.ndjson", 2)
+    feed.load()
+    feed.define(target={"partition_by": ["id"]})
+    feed.put("day=2026-01-03/a.ndjson", 3)
+    feed.load()
+    assert (feed.ids, DeltaTable(str(feed.table)).metadata().partition_columns) == ([1, 2, 3], ["day"])
+
+
+def dying_at(step: Step) -> Any:
+    """An observer with which a run ends after a step as if it were killed, as far as one process can show it."""
+
+    def observer(done: Step, line: str) -> None:
+        if done is step:
+            raise KeyboardInterrupt
+
+    return observer

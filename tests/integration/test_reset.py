@@ -1,0 +1,44 @@
+"""Starting anew: a reset is a decision, whatever becomes of the table before or after it."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.support.feed import NAME, Feed
+
+
+@pytest.mark.parametrize("first", ["table", "state"])
+def test_a_reset_and_a_dropped_table_start_anew_in_either_order(feed: Feed, first: str) -> None:
+    feed.put("a.ndjson", 1)
+    feed.put("b.ndjson", 2)
+    feed.load()
+    if first == "table":
+        shutil.rmtree(feed.table)
+    assert feed.cli("state", "reset", NAME, "--reason", "anew", "--yes").code == 0
+    if first == "state":
+        shutil.rmtree(feed.table)
+    outcome = feed.load()
+    assert (outcome.status, feed.ids, feed.path) == ("committed", [1, 2], "b.ndjson")
+    assert [entry.why for entry in feed.entries] == ["run", "reset", "run"]
+    assert feed.load().status == "nothing"
+
+
+def test_a_reset_alone_loads_everything_again_beside_what_is_there(feed: Feed) -> None:
+    feed.put("a.ndjson", 1)
+    feed.load()
+    assert feed.cli("state", "reset", NAME, "--reason", "again", "--yes").code == 0
+    feed.load()
+    assert feed.ids == [1, 1]
+
+
+def test_a_table_that_is_gone_without_a_reset_stops_the_next_write(feed: Feed) -> None:
+    feed.put("a.ndjson", 1)
+    feed.load()
+    shutil.rmtree(feed.table)
+    feed.put("b.ndjson", 2)
+    answer = feed.cli("run", NAME)
+    assert answer.code == 4
+    assert '"code": "table_missing"' in answer.out
+    assert not feed.table.exists()

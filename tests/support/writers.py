@@ -1,0 +1,86 @@
+"""Writers of a watermark log that run, and die, as processes of their own: what a fork server of the tests starts."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from multiprocessing.context import ForkServerContext
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Barrier
+
+from partitions.errors import Conflict
+from resources.places import Place
+from resources.watermarks.blobs import open_blobs
+from resources.watermarks.entry import Entry, new_id, utc_now
+from resources.watermarks.log import WatermarkLog
+
+
+def processes() -> ForkServerContext:
+    """Starts processes in milliseconds, from one that has imported what they need and has neither threads nor connections."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
+def entry(number: int, value: int = 0) -> Entry:
+    """An entry that says who wrote it."""
+    return Entry(
+        id=new_id(),
+        number=number,
+        watermark=f'{{"value": {value}}}',
+        why="run",
+        time=utc_now(),
+        fingerprint="f",
+        kind="path",
+        app_id="app",
+    )
+
+
+def append_many(
+    place: Place,
+    dataflow: str,
+    writer: int,
+    count: int,
+    start: Barrier,
+    told: SimpleQueue[tuple[list[str], int]],
+) -> None:
+    """Append as often as said, each time at the number after the newest; tells the ids that it appended, and its conflicts."""
+    log = WatermarkLog(open_blobs(place))
+    won: list[str] = []
+    lost = 0
+    start.wait(60)
+    while len(won) < count:
+        newest = log.newest(dataflow)
+        number = newest.number if newest else 0
+        ours = entry(number + 1, writer)
+        try:
+            log.append(dataflow, ours, expected=number)
+        except Conflict:
+            lost += 1
+        else:
+            won.append(ours.id)
+    told.put((won, lost))
+
+
+def append_until_killed(place: Place, dataflow: str) -> None:
+    """Append for ever."""
+    log = WatermarkLog(open_blobs(place))
+    while True:
+        newest = log.newest(dataflow)
+        number = newest.number if newest else 0
+        log.append(dataflow, entry(number + 1), expected=number)
+
+
+def append_and_die(place: Place, dataflow: str, number: int, before: str, count: int) -> None:
+    """Append once, and die by SIGKILL just before the ``count``-th call of ``os.<before>``."""
+    real, left = getattr(os, before), [count]
+
+    def dying(*arguments: object, **named: object) -> object:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*arguments, **named)
+
+    setattr(os, before, dying)
+    WatermarkLog(open_blobs(place)).append(dataflow, entry(number), expected=number - 1)
