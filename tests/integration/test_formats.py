@@ -223,7 +223,9 @@ class TestSchema:
         assert outcome.error is not None
         assert "b.parquet" in outcome.error.message
 
-    @pytest.mark.xfail(strict=True, reason="the field names of a slice are not observed yet (ROADMAP, known limits)")
+    @pytest.mark.xfail(
+        strict=True, reason="the field names of a slice are not observed yet (ROADMAP, known limits)"
+    )
     def test_a_field_that_the_pinned_schema_does_not_have_is_refused(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": None})
         feed.put("a.ndjson", 1)
