@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.path.plan import PathSlice
+from partitions.path.slices import PathSlice
 from partitions.plan import Plan
 from resources.loop.flow import PathFlow
 from resources.loop.guards import check_definition

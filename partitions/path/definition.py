@@ -47,6 +47,8 @@ class PathWatermark(Model):
 
     Attributes:
         scope: ``global`` keeps one path, ``partition`` one name per open partition.
+        tracking: ``watermark`` finds what lies above the last file; ``set`` finds whatever was not ingested yet, wherever it
+            sorts: every listing is a whole one.
         layout: ``leaf`` promises that a folder holds files or folders, not both.
         settle: files younger than this, and all after them in order, are left for a later run.
         close_after: scope partition: how long after its own end a partition stays open.
@@ -54,7 +56,7 @@ class PathWatermark(Model):
 
     type: Literal["path"]
     scope: Literal["global", "partition"] = "global"
-    tracking: Literal["watermark"] = "watermark"
+    tracking: Literal["watermark", "set"] = "watermark"
     partition_filter: PartitionFilter | None = None
     time_template: Annotated[str, AfterValidator(_template)] | None = None
     close_after: Duration | None = None
@@ -72,6 +74,14 @@ class PathWatermark(Model):
         if self.close_after is not None and self.template is None:
             raise ValueError(
                 "close_after needs the time of a partition: expected time_template or partition_filter.prefix_template beside it"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _one_order(self) -> PathWatermark:
+        if self.tracking == "set" and self.scope == "partition":
+            raise ValueError(
+                "tracking: set remembers every file, so no partition needs a watermark: expected scope: global with it, found scope: partition"
             )
         return self
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
-from typing import Any
 
-from partitions.path.definition import Checkpoint, PathWatermark
+from partitions.path.definition import PathWatermark
 from partitions.path.naming import NamingReport, examine
-from partitions.path.order import FileKey, pair_order
-from partitions.path.position import AbovePartitions, AbovePath, Position, Start
+from partitions.path.order import FileKey
+from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, Position, Start
+from partitions.path.slices import PathSlice, cut, cut_beside, watermark_of
+from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
 from partitions.plan import Plan, Skip, counted
@@ -24,99 +25,73 @@ _SAMPLE = 1000
 
 
 @dataclass(frozen=True)
-class SourceFile:
-    """One file as it was listed.
+class Beside:
+    """What waits beside the watermark, and what an operator has decided about the files above it.
 
     Attributes:
-        path: relative to the source's root.
-        size: bytes.
-        version: what changes when the file does: the etag, or the modification time in nanoseconds.
-        modified: when it was last modified, epoch milliseconds by the store's clock.
+        late: files at or below the watermark that were never ingested.
+        released: files that somebody took out of quarantine.
+        replace_until: rows of files at or below this state make room when the files are loaded again.
+        known: set tracking: which of the found files were ingested.
     """
 
-    path: str
-    size: int
-    version: str
-    modified: int
+    late: tuple[SourceFile, ...] = ()
+    released: tuple[SourceFile, ...] = ()
+    replace_until: PathState | None = None
+    known: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a listing found above a position.
+_NOTHING = Beside()
 
-    Attributes:
-        files: in pair order, each once.
-        root_files: whether files were seen at the root.
-        calls: LIST calls, or folders opened on a local folder.
+
+def position(
+    definition: PathWatermark, state: PathState, now: datetime, since: PathState | None = None
+) -> Position:
+    """Where a listing starts. The partition filter narrows a cold start only: later it would lose a gap.
+
+    Args:
+        definition: what the user declared.
+        state: what is committed.
+        now: the clock of this run, aware.
+        since: where a filtered cold start began (:func:`cold_start`).
     """
-
-    files: tuple[SourceFile, ...]
-    root_files: bool = False
-    calls: int = 0
-
-
-@dataclass(frozen=True)
-class PathSlice:
-    """The next files, one commit.
-
-    Attributes:
-        files: in pair order.
-        after: the state after it.
-        before: the state below it.
-    """
-
-    files: tuple[SourceFile, ...]
-    before: Watermark
-    after: Watermark
-    definition: PathWatermark
-    closing: datetime | None = None
-
-    @property
-    def lower(self) -> Watermark | None:
-        """The state before: files are strictly above it."""
-        return None if all(value is None for value in self.before.values()) else self.before
-
-    @property
-    def upper(self) -> Watermark:
-        """The last file."""
-        return {"path": self.files[-1].path}
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files."""
-        return sum(file.size for file in self.files)
-
-    def describe(self) -> dict[str, Any]:
-        """The files in order."""
-        return {"files": [file.path for file in self.files]}
-
-    def take(self, count: int) -> PathSlice:
-        """The slice of only the first ``count`` files, which closes nothing."""
-        return _slice(self.definition, self.before, self.files[:count], None)
-
-    def halve(self) -> tuple[PathSlice, ...]:
-        """Two slices of about as many files each."""
-        if len(self.files) < 2:
-            return (self,)
-        first = self.take(len(self.files) // 2)
-        return first, _slice(self.definition, first.after, self.files[len(first.files) :], self.closing)
+    if definition.tracking == "set" and state.status != "initial":
+        return _above(definition, since) if since else Start()
+    if state.status == "initial":
+        return Start.within(_cold_prefixes(definition, now))
+    return _above(definition, state)
 
 
-def position(definition: PathWatermark, state: PathState, now: datetime) -> Position:
-    """Where a listing starts. The partition filter narrows a cold start only: later it would lose a gap."""
+def at_or_below(definition: PathWatermark, state: PathState, since: PathState | None) -> Position:
+    """Where the late-file sweep looks: at everything from the cold start's beginning up to the watermark."""
+    if definition.scope == "partition" and since is None:
+        since = PathState(
+            status="active"
+        )  # whose position leaves out the root: no entry remembers files there
+    return AtOrBelow(_above(definition, state), _above(definition, since) if since else Start())
+
+
+def _above(definition: PathWatermark, state: PathState) -> Position:
     leaf = definition.layout == "leaf"
-    if definition.scope == "partition" and (state.names or state.closed_before):
+    if definition.scope == "partition":
         leaf = leaf or all(_reaches_leaves(definition, partition) for partition in state.names)
         return AbovePartitions(state.names, definition.template, state.closed_before, leaf)
-    if definition.scope == "global" and state.last is not None:
-        return AbovePath(state.last, leaf or _reaches_leaves(definition, state.last.partition))
-    return Start.within(_cold_prefixes(definition, now))
+    if state.last is None:
+        return Start()
+    return AbovePath(state.last, leaf or _reaches_leaves(definition, state.last.partition))
 
 
 def plan(
-    definition: PathWatermark, state: PathState, found: Found, now: datetime, *, dataflow: str, number: int
+    definition: PathWatermark,
+    state: PathState,
+    found: Found,
+    now: datetime,
+    *,
+    dataflow: str,
+    number: int,
+    beside: Beside = _NOTHING,
 ) -> Plan[PathSlice]:
-    """Cut what was found into slices.
+    """Cut what was found into slices; what waits beside the watermark goes first.
 
     Args:
         definition: what the user declared.
@@ -125,8 +100,10 @@ def plan(
         now: the clock of this run, aware.
         dataflow: its name.
         number: of the entry that holds ``state``; 0 without one.
+        beside: what waits beside the watermark.
     """
-    files, skips = _settled(definition, found.files, now)
+    fresh = tuple(file for file in found.files if file.path not in beside.known)
+    files, skips = _settled(definition, fresh, now)
     # A file that settles must not be late by then because its partition was closed.
     closing = None if skips else now
     warnings = []
@@ -143,9 +120,15 @@ def plan(
         warnings.append(
             f"{len(unparsed)} partitions do not fit the time template and never close, such as {unparsed[0]!r}"
         )
-    slices = tuple(_cut(definition, state, files, now, closing))
-    why = _why(state, files, slices, skips)
-    return Plan(dataflow, "path", number, now, why, slices, skips, (*warnings, *naming(found.files).findings))
+    slices = (
+        *_beside_slices(definition, state, beside),
+        *_new_slices(definition, state, files, now, closing, beside.replace_until),
+    )
+    by_set = definition.tracking == "set"
+    why = _why(state, files, slices, skips, beside, by_set)
+    if not by_set:
+        warnings.extend(naming(found.files).findings)
+    return Plan(dataflow, "path", number, now, why, slices, skips, tuple(warnings))
 
 
 def naming(files: Sequence[SourceFile]) -> NamingReport:
@@ -155,23 +138,34 @@ def naming(files: Sequence[SourceFile]) -> NamingReport:
 
 
 def _why(
-    state: PathState, files: Sequence[SourceFile], slices: Sequence[PathSlice], skips: Sequence[Skip]
+    state: PathState,
+    files: Sequence[SourceFile],
+    slices: Sequence[PathSlice],
+    skips: Sequence[Skip],
+    beside: Beside,
+    by_set: bool,
 ) -> str:
-    if not files:
-        held = f"; {len(skips)} wait to settle" if skips else ""
-        return (
-            f"no file is above the watermark{held}"
-            if state.status != "initial"
-            else f"the source holds no file yet{held}"
-        )
-    start = (
-        "to start with"
-        if state.status == "initial"
-        else f"above {state.path}"
-        if state.last
-        else "above the open partitions"
-    )
-    return f"{counted(len(files), 'file')} {start}, in {counted(len(slices), 'slice')}"
+    parts = [
+        f"{counted(len(waiting), 'file')} {how}"
+        for waiting, how in ((beside.late, "late"), (beside.released, "released"))
+        if waiting
+    ]
+    if files:
+        parts.append(f"{counted(len(files), 'file')} {_start(state, by_set)}")
+    if parts:
+        return f"{', '.join(parts)}, in {counted(len(slices), 'slice')}"
+    held = f"; {len(skips)} wait to settle" if skips else ""
+    if state.status == "initial":
+        return f"the source holds no file yet{held}"
+    return f"no file is {'new' if by_set else 'above the watermark'}{held}"
+
+
+def _start(state: PathState, by_set: bool) -> str:
+    if state.status == "initial":
+        return "to start with"
+    if by_set:
+        return "not ingested yet"
+    return f"above {state.path}" if state.last else "above the open partitions"
 
 
 def _cold_prefixes(definition: PathWatermark, now: datetime) -> list[str]:
@@ -192,6 +186,11 @@ def _settled(
     if not definition.settle:
         return files, ()
     limit = int((now - definition.settle).timestamp() * 1000)
+    if definition.tracking == "set":
+        young = [file for file in files if file.modified > limit]
+        return tuple(file for file in files if file.modified <= limit), tuple(
+            Skip(file.path, f"younger than settle ({definition.settle})") for file in young
+        )
     kept: list[SourceFile] = []
     skips: list[Skip] = []
     groups = (
@@ -200,8 +199,8 @@ def _settled(
         else [tuple(group) for _, group in groupby(files, lambda file: FileKey.of(file.path).partition)]
     )
     for group in groups:
-        young = next((index for index, file in enumerate(group) if file.modified > limit), len(group))
-        kept.extend(group[:young])
+        first = next((index for index, file in enumerate(group) if file.modified > limit), len(group))
+        kept.extend(group[:first])
         skips.extend(
             Skip(
                 file.path,
@@ -209,7 +208,7 @@ def _settled(
                 if index == 0
                 else "after a file that is still settling",
             )
-            for index, file in enumerate(group[young:])
+            for index, file in enumerate(group[first:])
         )
     return tuple(kept), tuple(skips)
 
@@ -244,74 +243,35 @@ def _unparsed(definition: PathWatermark, files: Sequence[SourceFile]) -> list[st
     return [partition for partition in partitions if template.time(partition) is None]
 
 
-def _cut(
+def _beside_slices(definition: PathWatermark, state: PathState, beside: Beside) -> Iterator[PathSlice]:
+    unmoved = watermark_of(definition, state)
+    yield from cut_beside(definition, unmoved, in_pair_order(beside.late), "late")
+    yield from cut_beside(definition, unmoved, in_pair_order(beside.released), "release")
+
+
+def _new_slices(
     definition: PathWatermark,
     state: PathState,
     files: Sequence[SourceFile],
     now: datetime,
     closing: datetime | None,
+    replace_until: PathState | None,
 ) -> Iterator[PathSlice]:
-    before = _watermark(definition, state)
-    if definition.scope == "partition" and state.status == "initial" and definition.partition_filter:
-        template = TimeTemplate(definition.partition_filter.prefix_template)
-        before = {
-            "paths": {},
-            "closed_before": template.step(template.floor(now), -definition.partition_filter.lookback),
-        }
-    start = 0
-    while start < len(files):
-        count = _fits(definition.checkpoint, files, start)
-        last = start + count == len(files)
-        piece = _slice(definition, before, tuple(files[start : start + count]), closing if last else None)
-        yield piece
-        before, start = piece.after, start + count
+    before = watermark_of(definition, state)
+    if definition.scope == "partition" and state.status == "initial":
+        before = cold_start(definition, now) or before
+    old = position(definition, replace_until, now) if replace_until else None
+    for piece in cut(definition, before, files, closing):
+        again = old is not None and any(not old.above(file.path) for file in piece.files)
+        yield replace(piece, replaces=again)
 
 
-def _fits(limits: Checkpoint, files: Sequence[SourceFile], start: int) -> int:
-    """How many files from ``start`` make a slice; one at least, however large it is."""
-    size, count = 0, 0
-    for file in files[start : start + limits.interval_files]:
-        size += file.size
-        if count and size > limits.interval_bytes:
-            break
-        count += 1
-    return count
-
-
-def _slice(
-    definition: PathWatermark, before: Watermark, files: tuple[SourceFile, ...], closing: datetime | None
-) -> PathSlice:
-    state = PathState.of(before).processed(file.path for file in files)
-    after = _watermark(definition, state)
-    if closing and definition.scope == "partition":
-        after = _closed(definition, state, closing)
-    return PathSlice(files, before, after, definition, closing)
-
-
-def _watermark(definition: PathWatermark, state: PathState) -> Watermark:
-    return state.global_watermark() if definition.scope == "global" else state.partition_watermark()
-
-
-def _closed(definition: PathWatermark, state: PathState, now: datetime) -> Watermark:
-    """Close what ended ``close_after`` ago, never the newest; only with the last slice, when no older file is left over."""
-    template, closed = definition.template, state.closed_before
-    if template and definition.close_after is not None:
-        times = [start for name in state.names if (start := template.time(name))]
-        if times:
-            limit = min(template.floor(now - definition.close_after), max(times))
-            closed = limit if closed is None else max(closed, limit)
-    if template and closed:
-        bound = closed
-        names = {
-            name: last
-            for name, last in state.names.items()
-            if not ((start := template.time(name)) and start < bound)
-        }
-        return {"paths": names, "closed_before": closed}
-    return state.partition_watermark()
-
-
-def in_pair_order(files: Sequence[SourceFile]) -> tuple[SourceFile, ...]:
-    """Sort files as the watermark orders them, each path once."""
-    unique = {file.path: file for file in files}
-    return tuple(unique[path] for path in sorted(unique, key=pair_order))
+def cold_start(definition: PathWatermark, now: datetime) -> Watermark | None:
+    """The state below which a filtered cold start looks at nothing; None without a filter."""
+    chosen = definition.partition_filter
+    if chosen is None:
+        return None
+    template = TimeTemplate(chosen.prefix_template)
+    if definition.scope == "partition":
+        return {"paths": {}, "closed_before": template.step(template.floor(now), -chosen.lookback)}
+    return {"path": f"{min(template.prefixes(chosen.lookback, now))}/"}

@@ -235,3 +235,35 @@ class AbovePartitions:
             return False
         start = self.template.time(partition)
         return start is not None and start < self.closed_before
+
+
+@dataclass(frozen=True)
+class AtOrBelow:
+    """What the late-file sweep lists: everything that is not above a position.
+
+    Attributes:
+        position: what is committed.
+        since: where the source began for us; what is not above it was never meant to be loaded.
+    """
+
+    position: Position
+    since: Position
+
+    partitioned: bool = field(default=False, init=False)
+
+    def above(self, path: str) -> bool:
+        """Whether the file is the sweep's: neither new nor from before the start."""
+        return not self.position.above(path) and self.since.above(path)
+
+    def may_hold(self, folder: str) -> bool:
+        """A folder after the last partition holds only what is new."""
+        last = self.position.last.partition if isinstance(self.position, AbovePath) else None
+        return self.since.may_hold(folder) and (last is None or folder <= last)
+
+    def span(self) -> Span:
+        """To the end: where pairs and keys are ordered differently, what is below may be listed after what is above."""
+        return Span(self.since.span().after)
+
+    def seek(self, key: str) -> str:
+        """Jump over what lies before the start."""
+        return self.since.seek(key)

@@ -19,7 +19,8 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from partitions.path.plan import PathSlice, naming
+from partitions.path.plan import naming
+from partitions.path.slices import PathSlice
 from partitions.path.state import PathState
 from platform_assets.project.errors import ProjectError
 from resources.io_managers import Load, failure

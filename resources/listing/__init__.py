@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from partitions.path.plan import SourceFile
+from partitions.path.source import SourceFile
 from partitions.path.position import Position
 from resources.listing.local import check_local, list_local
 from resources.listing.objects import list_objects

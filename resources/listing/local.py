@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from partitions.errors import SourceError
-from partitions.path.plan import Found, SourceFile, in_pair_order
+from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.position import Position
 from resources.listing.failures import folder_failure
 from resources.listing.result import Budget, Listing, compare, start

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from partitions.errors import BadFile
-from partitions.path.plan import Found, SourceFile
+from partitions.path.source import Found, SourceFile
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from partitions.path.order import below
-from partitions.path.plan import SourceFile, in_pair_order
+from partitions.path.source import SourceFile, in_pair_order
 from resources.listing.failures import store_failures
 from resources.listing.objects import PAGE, head, listed, pages
 from resources.listing.result import compare

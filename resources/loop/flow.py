@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, CorruptWatermark, StrandlineError
-from partitions.path.plan import PathSlice, SourceFile, plan, position
+from partitions.path.plan import plan, position
+from partitions.path.slices import PathSlice
+from partitions.path.source import SourceFile
 from partitions.path.state import PathState
 from partitions.plan import Plan, Slice
 from partitions.sentinels import deserialise

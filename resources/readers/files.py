@@ -11,7 +11,7 @@ from uuid import uuid4
 from partitions.dataflow import FilesSource
 from partitions.errors import ConfigurationError, SchemaError
 from partitions.path.hive import NULL_FOLDER, partition_columns, partition_values, unescaped
-from partitions.path.plan import SourceFile
+from partitions.path.source import SourceFile
 from resources.places import Place
 
 if TYPE_CHECKING:

@@ -12,8 +12,10 @@ from pydantic import ByteSize
 
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.path.order import FileKey
-from partitions.path.plan import Found, PathSlice, SourceFile, in_pair_order, plan, position
+from partitions.path.plan import plan, position
 from partitions.path.position import AbovePartitions, AbovePath, Start
+from partitions.path.slices import PathSlice
+from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
 from partitions.plan import Plan

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from partitions.errors import BadFile
-from partitions.path.plan import SourceFile
+from partitions.path.source import SourceFile
 from partitions.path.position import Start
 from resources.listing import check_unchanged, list_above
 from resources.places import Place

@@ -1,0 +1,92 @@
+"""Files that were passed over, and those of them that somebody has released (spec 01, Advancing; spec 09, files release).
+
+A quarantined file counts as dealt with: neither a listing nor the sweep brings it up again. A released one is loaded by the
+next run, in a slice of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from partitions.errors import ConfigurationError
+from partitions.path.source import SourceFile
+
+
+@dataclass(frozen=True)
+class Quarantined:
+    """A file that was passed over.
+
+    Attributes:
+        file: as it was listed then.
+        reason: why, a sentence for people.
+        released: whether the next run shall load it.
+    """
+
+    file: SourceFile
+    reason: str
+    released: bool = False
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """All files of a dataflow that were passed over and are not loaded yet.
+
+    Attributes:
+        files: in the order in which they came.
+    """
+
+    files: tuple[Quarantined, ...] = ()
+
+    @property
+    def held(self) -> tuple[Quarantined, ...]:
+        """Those that wait for somebody."""
+        return tuple(one for one in self.files if not one.released)
+
+    @property
+    def released(self) -> tuple[Quarantined, ...]:
+        """Those that the next run loads."""
+        return tuple(one for one in self.files if one.released)
+
+    def after(self, loaded: Collection[str], quarantined: Sequence[Quarantined]) -> Quarantine:
+        """What is left after a slice has loaded some files and passed over others."""
+        gone = {*loaded, *(one.file.path for one in quarantined)}
+        return Quarantine((*(one for one in self.files if one.file.path not in gone), *quarantined))
+
+    def release(self, paths: Sequence[str], dataflow: str) -> Quarantine:
+        """Hand files to the next run.
+
+        Raises:
+            ConfigurationError: for a path that is not held, with the nearest one that is.
+        """
+        held = [one.file.path for one in self.held]
+        for path in paths:
+            if path not in held:
+                close = get_close_matches(path, held, 1)
+                hint = f"did you mean {close[0]}?" if close else f"{len(held)} files are in quarantine"
+                raise ConfigurationError(
+                    f"dataflow {dataflow}: expected the path of a quarantined file, found {path!r}: {hint}",
+                    code="not_quarantined",
+                    choices=("strandline list --json",),
+                )
+        chosen = set(paths)
+        return Quarantine(
+            tuple(
+                Quarantined(one.file, one.reason, released=True) if one.file.path in chosen else one
+                for one in self.files
+            )
+        )
+
+    def rows(self) -> list[list[Any]]:
+        """As plain data."""
+        return [
+            [one.file.path, one.file.size, one.file.version, one.file.modified, one.reason, one.released]
+            for one in self.files
+        ]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[Any]]) -> Quarantine:
+        """Read plain data back."""
+        return cls(tuple(Quarantined(SourceFile(*row[:4]), row[4], row[5]) for row in rows))

@@ -1,0 +1,172 @@
+"""Slices of the path kind: some files, one commit, and the state after it (spec 01, Advancing)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from partitions.path.definition import Checkpoint, PathWatermark
+from partitions.path.quarantine import Quarantined
+from partitions.path.source import SourceFile, in_pair_order
+from partitions.path.state import PathState
+from partitions.path.template import TimeTemplate
+from partitions.sentinels import Watermark
+
+SliceWhy = Literal["run", "late", "release"]
+"""Files above the watermark; late ones below it; ones that an operator has released from quarantine."""
+
+
+@dataclass(frozen=True)
+class PathSlice:
+    """The next files, one commit.
+
+    Attributes:
+        files: in pair order.
+        before: the state below it.
+        after: the state after it; the same for files that are late or released.
+        why: what brought the files here.
+        quarantined: files that it passes over, with the reasons.
+        replaces: whether rows of the same files that are in the table already make room.
+    """
+
+    files: tuple[SourceFile, ...]
+    before: Watermark
+    after: Watermark
+    definition: PathWatermark
+    closing: datetime | None = None
+    why: SliceWhy = "run"
+    quarantined: tuple[Quarantined, ...] = ()
+    replaces: bool = False
+
+    @property
+    def all_files(self) -> tuple[SourceFile, ...]:
+        """Those that are passed over, too; in pair order."""
+        return in_pair_order([*self.files, *(one.file for one in self.quarantined)])
+
+    @property
+    def lower(self) -> Watermark | None:
+        """The state before: files are strictly above it. None on a first run, and beside the watermark."""
+        unbounded = self.why != "run" or all(value is None for value in self.before.values())
+        return None if unbounded else self.before
+
+    @property
+    def upper(self) -> Watermark:
+        """The last file."""
+        return {"path": self.all_files[-1].path}
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files that are loaded."""
+        return sum(file.size for file in self.files)
+
+    def describe(self) -> dict[str, Any]:
+        """The files in order, and why where they do not lie above the watermark."""
+        beside = {} if self.why == "run" else {"reason": self.why}
+        return {"files": [file.path for file in self.files], **beside}
+
+    def take(self, count: int) -> PathSlice:
+        """The slice of only the first ``count`` files, which closes nothing."""
+        return self._of(self.before, self.files[:count], None)
+
+    def halve(self) -> tuple[PathSlice, ...]:
+        """Two slices of about as many files each."""
+        if len(self.files) < 2 or self.quarantined:
+            return (self,)
+        first = self.take(len(self.files) // 2)
+        return first, self._of(first.after, self.files[len(first.files) :], self.closing)
+
+    def without(self, path: str, reason: str) -> PathSlice:
+        """The same slice, which passes over one of its files."""
+        bad = next(file for file in self.files if file.path == path)
+        kept = tuple(file for file in self.files if file.path != path)
+        return replace(self, files=kept, quarantined=(*self.quarantined, Quarantined(bad, reason)))
+
+    def _of(self, before: Watermark, files: tuple[SourceFile, ...], closing: datetime | None) -> PathSlice:
+        if self.why != "run":
+            return replace(self, files=files, quarantined=())
+        made = slice_of(self.definition, before, files, closing)
+        return replace(made, replaces=self.replaces)
+
+
+def cut(
+    definition: PathWatermark,
+    before: Watermark,
+    files: Sequence[SourceFile],
+    closing: datetime | None,
+) -> Iterator[PathSlice]:
+    """Cut files above a state, in pair order, into slices within the checkpoint's limits.
+
+    Args:
+        definition: what the user declared.
+        before: the state below the first file.
+        files: all of them.
+        closing: the clock, where the last slice may close partitions.
+    """
+    start = 0
+    while start < len(files):
+        count = _fits(definition.checkpoint, files, start)
+        last = start + count == len(files)
+        piece = slice_of(definition, before, tuple(files[start : start + count]), closing if last else None)
+        yield piece
+        before, start = piece.after, start + count
+
+
+def cut_beside(
+    definition: PathWatermark, state: Watermark, files: Sequence[SourceFile], why: SliceWhy
+) -> Iterator[PathSlice]:
+    """Cut files that do not move the watermark into slices within the checkpoint's limits."""
+    start = 0
+    while start < len(files):
+        count = _fits(definition.checkpoint, files, start)
+        yield PathSlice(tuple(files[start : start + count]), state, state, definition, why=why)
+        start += count
+
+
+def slice_of(
+    definition: PathWatermark, before: Watermark, files: tuple[SourceFile, ...], closing: datetime | None
+) -> PathSlice:
+    """The slice of these files above a state."""
+    state = PathState.of(before).processed(file.path for file in files)
+    after = watermark_of(definition, state)
+    if closing and definition.scope == "partition":
+        after = _closed(definition, state, closing)
+    return PathSlice(files, before, after, definition, closing)
+
+
+def watermark_of(definition: PathWatermark, state: PathState) -> Watermark:
+    """The watermark of a state, in the form of the definition's scope."""
+    return state.global_watermark() if definition.scope == "global" else state.partition_watermark()
+
+
+def _fits(limits: Checkpoint, files: Sequence[SourceFile], start: int) -> int:
+    """How many files from ``start`` make a slice; one at least, however large it is."""
+    size, count = 0, 0
+    for file in files[start : start + limits.interval_files]:
+        size += file.size
+        if count and size > limits.interval_bytes:
+            break
+        count += 1
+    return count
+
+
+def _closed(definition: PathWatermark, state: PathState, now: datetime) -> Watermark:
+    """Close what ended ``close_after`` ago, never the newest; only with the last slice, when no older file is left over."""
+    template, closed = definition.template, state.closed_before
+    if template and definition.close_after is not None:
+        times = [start for name in state.names if (start := template.time(name))]
+        if times:
+            limit = min(template.floor(now - definition.close_after), max(times))
+            closed = limit if closed is None else max(closed, limit)
+    if template and closed:
+        return {"paths": _open(template, state, closed), "closed_before": closed}
+    return state.partition_watermark()
+
+
+def _open(template: TimeTemplate, state: PathState, closed: datetime) -> dict[str, str]:
+    return {
+        name: last
+        for name, last in state.names.items()
+        if not ((start := template.time(name)) and start < closed)
+    }
