@@ -93,6 +93,8 @@ class Dataflow(Model):
     Attributes:
         name: the file's stem.
         layer: first part of the asset key.
+        late_files: what becomes of a file that the sweep finds at or below the watermark and that was never ingested.
+        on_bad_file: whether a file that cannot be read stops the run, or is passed over and kept in quarantine.
         transform: ``package.module:function``, a function ``(DataFrame, Batch) -> DataFrame``.
         sql: a query over the view ``input``, instead of ``transform``.
         freshness: shown and checked by Dagster.
@@ -103,8 +105,8 @@ class Dataflow(Model):
     source: FilesSource
     watermark: PathWatermark
     target: Target = Target()
-    late_files: Literal["ingest"] = "ingest"
-    on_bad_file: Literal["stop"] = "stop"
+    late_files: Literal["ingest", "quarantine", "alert", "ignore"] = "ingest"
+    on_bad_file: Literal["stop", "quarantine"] = "stop"
     max_bad_records: Literal[0] = 0
     transform: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")] | None = None
     sql: Annotated[str, Field(min_length=1)] | None = None

@@ -88,14 +88,16 @@ class BadFile(SourceError):
 
     Attributes:
         path: the file, relative to the source's root.
+        why: what is wrong with it, without what follows from that.
     """
 
     code = "bad_file"
 
-    def __init__(self, message: str, *, path: str, code: str | None = None) -> None:
+    def __init__(self, message: str, *, path: str, why: str | None = None, code: str | None = None) -> None:
         """Keep the path of the file that is to blame."""
         super().__init__(message, code=code)
         self.path = path
+        self.why = why or message
 
 
 class ProviderError(StrandlineError):

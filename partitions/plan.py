@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from partitions.sentinels import Watermark
 
@@ -43,6 +43,21 @@ class Slice(Protocol):
     @property
     def after(self) -> Watermark:
         """The state after it."""
+        ...
+
+    @property
+    def since(self) -> Watermark | None:
+        """Where a filtered cold start began; None for any other."""
+        ...
+
+    @property
+    def why(self) -> Literal["run", "late", "release"]:
+        """What brought its work here: what is new, what came late, what an operator has released."""
+        ...
+
+    @property
+    def replaces(self) -> bool:
+        """Whether rows of the same origin that are in the table already make room."""
         ...
 
     def describe(self) -> dict[str, Any]:

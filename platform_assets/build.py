@@ -9,9 +9,12 @@ from dagster import (
     in_process_executor,
 )
 
+from partitions.dataflow import Dataflow
 from platform_assets.factory.assets import broken_asset, dataflow_assets, table_key
-from platform_assets.factory.checks import row_accounting
+from platform_assets.factory.checks import late_files, row_accounting
+from platform_assets.factory.decisions import decision_jobs
 from platform_assets.factory.jobs import dataflow_job
+from platform_assets.factory.late import late_job, late_sensor
 from platform_assets.factory.sensors import dataflow_sensor
 from platform_assets.metadata import table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
@@ -34,14 +37,18 @@ def build_definitions(
     options = options or RunOptions(run_is_live=_run_is_live)
     flows = list(project.dataflows.values())
     jobs = {flow.name: dataflow_job(flow) for flow in flows}
+    late = {flow.name: late_job(flow, platform, options) for flow in flows if _sorted(flow)}
     return Definitions(
         assets=[
             *map(dataflow_assets, flows),
             *(broken_asset(project.layer(name), name, errors) for name, errors in project.broken.items()),
         ],
-        asset_checks=[row_accounting(flow, platform) for flow in flows],
-        jobs=list(jobs.values()),
-        sensors=[dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows],
+        asset_checks=[check(flow, platform) for flow in flows for check in (row_accounting, late_files)],
+        jobs=[*jobs.values(), *late.values(), *decision_jobs(project, platform)],
+        sensors=[
+            *(dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows),
+            *(late_sensor(flow, platform, late[flow.name]) for flow in flows if _sorted(flow)),
+        ],
         resources={
             "table": TableIOManager(
                 platform,
@@ -60,6 +67,11 @@ def build_definitions(
         },
         executor=in_process_executor,  # a process, and so a JVM, per step costs 20 s and gains nothing here
     )
+
+
+def _sorted(flow: Dataflow) -> bool:
+    """Whether a file of it can be late; where a set is tracked, each listing is a whole one."""
+    return flow.watermark.tracking == "watermark"
 
 
 def _run_is_live(run_id: str) -> bool | None:

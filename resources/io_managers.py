@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from dagster import Failure, InputContext, IOManager, MetadataValue, OutputContext
+from dagster import DagsterInstance, Failure, InputContext, IOManager, MetadataValue, OutputContext
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
@@ -94,9 +94,7 @@ class TableIOManager(IOManager):
     def handle_output(self, context: OutputContext, obj: Load) -> None:
         """Run the loop; raise its failure where nothing was committed, and leave it in the outcome otherwise."""
         dataflow = obj.dataflow
-        # A run whose process was killed stays "started" for ever: the sensor sees by this tag that nobody works on it.
-        tags = {DATAFLOW_TAG: dataflow.name, HOLDER_TAG: this_process(context.run_id).model_dump_json()}
-        context.step_context.instance.add_run_tags(context.run_id, tags)
+        mark_run(context.step_context.instance, context.run_id, dataflow.name)
         loop = self._platform.loop(
             dataflow,
             self._options.now or clock(),
@@ -148,6 +146,13 @@ class WatermarkIOManager(IOManager):
     def load_input(self, context: InputContext) -> Watermark | None:
         """The newest watermark; None where there is none."""
         return self._platform.manager().get_watermark(context.asset_key.path[-1])
+
+
+def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:
+    """Say on a run which process works on it: one that was killed stays "started" for ever, and by this tag a sensor sees it."""
+    instance.add_run_tags(
+        run_id, {DATAFLOW_TAG: dataflow, HOLDER_TAG: this_process(run_id).model_dump_json()}
+    )
 
 
 def failure(error: StrandlineError) -> Failure:

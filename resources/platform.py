@@ -50,7 +50,7 @@ class Platform:
 
     def flow(self, dataflow: Dataflow) -> PathFlow:
         """The dataflow's kind, bound to its source."""
-        return PathFlow(dataflow, self.source_of(dataflow))
+        return PathFlow(dataflow, self.source_of(dataflow), self.log)
 
     def target(self, dataflow: Dataflow) -> DeltaTarget:
         """The dataflow's table."""

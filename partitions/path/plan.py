@@ -258,12 +258,13 @@ def _new_slices(
     replace_until: PathState | None,
 ) -> Iterator[PathSlice]:
     before = watermark_of(definition, state)
-    if definition.scope == "partition" and state.status == "initial":
-        before = cold_start(definition, now) or before
+    since = cold_start(definition, now) if state.status == "initial" else None
+    if definition.scope == "partition" and since:
+        before = since
     old = position(definition, replace_until, now) if replace_until else None
     for piece in cut(definition, before, files, closing):
         again = old is not None and any(not old.above(file.path) for file in piece.files)
-        yield replace(piece, replaces=again)
+        yield replace(piece, replaces=again, since=since)
 
 
 def cold_start(definition: PathWatermark, now: datetime) -> Watermark | None:

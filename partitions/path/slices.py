@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from partitions.path.definition import Checkpoint, PathWatermark
+from partitions.path.order import pair_order
 from partitions.path.quarantine import Quarantined
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
@@ -29,6 +30,7 @@ class PathSlice:
         why: what brought the files here.
         quarantined: files that it passes over, with the reasons.
         replaces: whether rows of the same files that are in the table already make room.
+        since: where a filtered cold start began; None for any other slice.
     """
 
     files: tuple[SourceFile, ...]
@@ -39,6 +41,7 @@ class PathSlice:
     why: SliceWhy = "run"
     quarantined: tuple[Quarantined, ...] = ()
     replaces: bool = False
+    since: Watermark | None = None
 
     @property
     def all_files(self) -> tuple[SourceFile, ...]:
@@ -81,13 +84,14 @@ class PathSlice:
         """The same slice, which passes over one of its files."""
         bad = next(file for file in self.files if file.path == path)
         kept = tuple(file for file in self.files if file.path != path)
-        return replace(self, files=kept, quarantined=(*self.quarantined, Quarantined(bad, reason)))
+        aside = sorted([*self.quarantined, Quarantined(bad, reason)], key=lambda one: pair_order(one.file.path))
+        return replace(self, files=kept, quarantined=tuple(aside))
 
     def _of(self, before: Watermark, files: tuple[SourceFile, ...], closing: datetime | None) -> PathSlice:
         if self.why != "run":
             return replace(self, files=files, quarantined=())
         made = slice_of(self.definition, before, files, closing)
-        return replace(made, replaces=self.replaces)
+        return replace(made, replaces=self.replaces, since=self.since)
 
 
 def cut(

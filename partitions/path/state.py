@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from partitions.errors import CorruptWatermark
 from partitions.path.order import FileKey
+from partitions.path.template import TimeTemplate
 from partitions.sentinels import Watermark
 from partitions.watermark import is_empty
 
@@ -68,6 +69,26 @@ class PathState:
     def partition_watermark(self) -> Watermark:
         """The watermark of scope partition."""
         return {"paths": dict(self.names), "closed_before": self.closed_before}
+
+    def covers(self, other: PathState, template: TimeTemplate | None = None) -> bool:
+        """Whether nothing of ``other`` lies above this state: going from it to this one, no value falls.
+
+        Args:
+            other: the state below, if it is one.
+            template: parses a partition's time, which tells a closed one from one that was forgotten.
+        """
+        if other.last is not None and (self.last is None or self.last < other.last):
+            return False
+        if other.closed_before and (self.closed_before is None or self.closed_before < other.closed_before):
+            return False
+        return all(
+            self.names[name] >= last if name in self.names else self._closed(name, template)
+            for name, last in other.names.items()
+        )
+
+    def _closed(self, partition: str, template: TimeTemplate | None) -> bool:
+        start = template.time(partition) if template else None
+        return start is not None and self.closed_before is not None and start < self.closed_before
 
     def processed(self, paths: Iterable[str]) -> PathState:
         """The state after these files were committed, in any order; a processed file makes the source active."""

@@ -12,9 +12,14 @@ from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import each
 from platform_assets.platform import build_platform
+from resources.loop.flow import read_quarantine
 from resources.loop.outcome import error_json
+from resources.sweep import unhandled
+from resources.watermarks.entry import Entry
+from resources.watermarks.log import WatermarkLog
 
 _NONE = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
+_SHOWN = 50
 
 
 @click.command("list")
@@ -34,11 +39,28 @@ def command(context: Context, names: tuple[str, ...]) -> int:
             "lag_seconds": lag,
             "last_run": public.get("time"),
         }
-        return {"dataflow": flow.name, "kind": flow.kind, "target": flow.table, **known, **_NONE}
+        return {
+            "dataflow": flow.name,
+            "kind": flow.kind,
+            "target": flow.table,
+            **known,
+            **_aside(log, flow, entry),
+        }
 
     documents, code = each(context.dataflows(names), answer, _failed)
     context.emit(documents, lambda: _people(context, documents))
     return code
+
+
+def _aside(log: WatermarkLog, flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
+    """Files that were found late and are not dealt with, and files in quarantine; released ones wait for a run, not for somebody."""
+    late = [file.path for file in unhandled(log, flow.name, entry)]
+    held = read_quarantine(log, entry).held
+    files = [{"path": one.file.path, "reason": one.reason} for one in held[:_SHOWN]]
+    return {
+        "late": {"count": len(late), "paths": late[:_SHOWN]},
+        "quarantined": {"count": len(held), "files": files},
+    }
 
 
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
@@ -56,7 +78,7 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
 def _people(context: Context, documents: list[dict[str, Any]]) -> None:
     from rich.table import Column, Table
 
-    names = ("dataflow", "kind", "target", "state", "watermark", "lag", "last run")
+    names = ("dataflow", "kind", "target", "state", "watermark", "lag", "last run", "late", "quarantined")
     table = Table(*(Column(name, overflow="fold") for name in names))  # a cut watermark cannot be used
     for document in documents:
         error, watermark = document.get("error"), document["watermark"] or {}
@@ -75,5 +97,16 @@ def _people(context: Context, documents: list[dict[str, Any]]) -> None:
             shown,
             lag,
             document["last_run"] or "-",
+            str(document["late"]["count"] or "-"),
+            str(document["quarantined"]["count"] or "-"),
         )
     context.console.print(table)
+    for document in documents:
+        _people_aside(document)
+
+
+def _people_aside(document: dict[str, Any]) -> None:
+    for path in document["late"]["paths"]:
+        click.echo(f"  {document['dataflow']}: late: {path}")
+    for held in document["quarantined"]["files"]:
+        click.echo(f"  {document['dataflow']}: quarantined: {held['path']}: {held['reason']}")

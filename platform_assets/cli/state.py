@@ -1,21 +1,26 @@
-"""``strandline state``: what the watermark log knows of a dataflow, and decisions by hand."""
+"""``strandline state``: show the state of a dataflow, or decide about it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from pathlib import Path
+from typing import Any
 
 import click
 
-from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
+from platform_assets.cli.deciding import REASON, YES, decided
 from platform_assets.platform import build_platform
-from resources.decisions import accept, reset
-from resources.platform import Platform
-from resources.watermarks.entry import Entry
+from resources.watermarks.entry import Entry, Intent
 
-_REASON = click.option("--reason", required=True, help="Why; it stays in the log.")
-_YES = click.option("--yes", is_flag=True, help="Do not ask.")
+_NUMBER = click.IntRange(0)
+_REPLACE = click.option(
+    "--replace",
+    is_flag=True,
+    help="Rows that are in the table make room, in the commit that loads them again.",
+)
 
 
 @click.group("state")
@@ -25,8 +30,9 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("name")
+@click.option("--full", is_flag=True, help="The whole watermark, also above 1,000 items.")
 @shared
-def show(context: Context, name: str) -> None:
+def show(context: Context, name: str, full: bool) -> None:
     """Show the newest entry."""
     (flow,) = context.dataflows([name])
     entry = build_platform(context.project).log.newest(name)
@@ -37,75 +43,232 @@ def show(context: Context, name: str) -> None:
         "watermark": public and public["watermark"],
         "entry": public,
     }
-    context.emit(document, lambda: _people([entry] if entry else []))
+    context.emit(document, lambda: people([entry] if entry else [], full))
 
 
 @command.command("history")
 @click.argument("name")
 @click.option(
-    "--limit", default=1000, show_default=True, type=click.IntRange(1), help="How many entries, newest first."
+    "--limit", default=1000, show_default=True, type=click.IntRange(1), help="How many, newest first."
+)
+@click.option(
+    "--intents", is_flag=True, help="Also what each was going to be; an unfinished one comes first."
 )
 @shared
-def history(context: Context, name: str, limit: int) -> None:
+def history(context: Context, name: str, limit: int, intents: bool) -> None:
     """Show the entries, newest first."""
     context.dataflows([name])
-    entries = list(build_platform(context.project).log.history(name, limit))
-    context.emit([entry.as_json() for entry in entries], lambda: _people(entries))
+    log = build_platform(context.project).log
+    entries = list(log.history(name, limit))
+    if not intents:
+        context.emit([entry.as_json() for entry in entries], lambda: people(entries))
+        return
+    newest = entries[0].number if entries else 0
+    numbers = [newest + 1, *(entry.number for entry in entries)]
+    found = {number: log.intent(name, number) for number in numbers}
+    documents = [{**entry.as_json(), "intent": _intent(found[entry.number])} for entry in entries]
+    if begun := found[newest + 1]:
+        documents.insert(0, {"number": begun.number, "why": begun.why, "intent": _intent(begun)})
+    context.emit(documents, lambda: _people_intents(documents, entries))
+
+
+@command.command("diff")
+@click.argument("name")
+@click.option("--from", "before", type=_NUMBER, help="An entry's number; by default the one before --to.")
+@click.option("--to", "after", type=_NUMBER, help="An entry's number; by default the newest.")
+@shared
+def diff(context: Context, name: str, before: int | None, after: int | None) -> None:
+    """Show what changed between two entries."""
+    context.dataflows([name])
+    log = build_platform(context.project).log
+    newest = log.newest(name)
+    later = newest if after is None else _entry(log.find(name, after), name, after)
+    earlier = before if before is not None else (later.previous if later else 0)
+    older = _entry(log.find(name, earlier), name, earlier) if earlier else None
+    document = {
+        "dataflow": name,
+        "from": earlier,
+        "to": later.number if later else 0,
+        "changed": _changes(older, later),
+    }
+    context.emit(document, lambda: _people_diff(document))
+
+
+@command.command("export")
+@click.argument("name")
+@shared
+def export(context: Context, name: str) -> None:
+    """Print all entries as JSON lines, oldest first: what ``state import`` reads."""
+    context.dataflows([name])
+    entries = list(build_platform(context.project).log.history(name, 1_000_000))
+    for entry in reversed(entries):
+        click.echo(
+            json.dumps({**entry.as_json(), "app_id": entry.app_id, "table_version": entry.table_version})
+        )
 
 
 @command.command("reset")
 @click.argument("name")
-@_REASON
-@_YES
+@_REPLACE
+@REASON
+@YES
 @shared
-def reset_command(context: Context, name: str, reason: str, yes: bool) -> None:
+def reset_command(context: Context, name: str, replace: bool, reason: str, yes: bool) -> None:
     """Append an empty watermark: the next run loads everything that is there."""
-    _decide(
-        context,
-        name,
-        yes,
-        lambda platform, flow: reset(platform, flow, reason),
-        "Everything at the source will be loaded (again) by the next run.",
-    )
+    from resources.decisions import reset
+
+    _decided(context, name, reset(reason, replace=replace), reason, yes)
 
 
 @command.command("accept")
 @click.argument("name")
-@_REASON
-@_YES
+@REASON
+@YES
 @shared
 def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
     """Agree to a changed definition: the watermark stays, and a slice that a run left unfinished is given up."""
-    _decide(
-        context,
-        name,
-        yes,
-        lambda platform, flow: accept(platform, flow, reason),
-        "The watermark stays, under the definition as it is now.",
-    )
+    from resources.decisions import accept
+
+    _decided(context, name, accept(reason), reason, yes)
 
 
-def _decide(
-    context: Context, name: str, yes: bool, act: Callable[[Platform, Dataflow], Entry], effect: str
-) -> None:
-    (flow,) = context.dataflows([name])
-    # A slice that a run left unfinished is given up in the table, which takes Spark.
-    platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
-    if not yes:
-        click.echo(f"{name}: {effect}", err=True)
-        click.confirm("Append this entry?", abort=True, err=True)
-    entry = act(platform, flow)
-    context.emit(
-        {"dataflow": name, "number": entry.number, "entry": entry.as_json()}, lambda: _people([entry])
-    )
+@command.command("rewind")
+@click.argument("name")
+@click.option(
+    "--to", required=True, type=_NUMBER, help="The entry whose watermark shall count again; 0: none."
+)
+@_REPLACE
+@REASON
+@YES
+@shared
+def rewind_command(context: Context, name: str, to: int, replace: bool, reason: str, yes: bool) -> None:
+    """Append the watermark of an older entry: what lies above it is read again."""
+    from resources.decisions import rewind
+
+    _decided(context, name, rewind(reason, to, replace=replace), reason, yes)
 
 
-def _people(entries: list[Entry]) -> None:
+@command.command("set")
+@click.argument("name")
+@click.argument("watermark", metavar="JSON")
+@REASON
+@YES
+@shared
+def set_command(context: Context, name: str, watermark: str, reason: str, yes: bool) -> None:
+    """Append a watermark of your own, not below the one that is there; files that it passes over are not loaded."""
+    from resources.decisions import set_watermark
+
+    _decided(context, name, set_watermark(reason, watermark), reason, yes)
+
+
+@command.command("adopt")
+@click.argument("name")
+@REASON
+@YES
+@shared
+def adopt_command(context: Context, name: str, reason: str, yes: bool) -> None:
+    """Append the watermark that the target table tells: for a state that was lost."""
+    from resources.decisions import adopt
+
+    _decided(context, name, adopt(reason), reason, yes)
+
+
+@command.command("import")
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@REASON
+@YES
+@shared
+def import_command(context: Context, name: str, file: Path, reason: str, yes: bool) -> None:
+    """Append the watermark of an export."""
+    from resources.decisions import import_entries
+
+    try:
+        lines = file.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file}: expected a file of `strandline state export`: {error}") from error
+    _decided(context, name, import_entries(reason, lines), reason, yes)
+
+
+def _decided(context: Context, name: str, making: Any, reason: str, yes: bool) -> None:
+    entry = decided(context, name, making, reason, yes)
+    document = {"dataflow": name, "number": entry.number, "entry": entry.as_json()}
+    context.emit(document, lambda: people([entry]))
+
+
+def _entry(entry: Entry | None, name: str, number: int) -> Entry:
+    if entry is None:
+        raise ConfigurationError(
+            f"dataflow {name}: expected the number of an entry, found {number}: there is none, or it was compacted away",
+            choices=(f"strandline state history {name}",),
+        )
+    return entry
+
+
+def _changes(older: Entry | None, later: Entry | None) -> dict[str, Any]:
+    """Every value that differs, by its dotted name."""
+    before = _flat(older.as_json() if older else {})
+    after = _flat(later.as_json() if later else {})
+    return {
+        name: {"before": before.get(name), "after": after.get(name)}
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name) != after.get(name)
+    }
+
+
+def _flat(value: Any, name: str = "") -> dict[str, Any]:
+    if not isinstance(value, dict) or any(str(key).startswith("__") for key in value):
+        return {name: value}
+    flat: dict[str, Any] = {}
+    for key, inner in value.items():
+        flat |= _flat(inner, f"{name}.{key}" if name else str(key))
+    return flat
+
+
+def _intent(intent: Intent | None) -> dict[str, Any] | None:
+    if intent is None:
+        return None
+    holder = {"host": intent.holder.host.partition("/")[0], "pid": intent.holder.pid}
+    shown = ("id", "number", "why", "files", "quarantined", "replaces", "run_id", "time", "table_version")
+    return {name: getattr(intent, name) for name in shown} | {"holder": holder}
+
+
+def people(entries: list[Entry], full: bool = True) -> None:
+    """Entries for people, a line each."""
     if not entries:
         click.echo("no entry: nothing was loaded yet")
     for entry in entries:
         reason = f" ({entry.reason})" if entry.reason else ""
+        aside = f", {entry.quarantined} quarantined" if entry.quarantined else ""
         click.echo(
-            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {counted(entry.rows, 'row')}, {counted(entry.files, 'file')}"
-            f"  {entry.watermark}"
+            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {counted(entry.rows, 'row')}, {counted(entry.files, 'file')}{aside}"
+            f"  {entry.watermark if full else _short(entry.watermark)}"
         )
+
+
+def _short(watermark: str) -> str:
+    """A watermark, or its totals above 1,000 items."""
+    paths = json.loads(watermark).get("paths")
+    if not isinstance(paths, dict) or len(paths) <= 1000:
+        return watermark
+    return f"{counted(len(paths), 'open partition')} (--full shows them)"
+
+
+def _people_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> None:
+    by_number = {entry.number: entry for entry in entries}
+    for document in documents:
+        if entry := by_number.get(document["number"]):
+            people([entry])
+        else:
+            click.echo(f"{document['number']:>6}  unfinished {document['why']}")
+        if intent := document["intent"]:
+            click.echo(
+                f"        intended {intent['time']} by process {intent['holder']['pid']} on {intent['holder']['host']}:"
+                f" {counted(intent['files'], 'file')}, table version {intent['table_version']}"
+            )
+
+
+def _people_diff(document: dict[str, Any]) -> None:
+    click.echo(f"entry {document['from']} -> entry {document['to']}")
+    for name, change in document["changed"].items():
+        click.echo(f"  {name}: {json.dumps(change['before'])} -> {json.dumps(change['after'])}")

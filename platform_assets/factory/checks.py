@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from dagster import AssetCheckResult, AssetChecksDefinition, AssetCheckSeverity, asset_check
+from typing import Any
+
+from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckResult,
+    AssetChecksDefinition,
+    AssetCheckSeverity,
+    MetadataValue,
+    asset_check,
+)
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.assets import table_key
 from resources.platform import Platform
+from resources.sweep import Sweep, unhandled
 
 ROW_ACCOUNTING = "row_accounting"
+LATE_FILES = "late_files"
+
+_SHOWN = 50
 
 
 def row_accounting(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
@@ -29,3 +42,51 @@ def row_accounting(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinit
         )
 
     return accounting
+
+
+def late_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
+    """No late file waits for anybody, as far as the sweep has looked; it says how far that is."""
+
+    @asset_check(
+        asset=table_key(dataflow),
+        name=LATE_FILES,
+        description="Files at or below the watermark that were never ingested and that nobody has dealt with.",
+    )
+    def late() -> AssetCheckResult:
+        passed, metadata = late_findings(dataflow, platform)
+        return AssetCheckResult(passed=passed, severity=AssetCheckSeverity.WARN, metadata=metadata)
+
+    return late
+
+
+def late_evaluation(dataflow: Dataflow, platform: Platform) -> AssetCheckEvaluation:
+    """The same, as the sensor reports it."""
+    passed, metadata = late_findings(dataflow, platform)
+    return AssetCheckEvaluation(
+        asset_key=table_key(dataflow),
+        check_name=LATE_FILES,
+        passed=passed,
+        severity=AssetCheckSeverity.WARN,
+        metadata=metadata,
+    )
+
+
+def late_findings(dataflow: Dataflow, platform: Platform) -> tuple[bool, dict[str, Any]]:
+    """Whether no late file waits for anybody, and what there is to show."""
+    entry = platform.log.newest(dataflow.name)
+    found = unhandled(platform.log, dataflow.name, entry)
+    paths = "\n".join(f"- `{file.path}`" for file in found[:_SHOWN])
+    metadata = {
+        "late_files": len(found),
+        "policy": dataflow.late_files,
+        "paths": MetadataValue.md(paths or "none"),
+        **completeness(Sweep.read(platform.log, dataflow.name, entry.era if entry else 0)),
+    }
+    return not found or dataflow.late_files == "ignore", metadata
+
+
+def completeness(sweep: Sweep) -> dict[str, Any]:
+    """How far the sweep has verified that nothing is missing."""
+    if sweep.verified_at is None:
+        return {"completeness": "no round of the sweep is over yet"}
+    return {"completeness": f"all paths up to {sweep.verified_path} verified at {sweep.verified_at}"}

@@ -33,7 +33,7 @@ from resources.io_managers import DATAFLOW_TAG, HOLDER_TAG
 from resources.listing import Budget
 from resources.loop.holder import process_lives
 from resources.platform import Platform
-from resources.watermarks.entry import Holder
+from resources.watermarks.entry import Entry, Holder
 
 _IN_FLIGHT = [
     DagsterRunStatus.QUEUED,
@@ -98,9 +98,9 @@ def dataflow_sensor(
     )
     def files(context: SensorEvaluationContext) -> SensorResult:
         cursor, now = Cursor.read(context.cursor), clock()
-        in_flight = _in_flight(context.instance, dataflow.name)
-        if in_flight is not None:
-            return _skip(f"run {in_flight.run_id[:8]} is in flight", cursor)
+        busy = in_flight(context.instance, dataflow.name)
+        if busy is not None:
+            return _skip(f"run {busy.run_id[:8]} is in flight", cursor)
         entry = platform.log.newest(dataflow.name)
         look = platform.flow(dataflow).peek(
             entry, datetime.fromtimestamp(now, UTC), _BUDGET, cursor.resume or None
@@ -108,9 +108,7 @@ def dataflow_sensor(
         if not look.found.files:
             more = "goes on at the next tick" if look.resume else "no file is above the watermark"
             return _skip(f"{more} ({look.found.calls} listing calls)", Cursor(resume=look.resume or ""))
-        asked = hashlib.sha256(
-            f"{entry.id if entry else None}|{look.found.files[0].path}".encode()
-        ).hexdigest()[:16]
+        asked = asked_for(entry, look.found.files[0].path)
         if asked == cursor.asked and now < cursor.pause_until:
             return _skip(
                 f"attempt {cursor.attempt} did not commit; the next one is in {int(cursor.pause_until - now)} s",
@@ -126,7 +124,12 @@ def dataflow_sensor(
     return files
 
 
-def _in_flight(instance: DagsterInstance, name: str) -> DagsterRun | None:
+def asked_for(entry: Entry | None, path: str) -> str:
+    """What a run is asked for: to get on from an entry, beginning with a file."""
+    return hashlib.sha256(f"{entry.id if entry else None}|{path}".encode()).hexdigest()[:16]
+
+
+def in_flight(instance: DagsterInstance, name: str) -> DagsterRun | None:
     """A run of the dataflow that goes on. One whose process is gone is reported as failed, which frees its pool, too."""
     for run in instance.get_runs(RunsFilter(tags={DATAFLOW_TAG: name}, statuses=_IN_FLIGHT)):
         tag = run.tags.get(HOLDER_TAG)

@@ -104,7 +104,6 @@ DATAFLOW: tuple[Pending, ...] = (
     Pending("watermark.type", one_of("column"), "path", "column watermarks are", part="watermark"),
     Pending("watermark.type", one_of("window"), "path", "window watermarks are", part="watermark"),
     Pending("watermark.type", one_of("stream"), "path", "stream watermarks are", part="watermark"),
-    Pending("watermark.tracking", one_of("set"), "watermark", "tracking by set is"),
     Pending(
         "target.load",
         one_of("overwrite", "full_load", "merge_upsert", "merge_overwrite", "scd2"),
@@ -118,10 +117,6 @@ DATAFLOW: tuple[Pending, ...] = (
     ),
     Pending("target.format", one_of(*_TABLES), "delta", "Iceberg and Parquet tables are"),
     Pending("target.schema_mode", one_of("merge", "overwrite", "rescue"), "strict", "other schema modes are"),
-    Pending(
-        "late_files", one_of("quarantine", "alert", "ignore"), "ingest", "other policies for late files are"
-    ),
-    Pending("on_bad_file", one_of("quarantine"), "stop", "quarantined files are"),
     Pending("max_bad_records", above_zero, "0", "a quarantine of records is"),
 )
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from partitions.path.source import SourceFile
 from partitions.path.position import Position
-from resources.listing.local import check_local, list_local
+from partitions.path.source import SourceFile
+from resources.listing.local import check_local, list_local, look_local
 from resources.listing.objects import list_objects
-from resources.listing.result import Budget, Listing
-from resources.listing.unchanged import check_objects
+from resources.listing.result import FILE_CHANGED, Budget, Listing
+from resources.listing.unchanged import check_objects, look_objects
 from resources.places import Place
 
-__all__ = ["Budget", "Listing", "check_unchanged", "list_above"]
+__all__ = ["FILE_CHANGED", "Budget", "Listing", "check_unchanged", "list_above", "look"]
 
 
 def list_above(
@@ -49,6 +49,15 @@ def list_above(
     if place.local is not None:
         return list_local(place.local, position, endings, budget=budget, resume=resume)
     return list_objects(place, position, endings, budget=budget, resume=resume)
+
+
+def look(place: Place, paths: Sequence[str]) -> dict[str, SourceFile]:
+    """The files of these paths as they are now; one that is not there is left out.
+
+    Raises:
+        SourceError: as for a listing.
+    """
+    return look_local(place.local, paths) if place.local is not None else look_objects(place, paths)
 
 
 def check_unchanged(place: Place, files: Sequence[SourceFile]) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from partitions.errors import SourceError
-from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.position import Position
+from partitions.path.source import Found, SourceFile, in_pair_order
 from resources.listing.failures import folder_failure
 from resources.listing.result import Budget, Listing, compare, start
 
@@ -82,6 +82,11 @@ def check_local(root: Path, files: Sequence[SourceFile]) -> None:
     """
     for file in in_pair_order(files):
         compare(file, _look(root, file.path))
+
+
+def look_local(root: Path, paths: Sequence[str]) -> dict[str, SourceFile]:
+    """The files of these paths as they are now; one that is not there is left out."""
+    return {path: file for path in paths if (file := _look(root, path)) is not None}
 
 
 def _open(root: Path, folder: _Folder, endings: tuple[str, ...]) -> _Content:

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from partitions.path.order import below, hidden, hidden_until, past
-from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.position import Position
+from partitions.path.source import Found, SourceFile, in_pair_order
 from resources.listing.failures import store_failures
 from resources.listing.result import Budget, Listing, start
 from resources.places import Place

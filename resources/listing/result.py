@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from partitions.errors import BadFile
 from partitions.path.source import Found, SourceFile
 
+FILE_CHANGED = "file_changed"
+"""Code of a BadFile that is not what was listed any more."""
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -63,11 +66,12 @@ def compare(then: SourceFile, now: SourceFile | None) -> None:
         BadFile: ``file_vanished`` or ``file_changed``.
     """
     if now is None:
-        raise BadFile(f"{then.path}: was listed and has vanished since", path=then.path, code="file_vanished")
+        why = "was listed and has vanished since"
+        raise BadFile(f"{then.path}: {why}", path=then.path, why=why, code="file_vanished")
     if (now.size, now.version) != (then.size, then.version):
         raise BadFile(
             f"{then.path}: changed since it was listed: {then.size} bytes then, {now.size} now. Files must be complete"
             " when they appear: rename them into place, or set settle",
             path=then.path,
-            code="file_changed",
+            code=FILE_CHANGED,
         )

@@ -22,22 +22,31 @@ _AT_ONCE = 16
 def check_objects(place: Place, files: Sequence[SourceFile]) -> None:
     """Look at every object again.
 
-    Files of a slice mostly lie side by side, so a LIST call from the next one that was not seen yet shows up to 1,000
-    of them. After len(files) / 1,000 + 2 such calls the rest, scattered among others, is asked for one by one.
-
     Raises:
         BadFile: for the first file in pair order that is not what was listed.
         SourceError: where the store does not answer.
     """
-    with store_failures(place):
-        store = place.store
-    now = _by_listing(store, place, sorted(file.path for file in files)) if place.ordered else {}
-    unseen = [file.path for file in files if file.path not in now]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        asked = pool.map(lambda path: head(store, place, path), unseen)
-        now |= {path: file for path, file in zip(unseen, asked, strict=True) if file is not None}
+    now = look_objects(place, [file.path for file in files])
     for file in in_pair_order(files):
         compare(file, now.get(file.path))
+
+
+def look_objects(place: Place, paths: Sequence[str]) -> dict[str, SourceFile]:
+    """The objects of these paths as they are now; one that is not there is left out.
+
+    They mostly lie side by side, so a LIST call from the next one that was not seen yet shows up to 1,000 of them. After
+    len(paths) / 1,000 + 2 such calls the rest, scattered among others, is asked for one by one.
+
+    Raises:
+        SourceError: where the store does not answer.
+    """
+    with store_failures(place):
+        store = place.store
+    now = _by_listing(store, place, sorted(paths)) if place.ordered else {}
+    unseen = [path for path in paths if path not in now]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        asked = pool.map(lambda path: head(store, place, path), unseen)
+        return now | {path: file for path, file in zip(unseen, asked, strict=True) if file is not None}
 
 
 def _by_listing(store: ObjectStore, place: Place, keys: Sequence[str]) -> dict[str, SourceFile]:

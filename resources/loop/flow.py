@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, CorruptWatermark, StrandlineError
-from partitions.path.plan import plan, position
+from partitions.path.plan import Beside, at_or_below, plan, position
+from partitions.path.position import Start
+from partitions.path.quarantine import Quarantine, Quarantined
 from partitions.path.slices import PathSlice
-from partitions.path.source import SourceFile
+from partitions.path.source import Found, SourceFile
 from partitions.path.state import PathState
 from partitions.plan import Plan, Slice
-from partitions.sentinels import deserialise
-from resources.listing import Budget, Listing, check_unchanged, list_above
+from partitions.sentinels import Watermark, deserialise
+from resources.listing import FILE_CHANGED, Budget, Listing, check_unchanged, list_above, look
 from resources.places import Place
 from resources.readers.failures import FILE_VANISHED, bad_file, bad_record, line_of
-from resources.readers.files import FilesReader, PinnedSchema
+from resources.readers.files import SOURCE_FILE, FilesReader, PinnedSchema
+from resources.sweep import waiting
 from resources.watermarks.entry import Entry, Intent, corrupt
+from resources.watermarks.ingested import Ingested
+from resources.watermarks.log import WatermarkLog
+from resources.writers.target import Room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,6 +80,22 @@ class Flow(Protocol[SliceT]):
         """The part of a slice before a bad file, in order; None where there is none."""
         ...
 
+    def without(self, piece: SliceT, bad: BadFile) -> SliceT | None:
+        """The slice without a bad file, which is passed over; None where the user wants a run to stop at it."""
+        ...
+
+    def quarantine(self, entry: Entry | None, piece: SliceT) -> tuple[Sequence[Sequence[Any]] | None, int]:
+        """What is in quarantine after a slice (None: what was there before), and how many files the slice adds."""
+        ...
+
+    def room(self, piece: SliceT, replaces: Literal["files", "table"] | None) -> Room | None:
+        """Which rows a slice's commit deletes."""
+        ...
+
+    def covers(self, state: str, other: str) -> bool:
+        """Whether no value falls from ``other`` to ``state``; both are sentinel JSON texts."""
+        ...
+
     def size(self, piece: SliceT) -> tuple[int, int]:
         """Files and bytes of a slice."""
         ...
@@ -86,10 +108,11 @@ class Flow(Protocol[SliceT]):
 class PathFlow:
     """The path kind: files above the last committed one."""
 
-    def __init__(self, dataflow: Dataflow, source: Place) -> None:
-        """Bind a dataflow to the root of its files."""
+    def __init__(self, dataflow: Dataflow, source: Place, log: WatermarkLog) -> None:
+        """Bind a dataflow to the root of its files, and to what the log remembers of them."""
         self._dataflow = dataflow
         self._place = source
+        self._log = log
         self._reader = FilesReader(source, dataflow.source)
         self._calls = 0
 
@@ -100,9 +123,10 @@ class PathFlow:
 
     def plan(self, entry: Entry | None, now: datetime) -> Plan[PathSlice]:
         """List above the watermark, in full, and cut slices."""
-        state = self._state(entry)
+        state, since = self._state(entry), self._since(entry)
         definition = self._dataflow.watermark
-        listing = list_above(self._place, position(definition, state, now), self._dataflow.source.endings)
+        start = position(definition, state, now, since)
+        listing = list_above(self._place, start, self._dataflow.source.endings)
         self._calls += listing.found.calls
         return plan(
             definition,
@@ -111,13 +135,48 @@ class PathFlow:
             now,
             dataflow=self._dataflow.name,
             number=entry.number if entry else 0,
+            beside=self._beside(entry, state, listing.found),
         )
+
+    def _beside(self, entry: Entry | None, state: PathState, found: Found) -> Beside:
+        """What waits beside the watermark. What was dealt with is looked up only where something waits for the answer."""
+        if entry is None:
+            return Beside()
+        definition, name = self._dataflow.watermark, self._dataflow.name
+        released = [one.file.path for one in read_quarantine(self._log, entry).released]
+        late = [] if definition.tracking == "set" else waiting(self._log, self._dataflow)
+        known: set[str] = set()
+        if definition.tracking == "set" or late:
+            asked = [file.path for file in found.files] if definition.tracking == "set" else late
+            known = Ingested(self._log, name, entry).known(asked)
+        below = at_or_below(definition, state, self._since(entry))
+        late = [path for path in late if path not in known and below.above(path)]
+        if definition.tracking == "watermark":  # what lies above is read with all that is new there
+            released = [path for path in released if below.above(path)]
+        there = look(self._place, [*late, *released]) if late or released else {}
+        until = entry.replace_until
+        return Beside(
+            late=tuple(there[path] for path in late if path in there),
+            released=tuple(there[path] for path in released if path in there),
+            replace_until=PathState.of(deserialise(until)) if until else None,
+            known=frozenset(known) if definition.tracking == "set" else frozenset(),
+        )
+
+    def _since(self, entry: Entry | None) -> PathState | None:
+        return PathState.of(deserialise(entry.since)) if entry and entry.since else None
 
     def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:
         """Look above the watermark within a budget, to see whether a run is worth asking for."""
-        state = self._state(entry)
-        start = position(self._dataflow.watermark, state, now)
+        start = position(self._dataflow.watermark, self._state(entry), now, self._since(entry))
         return list_above(self._place, start, self._dataflow.source.endings, budget=budget, resume=resume)
+
+    def up_to(self, watermark: Watermark, above: Entry | None) -> list[SourceFile]:
+        """The files that the source holds at or below a watermark, and above an entry's: what a decision passes over."""
+        definition, state = self._dataflow.watermark, self._state(above)
+        start = self._since(above) if state.status == "initial" else state
+        by_set = definition.tracking == "set"  # which has no order: whatever is there
+        reached = Start() if by_set else at_or_below(definition, PathState.of(watermark), start)
+        return list(list_above(self._place, reached, self._dataflow.source.endings).found.files)
 
     def _state(self, entry: Entry | None) -> PathState:
         try:
@@ -132,14 +191,23 @@ class PathFlow:
         check_unchanged(self._place, piece.files)
 
     def record(self, piece: PathSlice) -> Sequence[Sequence[Any]]:
-        """Path, size, version and modification time of each file."""
-        return [(file.path, file.size, file.version, file.modified) for file in piece.files]
+        """Path, size, version and modification time of each file, and why, where it is passed over."""
+        loaded = [(file.path, file.size, file.version, file.modified) for file in piece.files]
+        return loaded + [
+            (one.file.path, one.file.size, one.file.version, one.file.modified, one.reason)
+            for one in piece.quarantined
+        ]
 
     def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> PathSlice:
         """The same files, and the same state after them."""
-        files = tuple(SourceFile(*row) for row in rows)
         return PathSlice(
-            files, deserialise(intent.before), deserialise(intent.watermark), self._dataflow.watermark
+            tuple(SourceFile(*row) for row in rows if len(row) == 4),
+            deserialise(intent.before),
+            deserialise(intent.watermark),
+            self._dataflow.watermark,
+            why="late" if intent.why == "late" else "release" if intent.why == "release" else "run",
+            quarantined=tuple(Quarantined(SourceFile(*row[:4]), row[4]) for row in rows if len(row) > 4),
+            replaces=intent.replaces == "files",
         )
 
     def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:
@@ -195,14 +263,47 @@ class PathFlow:
         return any(file.path == path for file in piece.files)
 
     def before(self, piece: PathSlice, path: str) -> PathSlice | None:
-        """The files before the bad one."""
+        """The files before the bad one, in order."""
         count = next((index for index, file in enumerate(piece.files) if file.path == path), 0)
         return piece.take(count) if count else None
+
+    def without(self, piece: PathSlice, bad: BadFile) -> PathSlice | None:
+        """The slice that passes over the file, where the policy is quarantine. A file that grows is none of these: it is mended by time."""
+        if (
+            self._dataflow.on_bad_file == "stop"
+            or bad.code == FILE_CHANGED
+            or not self.holds(piece, bad.path)
+        ):
+            return None
+        return piece.without(bad.path, bad.why)
+
+    def quarantine(self, entry: Entry | None, piece: PathSlice) -> tuple[Sequence[Sequence[Any]] | None, int]:
+        """The files that are in quarantine after the slice."""
+        before = read_quarantine(self._log, entry)
+        after = before.after([file.path for file in piece.files], piece.quarantined)
+        return (None if after == before else after.rows()), len(piece.quarantined)
+
+    def room(self, piece: PathSlice, replaces: Literal["files", "table"] | None) -> Room | None:
+        """The rows of the same files, by the column that tells a row's file."""
+        if replaces is None:
+            return None
+        paths = tuple(file.path for file in piece.files)
+        return Room(SOURCE_FILE, paths if replaces == "files" else None)
+
+    def covers(self, state: str, other: str) -> bool:
+        """Compare the last file, or that of every open partition."""
+        mine, theirs = (PathState.of(deserialise(text)) for text in (state, other))
+        return mine.covers(theirs, self._dataflow.watermark.template)
 
     def size(self, piece: PathSlice) -> tuple[int, int]:
         """Files and bytes."""
         return len(piece.files), piece.size
 
     def modified(self, piece: PathSlice) -> int | None:
-        """Of the file modified last."""
-        return max(file.modified for file in piece.files)
+        """Of the file modified last; what is late or released tells nothing of how far the source is loaded."""
+        return max((file.modified for file in piece.all_files), default=None) if piece.why == "run" else None
+
+
+def read_quarantine(log: WatermarkLog, entry: Entry | None) -> Quarantine:
+    """The files that an entry leaves in quarantine."""
+    return Quarantine.of(log.get_list(entry.quarantine)) if entry and entry.quarantine else Quarantine()

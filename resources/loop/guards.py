@@ -72,15 +72,16 @@ def check_table(dataflow: Dataflow, entry: Entry | None, target: Target) -> Tabl
             ``foreign_tag``: somebody else wrote under our tag.
     """
     name, head = dataflow.name, target.head(entry.table_version if entry else None)
-    reset = f"strandline state reset {name} --reason TEXT"
+    adopt, reset = (f"strandline state {verb} {name} --reason TEXT" for verb in ("adopt", "reset"))
+    empty = f"strandline state reset {name} --replace --reason TEXT"
     if entry is None:
         if head.version is not None and (head.tags or head.rows):
             raise NeedsDecision(
                 f"dataflow {name}: table {dataflow.table} has data (version {head.version}), but the watermark log has no entry: the state was lost,"
-                " or the table belongs to something else. Loading from the start would double its rows. Restore the state, use another"
-                " target.table, or decide that everything shall be loaded into it",
+                " or the table belongs to something else. Loading from the start would double its rows. Take the state that the table tells,"
+                " import an export of it, empty the table, use another target.table, or decide that everything shall be loaded into it",
                 code="state_lost",
-                choices=(reset,),
+                choices=(adopt, f"strandline state import {name} FILE --reason TEXT", empty, reset),
             )
         return head
     if entry.table_version is None:
@@ -97,15 +98,17 @@ def check_table(dataflow: Dataflow, entry: Entry | None, target: Target) -> Tabl
     if head.version is not None and head.version < entry.table_version and loaded:
         raise NeedsDecision(
             f"dataflow {name}: table {dataflow.table} is at version {head.version}, and entry {entry.number} was committed as version"
-            f" {entry.table_version}: the table is older than the state. Restore the newer table, or start anew",
+            f" {entry.table_version}: the table is older than the state (restored from a backup?), and lacks rows that count as loaded. Restore the"
+            " newer table, take the state that this one tells, or empty it and start anew",
             code="table_behind",
-            choices=(reset,),
+            choices=(adopt, empty),
         )
     if head.tags.get(entry.app_id, 0) > entry.number:
         raise NeedsDecision(
             f"dataflow {name}: table {dataflow.table} holds number {head.tags[entry.app_id]} under this dataflow's tag, and the newest entry is"
-            f" {entry.number}: the state is older than the table (restored from a backup?), or another project writes with a copy of it",
+            f" {entry.number}: the state is older than the table (restored from a backup?), or another project writes with a copy of it. Where the"
+            " table is right, take the state that it tells",
             code="foreign_tag",
-            choices=(reset,),
+            choices=(adopt, empty),
         )
     return head

@@ -22,6 +22,7 @@ from resources.loop.guards import check_definition, check_intent
 from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.protocol import CHANGED_WHILE_READ, SliceProtocol
 from resources.readers.failures import cause
+from resources.watermarks.compaction import History, tidy
 from resources.watermarks.entry import Intent
 from resources.watermarks.log import WatermarkLog
 from resources.writers.target import Target
@@ -43,6 +44,7 @@ class Loop(Generic[SliceT]):
         hold_wait: how long to wait for a living holder.
         run_is_live: asks Dagster about a run on another machine.
         wait: sleeps, or returns early when it is told to stop.
+        history: how much of the log stays.
     """
 
     dataflow: Dataflow
@@ -57,6 +59,7 @@ class Loop(Generic[SliceT]):
     hold_wait: timedelta = timedelta(0)
     run_is_live: holders.RunIsLive = lambda run_id: None
     wait: Callable[[float], None] = time.sleep
+    history: History = field(default_factory=History)
     _protocol: SliceProtocol[SliceT] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,8 +75,11 @@ class Loop(Generic[SliceT]):
             self.observer,
         )
 
-    def run(self) -> Outcome:
+    def run(self, only: str | None = None) -> Outcome:
         """Finish what was left unfinished, then load until nothing is above the watermark.
+
+        Args:
+            only: loads nothing but slices that were made for this reason (``late``).
 
         Returns:
             what was done; where the run failed, ``error`` says why, and what was committed before stays counted.
@@ -89,7 +95,7 @@ class Loop(Generic[SliceT]):
             )
             check_definition(self.dataflow, entry)
             self._recover(outcome)
-            self._advance(outcome)
+            self._advance(outcome, only)
         except StrandlineError as error:
             outcome.error = error
         except Exception as error:  # noqa: BLE001 - what was committed stays counted, whatever comes
@@ -97,9 +103,18 @@ class Loop(Generic[SliceT]):
                 f"dataflow {self.dataflow.name}: {type(error).__name__}: {cause(error)}", code="internal"
             )
             outcome.error.__cause__ = error
+        if outcome.committed:
+            self._tidy(outcome)
         outcome.calls = self.flow.calls
         outcome.seconds = time.monotonic() - started
         return outcome
+
+    def _tidy(self, outcome: Outcome) -> None:
+        """Keep the log short. What fails here is tried again after the next run, and changes nothing of what was committed."""
+        try:
+            tidy(self.log, self.dataflow.name, outcome.newest, self.history, self.now)
+        except StrandlineError as error:
+            outcome.warnings.append(f"the log was not compacted: {error.message}")
 
     def close(self, reason: str) -> None:
         """End what a run left open, without loading anything: for decisions about the state.
@@ -117,7 +132,7 @@ class Loop(Generic[SliceT]):
             raise self._protocol.held(intent)
         self._protocol.close(outcome, intent, reason)
 
-    def _advance(self, outcome: Outcome) -> None:
+    def _advance(self, outcome: Outcome, only: str | None) -> None:
         """Plan and load, slice after slice; list again at the end, for what came in the meantime."""
         left, slower = self.dataflow.watermark.max_slices, 0
         while left > 0:
@@ -125,10 +140,11 @@ class Loop(Generic[SliceT]):
             outcome.plan = outcome.plan or plan
             outcome.warnings.extend(warning for warning in plan.warnings if warning not in outcome.warnings)
             self.observer(Step.PLANNED, plan.why)
-            pinned = self._pin(outcome, plan.slices) if plan.due else None
+            due = [piece for piece in plan.slices if only in (None, piece.why)]
+            pinned = self._pin(outcome, due) if due else None
             if pinned is None:
                 return
-            pending = deque(plan.slices)
+            pending = deque(due)
             while pending and left > 0:
                 piece = pending.popleft()
                 parts = piece.halve() if slower else (piece,)
@@ -140,12 +156,23 @@ class Loop(Generic[SliceT]):
                 left -= 1
 
     def _load(self, outcome: Outcome, piece: SliceT, pinned: str) -> Committed:
-        """Commit a slice; where a file of it is bad, commit the files before it and fail naming it."""
-        try:
-            return self._protocol.commit(outcome, piece, pinned)
-        except BadFile as bad:
-            self._load_before(outcome, piece, bad, pinned)
-            raise
+        """Commit a slice. Where a file of it is bad, pass it over, or commit the files before it and fail naming it."""
+        while True:
+            try:
+                return self._protocol.commit(outcome, piece, pinned)
+            except BadFile as bad:
+                rest = self._passing_over(outcome, piece, bad)
+                if rest is None:
+                    self._load_before(outcome, piece, bad, pinned)
+                    raise
+                piece = rest
+
+    def _passing_over(self, outcome: Outcome, piece: SliceT, bad: BadFile) -> SliceT | None:
+        """The slice without a bad file, where the policy says so; it is never passed silently."""
+        rest = self.flow.without(piece, bad) if bad.code != CHANGED_WHILE_READ else None
+        if rest is not None:
+            outcome.warnings.append(f"quarantined {bad.path}: {bad.why}")
+        return rest
 
     def _load_before(self, outcome: Outcome, piece: SliceT, bad: BadFile, pinned: str) -> None:
         shorter = self.flow.before(piece, bad.path) if bad.code != CHANGED_WHILE_READ else None
@@ -174,7 +201,12 @@ class Loop(Generic[SliceT]):
             if outcome.newest is None or outcome.newest.number < intent.number:
                 raise
         except BadFile as bad:
-            self._load_before(outcome, piece, bad, self.log.get_schema(intent.pinned))
+            pinned = self.log.get_schema(intent.pinned)
+            rest = self._passing_over(outcome, piece, bad)
+            if rest is not None:
+                self._load(outcome, rest, pinned)
+                return
+            self._load_before(outcome, piece, bad, pinned)
             raise
 
     def _open_intent(self, outcome: Outcome) -> Intent | None:
@@ -189,6 +221,10 @@ class Loop(Generic[SliceT]):
         try:
             pinned = self.flow.pin(self._protocol.spark, slices)
         except BadFile as bad:
+            # A schema is inferred without a file that will be passed over; it is found bad again when it is loaded.
+            rest = [self.flow.without(piece, bad) or piece for piece in slices]
+            if rest != list(slices):
+                return self._pin(outcome, rest)
             before = self._before(slices, bad)
             if not before:
                 raise

@@ -93,6 +93,16 @@ class Outcome:
         return sum(piece.files for piece in self.committed)
 
     @property
+    def late(self) -> int:
+        """How many of these files were late."""
+        return sum(piece.files for piece in self.committed if piece.entry.why == "late")
+
+    @property
+    def quarantined(self) -> int:
+        """Files that were passed over."""
+        return sum(piece.entry.quarantined for piece in self.committed)
+
+    @property
     def bytes(self) -> int:
         """Bytes of these files."""
         return sum(piece.bytes for piece in self.committed)
@@ -112,8 +122,8 @@ class Outcome:
             "slices": len(self.committed),
             "rows": self.rows,
             "files": self.files,
-            "late": 0,
-            "quarantined": 0,
+            "late": self.late,
+            "quarantined": self.quarantined,
             "watermark_before": encode(self.before) or None,
             "watermark_effective": encode(self.before) or None,
             "watermark_after": encode(self.after) or None,

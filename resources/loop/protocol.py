@@ -21,8 +21,8 @@ from resources.loop.guards import check_table, definition_of
 from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.transform import Batch, transformed
 from resources.readers.failures import cause
-from resources.watermarks.entry import Entry, Intent, new_id, utc_now
-from resources.watermarks.log import WatermarkLog
+from resources.watermarks.entry import Entry, Intent, following, new_id, utc_now
+from resources.watermarks.log import QUARANTINE, WatermarkLog
 from resources.writers.target import Landed, Tag, Target
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class SliceProtocol(Generic[SliceT]):
             if landed is None:
                 raise self._skipped(intent)
             if landed.owner == intent.id:
-                self._append(outcome, intent, _entry(outcome.newest, intent, landed, self.job_id))
+                self._append(outcome, self._entry(outcome.newest, intent, landed))
             elif landed.gives_up:
                 self._abandon(outcome, intent, landed, reason)
             else:
@@ -130,14 +130,17 @@ class SliceProtocol(Generic[SliceT]):
                 raise
             raise self._beaten(winner) from None  # the table is ahead because another run is
         intent_id = new_id()
-        file_list = self.log.put_list(name, f"{number:010d}-{intent_id}", self.flow.record(piece))
+        object_name = f"{number:010d}-{intent_id}"
+        file_list = self.log.put_list(name, object_name, self.flow.record(piece))
         self.told(Step.LIST_KEPT, file_list)
+        quarantine, passed_over = self._quarantine(entry, piece, object_name)
         return Intent(
             id=intent_id,
             number=number,
             dataflow=name,
             kind=self.dataflow.kind,
             app_id=entry.app_id if entry else new_id(),
+            why=piece.why,
             before=serialise(entry.state() if entry else {}),
             watermark=serialise(piece.after),
             lower=serialise(piece.lower) if piece.lower else None,
@@ -147,12 +150,23 @@ class SliceProtocol(Generic[SliceT]):
             pinned=self.log.put_schema(name, pinned),
             file_list=file_list,
             files=self.flow.size(piece)[0],
+            quarantined=passed_over,
+            quarantine=quarantine,
+            since=serialise(piece.since) if piece.since else None,
+            replaces="table" if entry and entry.replace_table else "files" if piece.replaces else None,
             modified=self.flow.modified(piece),
             holder=holders.this_process(self.run_id),
             run_id=self.run_id,
             time=utc_now(),
             table_version=head.version,
         )
+
+    def _quarantine(self, entry: Entry | None, piece: SliceT, name: str) -> tuple[str | None, int]:
+        """The list of all files in quarantine after a slice, and how many it adds."""
+        left, added = self.flow.quarantine(entry, piece)
+        if left is None:
+            return (entry.quarantine if entry else None), added
+        return (self.log.put_list(self.dataflow.name, name, left, QUARANTINE) if left else None), added
 
     def _put(self, intent: Intent) -> None:
         """Put an intent: from here on its number is this slice or an abandoned one, and nothing else."""
@@ -184,7 +198,7 @@ class SliceProtocol(Generic[SliceT]):
         self.told(Step.VERIFIED, f"slice {intent.number} is version {landed.version} of the table")
         changed = self._changed(piece) if not recovered else None
         files, size = self.flow.size(piece)
-        entry = self._append(outcome, intent, _entry(outcome.newest, intent, landed, self.job_id))
+        entry = self._append(outcome, self._entry(outcome.newest, intent, landed))
         done = Committed(entry, landed.rows, files, size, time.monotonic() - started, recovered)
         outcome.committed.append(done)
         self.told(
@@ -198,7 +212,8 @@ class SliceProtocol(Generic[SliceT]):
         tag = Tag(intent.app_id, intent.number, intent.id)
         try:
             df = self._prepared(intent, piece) if rows is None else rows
-            self.target.append(df, tag, intent.watermark, new=intent.table_version is None)
+            room = self.flow.room(piece, intent.replaces)
+            self.target.write(df, tag, intent.watermark, new=intent.table_version is None, room=room)
         except StrandlineError:
             raise
         except Exception as error:
@@ -263,7 +278,7 @@ class SliceProtocol(Generic[SliceT]):
         try:
             # The table's own columns fit whatever the definition has become; without a table its first columns are made.
             empty = self._prepared(intent, None) if new else self.target.no_rows(self.spark)
-            self.target.append(empty, give_up, intent.before, new=new)
+            self.target.write(empty, give_up, intent.before, new=new)
         except Exception as error:
             if self._landed(intent) is None:
                 raise TargetError(
@@ -279,26 +294,62 @@ class SliceProtocol(Generic[SliceT]):
 
     def _abandon(self, outcome: Outcome, intent: Intent, landed: Landed, reason: str) -> None:
         """Append the number with an unchanged watermark: the work is planned again under the next one."""
-        entry = _entry(outcome.newest, intent, landed, self.job_id).model_copy(
-            update={
-                "id": landed.owner or new_id(),
-                "watermark": intent.before,
-                "why": "abandon",
-                "reason": reason,
-                "rows": 0,
-                "files": 0,
-                "total_rows": outcome.newest.total_rows if outcome.newest else 0,
-                "total_files": outcome.newest.total_files if outcome.newest else 0,
-                "modified": outcome.newest.modified if outcome.newest else None,
-                "upper": None,
-                "file_list": None,
-            }
+        entry = following(
+            outcome.newest,
+            id=landed.owner or new_id(),
+            number=intent.number,
+            watermark=intent.before,
+            why="abandon",
+            reason=reason,
+            run_id=intent.run_id,
+            job_id=self.job_id,
+            lower=intent.lower,
+            fingerprint=intent.fingerprint,
+            kind=intent.kind,
+            app_id=intent.app_id,
+            table_version=landed.version,
+            pinned=intent.pinned,
         )
-        self._append(outcome, intent, entry)
+        self._append(outcome, entry)
         self.told(Step.ABANDONED, f"number {intent.number} abandoned: {reason}")
 
-    def _append(self, outcome: Outcome, intent: Intent, entry: Entry) -> Entry:
-        outcome.newest = self.log.append(self.dataflow.name, entry, expected=intent.number - 1)
+    def _entry(self, before: Entry | None, intent: Intent, landed: Landed) -> Entry:
+        """The entry of an intent whose write has landed."""
+        rows, files = (
+            (before.total_rows, before.total_files) if before and landed.removed is not None else (0, 0)
+        )
+        again = intent.replaces == "files"
+        until = before.replace_until if before else None
+        return following(
+            before,
+            id=intent.id,
+            number=intent.number,
+            watermark=intent.watermark,
+            lower=intent.lower,
+            upper=intent.upper,
+            why=intent.why,
+            run_id=intent.run_id,
+            job_id=self.job_id,
+            rows=landed.rows,
+            files=intent.files,
+            quarantined=intent.quarantined,
+            quarantine=intent.quarantine,
+            total_rows=rows + landed.rows - (landed.removed or 0),
+            total_files=files + (0 if again else intent.files),
+            modified=intent.modified if intent.modified is not None else before and before.modified,
+            fingerprint=intent.fingerprint,
+            kind=intent.kind,
+            app_id=intent.app_id,
+            table_version=landed.version,
+            pinned=intent.pinned,
+            file_list=intent.file_list,
+            since=intent.since or (before.since if before else None),
+            replace_until=None if until is None or self.flow.covers(intent.watermark, until) else until,
+            replace_table=bool(before and before.replace_table and intent.replaces != "table"),
+        )
+
+    def _append(self, outcome: Outcome, entry: Entry) -> Entry:
+        outcome.newest = self.log.append(self.dataflow.name, entry, expected=entry.previous)
         return outcome.newest
 
     def _taken(self, outcome: Outcome, intent: Intent, landed: Landed) -> Committed:
@@ -381,28 +432,3 @@ def _taking(intent: Intent) -> Iterator[None]:
     except BaseException:
         holders.release(intent.id)
         raise
-
-
-def _entry(before: Entry | None, intent: Intent, landed: Landed, job_id: str | None) -> Entry:
-    return Entry(
-        id=intent.id,
-        number=intent.number,
-        watermark=intent.watermark,
-        lower=intent.lower,
-        upper=intent.upper,
-        why=intent.why,
-        run_id=intent.run_id,
-        job_id=job_id,
-        rows=landed.rows,
-        files=intent.files,
-        total_rows=(before.total_rows if before else 0) + landed.rows,
-        total_files=(before.total_files if before else 0) + intent.files,
-        modified=intent.modified,
-        time=utc_now(),
-        fingerprint=intent.fingerprint,
-        kind=intent.kind,
-        app_id=intent.app_id,
-        table_version=landed.version,
-        pinned=intent.pinned,
-        file_list=intent.file_list,
-    )

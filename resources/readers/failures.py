@@ -38,12 +38,11 @@ def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
         return BadFile(
             f"file {path}: it was listed, and is gone now. It stays above the watermark",
             path=path,
+            why="it was listed, and had vanished when it was to be read",
             code=FILE_VANISHED,
         )
-    return BadFile(
-        f"file {path} cannot be read: {cause(error)}. Mend or remove it; the watermark stays below it",
-        path=path,
-    )
+    why = f"cannot be read: {cause(error)}"
+    return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
 
 
 def bad_record(bad: BadFile, record: str, line: int | None) -> BadFile:
@@ -54,6 +53,7 @@ def bad_record(bad: BadFile, record: str, line: int | None) -> BadFile:
         f"{where}: expected a record of the pinned schema, found {shown!r}. max_bad_records is 0, so nothing of the file was loaded:"
         " mend or remove it; the watermark stays below it",
         path=bad.path,
+        why=(f"line {line}: " if line else "") + f"expected a record of the pinned schema, found {shown!r}",
         code="bad_record",
     )
 

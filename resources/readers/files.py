@@ -13,6 +13,7 @@ from partitions.errors import ConfigurationError, SchemaError
 from partitions.path.hive import NULL_FOLDER, partition_columns, partition_values, unescaped
 from partitions.path.source import SourceFile
 from resources.places import Place
+from resources.sql import literal, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -194,7 +195,7 @@ class FilesReader:
         path = f"{self._place.spark_url}/{files[0].path}"
         view = f"odd_{uuid4().hex}"
         given = ", ".join(
-            f"{_literal(key)} {_literal(value)}"
+            f"{literal(key)} {literal(value)}"
             for key, value in {**options, "path": path, "__globPaths__": "false"}.items()
         )
         columns = f" ({schema.toDDL()})" if schema is not None else ""
@@ -320,7 +321,7 @@ def _select(
     columns = [
         folder(field.name).cast(field.dataType).alias(field.name)
         if field.name in pinned.folders
-        else F.col(_quoted(field.name))
+        else F.col(quoted(field.name))
         for field in pinned.struct.fields
     ]
     return df.select(*columns, *([path.alias(SOURCE_FILE)] if origin else []))
@@ -338,15 +339,6 @@ def _is_glob(text: str) -> bool:
 
 def _escaped(root: str) -> str:
     return "".join(f"\\{character}" if character in _GLOB else character for character in root)
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _first(error: Exception) -> str:

@@ -46,7 +46,14 @@ class Entry(Record):
         app_id: the dataflow's random id in the target's tags, made with its first intent.
         table_version: the target's version that holds this number's rows.
         pinned: name of the object that holds the pinned schema.
-        file_list: name of the object that lists the files of this slice.
+        file_list: name of the object that lists the files of this entry.
+        previous: the number of the entry before; not one less where an operator's decision has jumped over the table's tags.
+        quarantined: how many files this entry has passed over.
+        quarantine: name of the object that lists all files in quarantine; None where there is none.
+        since: sentinel JSON text of the state below which a filtered cold start looked at nothing.
+        era: number of the last reset; what was ingested before counts no more.
+        replace_until: sentinel JSON text: rows of files at or below this state make room when the files are loaded again.
+        replace_table: whether the next slice empties the table in its commit.
     """
 
     id: str
@@ -70,6 +77,13 @@ class Entry(Record):
     table_version: int | None = None
     pinned: str | None = None
     file_list: str | None = None
+    previous: int = 0
+    quarantined: int = 0
+    quarantine: str | None = None
+    since: str | None = None
+    era: int = 0
+    replace_until: str | None = None
+    replace_table: bool = False
 
     def state(self) -> Watermark:
         """The watermark as values; raises CorruptWatermark where its text does not read."""
@@ -83,9 +97,28 @@ class Entry(Record):
 
 
 _PUBLIC = (
-    "number", "watermark", "lower", "upper", "why", "reason", "run_id", "job_id", "rows", "files", "total_rows", "total_files",
-    "time", "schema_version", "fingerprint", "kind",
+    "number", "watermark", "lower", "upper", "why", "reason", "run_id", "job_id", "rows", "files", "quarantined", "total_rows",
+    "total_files", "time", "schema_version", "fingerprint", "kind",
 )  # fmt: skip
+
+_OF_ONE_ENTRY: dict[str, Any] = {
+    "lower": None, "upper": None, "reason": None, "run_id": None, "job_id": None, "rows": 0, "files": 0, "quarantined": 0,
+    "file_list": None,
+}  # fmt: skip
+"""What says something of one entry alone; all else stays as it is until somebody changes it."""
+
+
+def following(last: Entry | None, **changes: Any) -> Entry:
+    """The entry after ``last``: its state goes on wherever ``changes`` says nothing else.
+
+    Args:
+        last: the newest entry, or None for the first.
+        changes: fields of :class:`Entry`; ``why`` and ``fingerprint`` always, ``kind`` and ``app_id`` for the first.
+    """
+    number = last.number if last else 0
+    kept = last.model_dump() if last else {"watermark": "{}"}
+    fresh = {"id": new_id(), "number": number + 1, "previous": number, "time": utc_now()}
+    return Entry(**{**kept, **_OF_ONE_ENTRY, **fresh, **changes})
 
 
 class Holder(Record):
@@ -112,7 +145,7 @@ class Intent(Record):
         watermark: sentinel JSON text of the state after it.
         definition: what the write depends on, resolved and without secrets.
         table_version: the target's version when it was made; None where there was no table.
-        table_id: which table that was.
+        replaces: rows of the same files, or of the whole table, that make room in the same commit.
     """
 
     id: str
@@ -130,6 +163,10 @@ class Intent(Record):
     pinned: str
     file_list: str
     files: int = 0
+    quarantined: int = 0
+    quarantine: str | None = None
+    since: str | None = None
+    replaces: Literal["files", "table"] | None = None
     modified: int | None = None
     holder: Holder
     run_id: str | None = None

@@ -1,9 +1,12 @@
 """The numbered log of one dataflow's watermark (spec 02, The log).
 
 Names of entries count down (``9999999990-0000000009.json``), so the newest is the first of a listing: reading the state
-costs one listing and one read, however long the history is. Layout below the store's root::
+costs one listing and one read, however long the history is. Layout below the store's root, a folder a dataflow::
 
-    <dataflow>/entries/…json   <dataflow>/intents/…json   <dataflow>/files/…json.gz   <dataflow>/schemas/…ddl
+    entries/…json   intents/…json   floor/…   files/…json.gz   quarantine/…json.gz   schemas/…ddl   ingested/…   notes/…json
+
+A used number stays taken: before old entries are deleted the *floor* is raised above them, and whoever has put an entry
+looks at it. So a writer that slept through all that cannot bring a deleted number back.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -19,7 +22,16 @@ from partitions.errors import Conflict, CorruptWatermark, ProviderError
 from resources.watermarks.blobs import Blobs
 from resources.watermarks.entry import Entry, Intent, corrupt, read_record
 
+FILES = "files"
+"""The folder of the lists of files, one an intent, named by its number."""
+
+QUARANTINE = "quarantine"
+"""The folder of the lists of files in quarantine, named like them."""
+
 _TOP = 9_999_999_999
+_RECENT = 50
+_PAGE = 1000
+_ALL = 1_000_000
 
 
 class WatermarkLog:
@@ -36,30 +48,82 @@ class WatermarkLog:
             CorruptWatermark: where it does not read; an older entry is never taken in its place.
         """
         names = self._blobs.first(f"{_folder(dataflow)}/entries", 1)
-        return self._entry(dataflow, _number(dataflow, names[0])) if names else None
+        return self.entry(dataflow, _number(dataflow, names[0])) if names else None
 
     def append(self, dataflow: str, entry: Entry, *, expected: int) -> Entry:
-        """Append ``entry`` as the number after ``expected``.
+        """Append ``entry`` after the entry of number ``expected`` (0: there is none).
 
         Raises:
-            Conflict: where another writer has taken the number.
+            Conflict: where another writer has taken the number, or has gone on from ``expected`` in another way.
         """
-        if entry.number != expected + 1:
-            raise ProviderError(f"dataflow {dataflow}: expected entry {expected + 1}, found {entry.number}")
+        if entry.number <= expected or entry.previous != expected:
+            raise ProviderError(
+                f"dataflow {dataflow}: expected an entry after {expected}, found {entry.number} after {entry.previous}"
+            )
         key = f"{_folder(dataflow)}/{_entry_name(entry.number)}"
         if not self._blobs.put_if_absent(key, entry.to_bytes()):
-            winner = self._entry(dataflow, entry.number)
+            winner = self.entry(dataflow, entry.number)
             if winner.id != entry.id:  # else an answer was lost and the put was tried twice: it is ours
-                raise Conflict(
-                    f"dataflow {dataflow}: number {entry.number} was taken by another writer (run {winner.run_id or 'unknown'},"
-                    f" {winner.why}, {winner.time}). Nothing of this run was saved for it; run again to go on from there"
-                )
+                raise _taken(dataflow, entry, winner)
+        if not self._stands(dataflow, entry):
+            raise _taken(dataflow, entry, self.newest(dataflow))
         return entry
 
+    def _stands(self, dataflow: str, entry: Entry) -> bool:
+        """Whether an entry that was just put belongs to the log; one that does not is ignored by all readers."""
+        if entry.number <= self.floor(dataflow):
+            return False
+        above = [number for number in self._numbers(dataflow, 2 * _RECENT) if number > entry.number]
+        # Who went on from ours did it after it was there; anybody else took another way.
+        return not above or self.entry(dataflow, above[-1]).previous == entry.number
+
+    def floor(self, dataflow: str) -> int:
+        """All numbers up to this one were used and deleted; 0 where none was."""
+        names = self._blobs.first(f"{_folder(dataflow)}/floor", 1)
+        return _number(dataflow, names[0]) if names else 0
+
+    def raise_floor(self, dataflow: str, number: int) -> None:
+        """Say that all numbers up to this one are about to be deleted. It never falls."""
+        self._blobs.put_if_absent(f"{_folder(dataflow)}/floor/{falling_name(number)}", b"")
+
+    def delete_entries(self, dataflow: str, numbers: Iterable[int]) -> None:
+        """Delete entries at or below the floor."""
+        for number in numbers:
+            self._blobs.delete(f"{_folder(dataflow)}/{_entry_name(number)}")
+        floors = self.names(dataflow, "floor", _ALL)
+        self.delete(dataflow, "floor", floors[1:])
+
+    def delete_numbered(self, dataflow: str, folder: str, floor: int, keep: str | None = None) -> None:
+        """Delete objects whose names begin with a number at or below the floor, but for one."""
+        names = self.names(dataflow, folder, 2 * _PAGE)
+        old = [name for name in names if name != keep and int(name[:10]) <= floor]
+        self.delete(dataflow, folder, old)
+
     def history(self, dataflow: str, limit: int = 1000) -> Iterator[Entry]:
-        """The entries, newest first."""
-        for name in self._blobs.first(f"{_folder(dataflow)}/entries", limit):
-            yield self._entry(dataflow, _number(dataflow, name))
+        """The entries, newest first; one that a sleeping writer put beside the chain is no part of it."""
+        floor, wanted = self.floor(dataflow), None
+        for number in self._numbers(dataflow, limit):
+            if number <= floor or (wanted is not None and number > wanted):
+                continue
+            if wanted is not None and number < wanted:
+                self.entry(dataflow, wanted)  # says what is missing
+            entry = self.entry(dataflow, number)
+            wanted = entry.previous
+            yield entry
+
+    def find(self, dataflow: str, number: int) -> Entry | None:
+        """The entry of a number; None where there is none, or no more."""
+        if number <= self.floor(dataflow) or number not in self._numbers(dataflow, _ALL):
+            return None
+        return self.entry(dataflow, number)
+
+    def numbers(self, dataflow: str) -> list[int]:
+        """The numbers of all entries, falling."""
+        return self._numbers(dataflow, _ALL)
+
+    def _numbers(self, dataflow: str, limit: int) -> list[int]:
+        """The numbers of the newest entries, falling."""
+        return [_number(dataflow, name) for name in self._blobs.first(f"{_folder(dataflow)}/entries", limit)]
 
     def intent(self, dataflow: str, number: int) -> Intent | None:
         """The intent of a number, if one was put."""
@@ -74,11 +138,10 @@ class WatermarkLog:
             return intent
         return self.intent(intent.dataflow, intent.number) or intent
 
-    def put_list(self, dataflow: str, name: str, rows: Sequence[Sequence[Any]]) -> str:
+    def put_list(self, dataflow: str, name: str, rows: Sequence[Sequence[Any]], folder: str = FILES) -> str:
         """Keep a list beside the log; returns the name to find it by."""
-        key = f"{_folder(dataflow)}/files/{name}.json.gz"
-        self._blobs.put_if_absent(key, gzip.compress(json.dumps(rows).encode(), compresslevel=6, mtime=0))
-        return key
+        packed = gzip.compress(json.dumps(rows).encode(), compresslevel=6, mtime=0)
+        return self.put_object(dataflow, folder, f"{name}.json.gz", packed)
 
     def get_list(self, key: str) -> list[list[Any]]:
         """Read a list back.
@@ -119,7 +182,44 @@ class WatermarkLog:
             )
         return data.decode()
 
-    def _entry(self, dataflow: str, number: int) -> Entry:
+    def put_object(self, dataflow: str, folder: str, name: str, data: bytes) -> str:
+        """Keep bytes beside the log, unless the name is taken; returns the name to find them by."""
+        key = f"{_folder(dataflow)}/{folder}/{name}"
+        self._blobs.put_if_absent(key, data)
+        return key
+
+    def get_object(self, dataflow: str, folder: str, name: str) -> bytes | None:
+        """What :meth:`put_object` has kept; None where it is gone."""
+        return self._blobs.get(f"{_folder(dataflow)}/{folder}/{name}")
+
+    def names(self, dataflow: str, folder: str, count: int) -> list[str]:
+        """The first names of a folder beside the log, in byte order."""
+        return self._blobs.first(f"{_folder(dataflow)}/{folder}", count)
+
+    def delete(self, dataflow: str, folder: str, names: Iterable[str]) -> None:
+        """Remove what nobody needs any more."""
+        for name in names:
+            self._blobs.delete(f"{_folder(dataflow)}/{folder}/{name}")
+
+    def note(self, dataflow: str, name: str) -> dict[str, Any] | None:
+        """How far a chore has come. No truth: where a note is gone or does not read, the chore starts anew."""
+        data = self._blobs.get(f"{_folder(dataflow)}/notes/{name}.json")
+        try:
+            found = json.loads(data) if data else None
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def put_note(self, dataflow: str, name: str, note: Mapping[str, Any]) -> None:
+        """Write a note over the one that is there."""
+        self._blobs.put(f"{_folder(dataflow)}/notes/{name}.json", json.dumps(note).encode())
+
+    def entry(self, dataflow: str, number: int) -> Entry:
+        """The entry of a number that is in use.
+
+        Raises:
+            CorruptWatermark: where it is gone, or does not read.
+        """
         key = f"{_folder(dataflow)}/{_entry_name(number)}"
         data = self._blobs.get(key)
         if data is None:
@@ -144,13 +244,32 @@ def _schema_key(folder: str, text: bytes) -> str:
 
 
 def _entry_name(number: int) -> str:
-    return f"entries/{_TOP - number:010d}-{number:010d}.json"
+    return f"entries/{falling_name(number)}.json"
+
+
+def falling_name(number: int) -> str:
+    """A name for a number: of a higher number it comes first."""
+    return f"{_TOP - number:010d}-{number:010d}"
+
+
+def number_of(name: str) -> int | None:
+    """The number of such a name; None for any other text."""
+    down, _, up = name.partition(".")[0].partition("-")
+    return int(up) if down.isdecimal() and up.isdecimal() and int(down) + int(up) == _TOP else None
 
 
 def _number(dataflow: str, name: str) -> int:
-    down, _, up = name.removesuffix(".json").partition("-")
-    if not (down.isdecimal() and up.isdecimal() and int(down) + int(up) == _TOP):
+    number = number_of(name)
+    if number is None:
         raise CorruptWatermark(
             f"dataflow {dataflow}: expected an entry's name in the log, found {name!r}: something else wrote there; remove it"
         )
-    return int(up)
+    return number
+
+
+def _taken(dataflow: str, entry: Entry, winner: Entry | None) -> Conflict:
+    by = f" (run {winner.run_id or 'unknown'}, {winner.why}, {winner.time})" if winner else ""
+    return Conflict(
+        f"dataflow {dataflow}: number {entry.number} was taken by another writer{by}. Nothing of this run was saved for it;"
+        " run again to go on from there"
+    )

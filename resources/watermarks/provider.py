@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from resources.watermarks.entry import Entry, new_id, utc_now
+from resources.watermarks.entry import Entry, following, new_id
 from resources.watermarks.log import WatermarkLog
 
 
@@ -46,17 +46,6 @@ class LogProvider:
         if dataflow_id not in self._seen:
             self.get_watermark(dataflow_id)
         last = self._seen[dataflow_id]
-        number = last.number if last else 0
-        entry = Entry(
-            id=new_id(),
-            number=number + 1,
-            watermark=text,
-            why="run",
-            run_id=dataflow_run_id,
-            job_id=job_id,
-            time=utc_now(),
-            fingerprint=last.fingerprint if last else "",
-            kind=last.kind if last else "custom",
-            app_id=last.app_id if last else new_id(),
-        )
-        self._seen[dataflow_id] = self._log.append(dataflow_id, entry, expected=number)
+        first = {} if last else {"kind": "custom", "app_id": new_id(), "fingerprint": ""}
+        entry = following(last, **first, watermark=text, why="run", run_id=dataflow_run_id, job_id=job_id)
+        self._seen[dataflow_id] = self._log.append(dataflow_id, entry, expected=entry.previous)

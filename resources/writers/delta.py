@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from partitions.errors import NeedsDecision
 from resources.places import Place
+from resources.sql import literal, quoted
 from resources.watermarks.blobs import open_blobs
 from resources.writers.delta_log import Commit, DeltaLog
-from resources.writers.target import Landed, TableHead, Tag
+from resources.writers.target import Adopted, Landed, Room, TableHead, Tag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -57,7 +58,7 @@ class DeltaTarget:
             if commit.tags.get(app_id) == number:
                 return _landed(commit)
         gap = commits and since is not None and commits[0].version > since + 1
-        if gap and (self._log.checkpointed_tag(app_id) or 0) >= number:
+        if gap and self.tag(app_id) >= number:
             raise NeedsDecision(
                 f"table {self._place} holds number {number} under this dataflow's tag, but the commit that says whose write it was"
                 " has been cleaned from the table's log",
@@ -65,18 +66,66 @@ class DeltaTarget:
             )
         return None
 
+    def version(self) -> int | None:
+        """The newest version; None where there is no table."""
+        versions = self._log.versions(None)
+        return versions[-1] if versions else None
+
+    def tag(self, app_id: str) -> int:
+        """The highest number under an app id that the table knows; 0 where it knows none."""
+        table = self._log.table()
+        return (table.transaction_version(app_id) if table else None) or 0
+
     def count_rows(self) -> int:
         """All rows of the table, from its files' statistics; 0 where there is no table."""
-        from deltalake import DeltaTable
+        table = self._log.table()
+        return sum(table.get_add_actions(flatten=True).column("num_records").to_pylist()) if table else 0
 
-        if not self._log.versions(None):
-            return 0
-        table = DeltaTable(self._place.url, storage_options=self._place.storage_options or None)
-        return sum(table.get_add_actions(flatten=True).column("num_records").to_pylist())
+    def columns(self) -> list[str]:
+        """The names of its columns; none where there is no table."""
+        table = self._log.table()
+        return [field.name for field in table.schema().fields] if table else []
 
-    def append(self, df: DataFrame, tag: Tag, metadata: str, *, new: bool = True) -> None:
-        """Append in one commit. A repeated tag commits nothing and raises nothing, so the caller looks at the commit."""
-        writer = self._tagged(df.write.format("delta").mode("append"), tag, metadata)
+    def adopted(self) -> Adopted | None:
+        """What the newest commit of ours says; None where the table has none."""
+        for version in reversed(self._log.versions(None)):
+            commit = self._log.read(version)
+            ours = _ours(commit)
+            if ours and (state := self._stored(ours)):
+                number = int(ours.get("number", 0))
+                app_id = next((key for key, tag in commit.tags.items() if tag == number), None)
+                return Adopted(state, app_id)
+        return None
+
+    def largest(self, column: str, key: Callable[[str], Any]) -> str | None:
+        """The largest text of a column by an order of ours; None where there is no such column, or no text in it."""
+        if column not in self.columns():
+            return None
+        table = self._log.table()
+        if table is None:
+            return None
+        batches = table.to_pyarrow_dataset().scanner(columns=[column]).to_batches()
+        texts = {
+            text for batch in batches for text in batch.column(0).unique().to_pylist() if text is not None
+        }
+        return max(texts, key=key, default=None)
+
+    def _stored(self, ours: Mapping[str, Any]) -> str | None:
+        """The state of a commit, from its text or from beside the table."""
+        if "state" in ours:
+            return str(ours["state"])
+        name, wanted = ours.get("state_object"), ours.get("state_sha256")
+        data = open_blobs(self._place).get(str(name)) if name else None
+        return data.decode() if data is not None and hashlib.sha256(data).hexdigest() == wanted else None
+
+    def write(
+        self, df: DataFrame, tag: Tag, metadata: str, *, new: bool = True, room: Room | None = None
+    ) -> None:
+        """Write in one commit. A repeated tag commits nothing and raises nothing, so the caller looks at the commit."""
+        mode = "append" if new or room is None else "overwrite"
+        writer = self._tagged(df.write.format("delta").mode(mode), tag, metadata)
+        if mode == "overwrite" and room and room.values is not None:
+            writer = writer.option("replaceWhere", _any_of(room.column, room.values))
         if self._partition_by and new:
             writer = writer.partitionBy(*self._partition_by)
         if any(_NEEDS_MAPPING & set(name) for name in df.columns):
@@ -110,15 +159,31 @@ class DeltaTarget:
         return {"state_object": name, "state_sha256": hashlib.sha256(metadata.encode()).hexdigest()}
 
 
-def _landed(commit: Commit) -> Landed:
+def _ours(commit: Commit) -> dict[str, Any]:
+    """What we have written into a commit's text; nothing where it is somebody else's."""
     try:
-        ours = dict(json.loads(commit.metadata or "null")["strandline"])
+        return dict(json.loads(commit.metadata or "null")["strandline"])
     except (ValueError, TypeError, KeyError):
-        ours = {}
+        return {}
+
+
+def _landed(commit: Commit) -> Landed:
+    ours = _ours(commit)
     return Landed(
         ours.get("owner"),
         commit.version,
-        commit.count("numOutputRows"),
+        commit.count("numOutputRows") - commit.count("numCopiedRows"),
         commit.count("numOutputBytes"),
         bool(ours.get("gives_up")),
+        removed=_removed(commit),
     )
+
+
+def _removed(commit: Commit) -> int | None:
+    """Rows that a commit deleted. One that removes files and does not count rows has removed all of them."""
+    whole = commit.count("numRemovedFiles") and "numDeletedRows" not in commit.metrics
+    return None if whole else commit.count("numDeletedRows")
+
+
+def _any_of(column: str, values: Sequence[str]) -> str:
+    return f"{quoted(column)} IN ({', '.join(map(literal, values))})"

@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
 from resources.places import Place
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 _COMMIT = re.compile(r"(?:^|/)(\d{20})\.json$")
 
@@ -50,7 +53,7 @@ class DeltaLog:
         Raises:
             TargetError: where the log cannot be read.
         """
-        return [self._read(version) for version in self.versions(since)]
+        return [self.read(version) for version in self.versions(since)]
 
     def versions(self, since: int | None) -> list[int]:
         """The versions after one, ascending, from one listing."""
@@ -63,13 +66,21 @@ class DeltaLog:
             if (version := _version(path)) is not None and version > (-1 if since is None else since)
         )
 
-    def checkpointed_tag(self, app_id: str) -> int | None:
-        """The tag as the whole table knows it; for when the commits themselves are gone."""
-        from deltalake import DeltaTable
+    def table(self) -> DeltaTable | None:
+        """The whole table as its newest version knows it, checkpoints included; None where there is none.
 
-        return DeltaTable(
-            self._place.url, storage_options=self._place.storage_options or None
-        ).transaction_version(app_id)
+        Raises:
+            TargetError: where it cannot be opened.
+        """
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
+        if not self.versions(None):
+            return None
+        try:
+            return DeltaTable(self._place.url, storage_options=self._place.storage_options or None)
+        except (DeltaError, OSError) as error:
+            raise self._failed("read", error) from error
 
     def _list(self, offset: str | None) -> list[str]:
         from obstore.exceptions import BaseError
@@ -83,7 +94,12 @@ class DeltaLog:
         except (BaseError, OSError) as error:
             raise self._failed("list", error) from error
 
-    def _read(self, version: int) -> Commit:
+    def read(self, version: int) -> Commit:
+        """One commit.
+
+        Raises:
+            TargetError: where it cannot be read.
+        """
         from obstore.exceptions import BaseError
 
         try:

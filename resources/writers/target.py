@@ -34,7 +34,8 @@ class Landed:
         owner: whose commit it is; None where the commit's text is gone or not ours.
         gives_up: whether it is a give-up's.
         version: the table's version.
-        rows: rows written by it, as the commit itself counted them.
+        rows: rows written by it, as the commit itself counted them; those that it only moved are not among them.
+        removed: rows that made room; None where the whole table did.
         bytes: bytes written by it.
     """
 
@@ -43,6 +44,20 @@ class Landed:
     rows: int
     bytes: int
     gives_up: bool = False
+    removed: int | None = 0
+
+
+@dataclass(frozen=True)
+class Room:
+    """Rows that are deleted in the commit that writes others.
+
+    Attributes:
+        column: the one that tells a row's origin.
+        values: rows with one of these in it; None is all rows of the table.
+    """
+
+    column: str
+    values: tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,19 @@ class TableHead:
     rows: bool = False
 
 
+@dataclass(frozen=True)
+class Adopted:
+    """What a table tells of the state that it was written with.
+
+    Attributes:
+        state: sentinel JSON text of the watermark.
+        app_id: the dataflow's id in the table's tags; None where the commit does not tell.
+    """
+
+    state: str
+    app_id: str | None
+
+
 class Target(Protocol):
     """One table. ``head`` and ``landed`` start no Spark."""
 
@@ -71,7 +99,9 @@ class Target(Protocol):
         """The commit after version ``since`` that holds the number, if any."""
         ...
 
-    def append(self, df: DataFrame, tag: Tag, metadata: str, *, new: bool = True) -> None:
+    def write(
+        self, df: DataFrame, tag: Tag, metadata: str, *, new: bool = True, room: Room | None = None
+    ) -> None:
         """Append all rows in one commit that carries the tag; of several with one tag only one commits.
 
         Args:
@@ -79,6 +109,7 @@ class Target(Protocol):
             tag: of the commit.
             metadata: the state after it.
             new: whether the table may have to be made: its layout is taken then, and only then.
+            room: which rows are deleted in the same commit; None deletes none.
         """
         ...
 

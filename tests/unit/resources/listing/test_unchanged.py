@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from partitions.errors import BadFile
-from partitions.path.source import SourceFile
 from partitions.path.position import Start
+from partitions.path.source import SourceFile
 from resources.listing import check_unchanged, list_above
 from resources.places import Place
 from tests.support.keyed import KeyedS3

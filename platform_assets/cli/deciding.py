@@ -1,0 +1,34 @@
+"""How a command appends a decision: it shows what would follow, asks, and appends."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from platform_assets.cli.context import Context
+from platform_assets.platform import build_platform
+
+if TYPE_CHECKING:
+    from resources.decisions import Making
+    from resources.watermarks.entry import Entry
+
+REASON = click.option("--reason", required=True, help="Why; it stays in the log.")
+YES = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def decided(context: Context, name: str, making: Making, reason: str, yes: bool) -> Entry:
+    """Show what a decision would lead to, ask unless told not to, and append it."""
+    from resources.decisions import decide, preview
+
+    (flow,) = context.dataflows([name])
+    # A slice that a run left unfinished is given up in the table, which takes Spark.
+    platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
+    shown = preview(platform, flow, making, context.now or datetime.now(UTC))
+    click.echo(f"{name}: {shown.draft.entry.why}", err=True)
+    for line in shown.lines:
+        click.echo(f"  {line}", err=True)
+    if not yes:
+        click.confirm("Append this entry?", abort=True, err=True)
+    return decide(platform, flow, making, reason)

@@ -1,0 +1,49 @@
+"""``strandline files``: hand single files to the next run."""
+
+from __future__ import annotations
+
+import click
+
+from platform_assets.cli.context import Context, shared
+from platform_assets.cli.deciding import decided
+from platform_assets.cli.state import people
+
+_REASON = click.option("--reason", default="by hand", show_default=True, help="Why; it stays in the log.")
+
+
+@click.group("files")
+def command() -> None:
+    """Hand single files to the next run."""
+
+
+@command.command("release")
+@click.argument("name")
+@click.argument("paths", nargs=-1, required=True)
+@_REASON
+@shared
+def release_command(context: Context, name: str, paths: tuple[str, ...], reason: str) -> None:
+    """Take files out of quarantine: the next run loads them, in a slice of their own."""
+    from resources.decisions import release
+
+    entry = decided(context, name, release(reason, paths), reason, yes=True)
+    document = {"dataflow": name, "number": entry.number, "released": list(paths), "entry": entry.as_json()}
+    context.emit(document, lambda: people([entry]))
+
+
+@command.command("unprocess")
+@click.argument("name")
+@click.argument("paths", nargs=-1, required=True)
+@_REASON
+@shared
+def unprocess_command(context: Context, name: str, paths: tuple[str, ...], reason: str) -> None:
+    """Mark ingested files for another read (tracking: set)."""
+    from resources.decisions import unprocess
+
+    entry = decided(context, name, unprocess(reason, paths), reason, yes=True)
+    document = {
+        "dataflow": name,
+        "number": entry.number,
+        "unprocessed": list(paths),
+        "entry": entry.as_json(),
+    }
+    context.emit(document, lambda: people([entry]))

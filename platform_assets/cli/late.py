@@ -1,0 +1,42 @@
+"""``strandline late``: one step of the late-file sweep, with its policy."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from partitions.plan import counted
+from platform_assets.cli.context import Context, shared
+from platform_assets.platform import build_platform
+from resources.late import LateStep, late_step
+
+
+@click.command("late")
+@click.argument("name")
+@shared
+def command(context: Context, name: str) -> None:
+    """Look one step further for late files, and do with them what ``late_files`` says."""
+    (flow,) = context.dataflows([name])
+    platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
+    done = late_step(platform, flow, context.now or datetime.now(UTC))
+    context.emit(done.as_json(), lambda: _people(done, flow.late_files))
+
+
+def _people(done: LateStep, policy: str) -> None:
+    shown = done.as_json()
+    click.echo(
+        f"{done.dataflow}: {counted(done.found.listed, 'file')} listed, {len(done.found.late)} of them late"
+    )
+    for file in done.found.late:
+        click.echo(f"  late: {file.path}")
+    if shown["ingested"]:
+        click.echo(f"  {counted(shown['ingested'], 'late file')} ingested; the watermark stays")
+    if shown["quarantined"]:
+        click.echo(f"  {counted(shown['quarantined'], 'late file')} in quarantine")
+    if done.left:
+        click.echo(f"  {counted(len(done.left), 'late file')} left alone (late_files: {policy})")
+    if not shown["complete"]:
+        click.echo("  this round goes on with the next step")
+    if shown["verified_at"]:
+        click.echo(f"  all paths up to {shown['verified_up_to']} verified at {shown['verified_at']}")

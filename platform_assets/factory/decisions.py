@@ -1,0 +1,175 @@
+"""An operator's decisions as jobs with typed config, to be launched from the UI (spec 02, 08).
+
+Without ``confirm`` a job only shows what the decision would lead to; with it, the entry is appended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dagster import AssetObservation, Config, JobDefinition, MetadataValue, OpExecutionContext, job, op
+from pydantic import Field
+
+from partitions.errors import StrandlineError
+from platform_assets.factory.assets import watermark_key
+from platform_assets.metadata import watermark_metadata
+from platform_assets.project import Project
+from resources import decisions
+from resources.decisions import Making
+from resources.io_managers import failure
+from resources.loop.loop import clock
+from resources.platform import Platform
+
+
+class Decision(Config):
+    """What every decision asks for."""
+
+    dataflow: str = Field(description="Its name.")
+    reason: str = Field(description="Why; it stays in the log.")
+    confirm: bool = Field(default=False, description="Append the entry; else only show what would follow.")
+
+
+class Replacing(Decision):
+    """A decision after which rows may be loaded again."""
+
+    replace: bool = Field(
+        default=False,
+        description="Rows that are in the table make room, in the commit that loads them again.",
+    )
+
+
+class Rewinding(Replacing):
+    """``state rewind``."""
+
+    to: int = Field(description="The number of the entry whose watermark shall count again; 0: none.")
+
+
+class Setting(Decision):
+    """``state set``."""
+
+    watermark: str = Field(description="Sentinel JSON, not below the watermark that is there.")
+
+
+class Importing(Decision):
+    """``state import``."""
+
+    lines: list[str] = Field(description="The lines of `strandline state export`.")
+
+
+class Paths(Decision):
+    """``files release`` and ``files unprocess``."""
+
+    paths: list[str] = Field(description="Relative to the root of the source.")
+
+
+_DECISIONS: dict[str, tuple[type[Decision], Callable[[Any], Making], str]] = {
+    "state_accept": (
+        Decision,
+        lambda given: decisions.accept(given.reason),
+        "Agree to a changed definition.",
+    ),
+    "state_adopt": (
+        Decision,
+        lambda given: decisions.adopt(given.reason),
+        "Take the watermark that the table tells.",
+    ),
+    "state_reset": (
+        Replacing,
+        lambda given: decisions.reset(given.reason, replace=given.replace),
+        "Start anew: the next run loads everything that is there.",
+    ),
+    "state_rewind": (
+        Rewinding,
+        lambda given: decisions.rewind(given.reason, given.to, replace=given.replace),
+        "Go back to an older entry: what lies above it is read again.",
+    ),
+    "state_set": (
+        Setting,
+        lambda given: decisions.set_watermark(given.reason, given.watermark),
+        "Put the watermark higher; files that it passes over are not loaded.",
+    ),
+    "state_import": (
+        Importing,
+        lambda given: decisions.import_entries(given.reason, given.lines),
+        "Take the watermark of an export.",
+    ),
+    "files_release": (
+        Paths,
+        lambda given: decisions.release(given.reason, given.paths),
+        "Take files out of quarantine: the next run loads them.",
+    ),
+    "files_unprocess": (
+        Paths,
+        lambda given: decisions.unprocess(given.reason, given.paths),
+        "Mark ingested files for another read (tracking: set).",
+    ),
+}
+
+
+def decision_jobs(project: Project, platform: Platform) -> list[JobDefinition]:
+    """A job a decision, for all dataflows of the project."""
+    return [_job(name, *parts, project, platform) for name, parts in _DECISIONS.items()]
+
+
+def _job(
+    name: str,
+    config: type[Decision],
+    made: Callable[[Any], Making],
+    description: str,
+    project: Project,
+    platform: Platform,
+) -> JobDefinition:
+    def decide(context: OpExecutionContext, given: Any) -> None:
+        try:
+            _decide(context, given, made(given), project, platform)
+        except StrandlineError as error:
+            raise failure(error) from error
+
+    step = op(name=f"{name}_step", description=description)(_with_config(decide, config))
+
+    @job(name=name, description=description)
+    def run() -> None:
+        step()
+
+    return run
+
+
+def _with_config(
+    decide: Callable[[OpExecutionContext, Any], None], config: type[Decision]
+) -> Callable[..., None]:
+    """A function whose parameter ``config`` has the type that Dagster makes the launchpad's form of."""
+
+    def step(context: OpExecutionContext, config: Any) -> None:
+        decide(context, config)
+
+    step.__annotations__ = {"context": OpExecutionContext, "config": config, "return": None}
+    return step
+
+
+def _decide(
+    context: OpExecutionContext, given: Decision, making: Making, project: Project, platform: Platform
+) -> None:
+    (flow,) = project.named([given.dataflow])
+    shown = decisions.preview(platform, flow, making, clock())
+    _say(context, [f"{flow.name}: {shown.draft.entry.why}", *shown.lines])
+    if not given.confirm:
+        context.log.warning("nothing was appended: set confirm to true to append this entry")
+        return
+    entry = decisions.decide(platform, flow, making, given.reason)
+    context.log.info("entry %d appended", entry.number)
+    metadata = {
+        **watermark_metadata(entry),
+        "reason": given.reason,
+        "effect": MetadataValue.md(_list(shown.lines)),
+    }
+    context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))
+
+
+def _say(context: OpExecutionContext, lines: Sequence[str]) -> None:
+    for line in lines:
+        context.log.info(line)
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

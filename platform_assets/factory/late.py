@@ -1,0 +1,125 @@
+"""The late-file sweep in Dagster: a sensor that looks a step further, and a job that does what the policy says (spec 01, 08)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from dagster import (
+    AssetMaterialization,
+    AssetObservation,
+    DefaultSensorStatus,
+    JobDefinition,
+    OpExecutionContext,
+    RunRequest,
+    SensorDefinition,
+    SensorEvaluationContext,
+    SensorResult,
+    SkipReason,
+    job,
+    op,
+    sensor,
+)
+
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
+from partitions.plan import counted
+from platform_assets.factory.assets import pool, table_key, watermark_key
+from platform_assets.factory.checks import completeness, late_evaluation
+from platform_assets.factory.sensors import Cursor, asked_for, in_flight
+from platform_assets.metadata import table_metadata
+from resources.io_managers import DATAFLOW_TAG, RunOptions, failure, mark_run
+from resources.late import late_step, look
+from resources.loop.loop import clock
+from resources.platform import Platform
+from resources.sweep import unhandled
+
+_INTERVAL = 300
+"""Seconds between two steps of the sweep; a round over a million keys takes four hours."""
+
+
+def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
+    """A job that goes one step of the sweep, and ingests or quarantines what is late."""
+
+    def late(context: Any) -> None:
+        mark_run(context.instance, context.run_id, dataflow.name)
+        try:
+            done = late_step(
+                platform,
+                dataflow,
+                options.now or clock(),
+                run_id=context.run_id,
+                job_id=context.job_name,
+                hold_wait=options.hold_wait,
+                run_is_live=options.run_is_live,
+                observer=lambda done, line: context.log.info("%s: %s", done, line),
+            )
+        except StrandlineError as error:
+            raise failure(error) from error
+        context.log.info(
+            "%s listed, %d late, %d left",
+            counted(done.found.listed, "file"),
+            len(done.found.late),
+            len(done.left),
+        )
+        if done.ingested is not None and done.ingested.committed:
+            metadata = table_metadata(done.ingested, platform.lake.child(dataflow.table))
+            context.log_event(AssetMaterialization(asset_key=table_key(dataflow), metadata=metadata))
+        context.instance.report_runless_asset_event(late_evaluation(dataflow, platform))
+
+    late.__annotations__["context"] = OpExecutionContext  # the type itself: Dagster takes no text for it
+    step = op(name=f"late_{dataflow.name}_step", pool=pool(dataflow.name))(late)
+
+    @job(
+        name=f"late_{dataflow.name}",
+        tags={DATAFLOW_TAG: dataflow.name},
+        description=f"Looks for late files of {dataflow.name}, one step; late_files: {dataflow.late_files}.",
+    )
+    def run() -> None:
+        step()
+
+    return run
+
+
+def late_sensor(
+    dataflow: Dataflow, platform: Platform, to_run: JobDefinition, now: Callable[[], float] = time.time
+) -> SensorDefinition:
+    """A sensor that goes one step of the sweep a tick, and asks for a run where something late is to be dealt with."""
+
+    @sensor(
+        name=f"{dataflow.name}_late",
+        job=to_run,
+        minimum_interval_seconds=_INTERVAL,
+        default_status=DefaultSensorStatus.RUNNING,
+        description=f"Looks for files of {dataflow.name} that came below its watermark, a few pages a tick.",
+    )
+    def late(context: SensorEvaluationContext) -> SensorResult:
+        cursor, seconds = Cursor.read(context.cursor), now()
+        busy = in_flight(context.instance, dataflow.name)
+        if busy is not None:
+            return _skip(f"run {busy.run_id[:8]} is in flight", cursor)
+        done = look(platform, dataflow, datetime.fromtimestamp(seconds, UTC))
+        found = unhandled(platform.log, dataflow.name, platform.log.newest(dataflow.name))
+        events: list[Any] = [late_evaluation(dataflow, platform)] if done.complete or found else []
+        if done.complete and done.listed:
+            events.append(AssetObservation(watermark_key(dataflow.name), metadata=completeness(done.sweep)))
+        said = f"{counted(done.listed, 'file')} looked at ({done.calls} listing calls), {len(found)} late"
+        if not found or dataflow.late_files not in ("ingest", "quarantine"):
+            return _skip(said, cursor, events)
+        asked = asked_for(platform.log.newest(dataflow.name), found[0].path)
+        if asked == cursor.asked and seconds < cursor.pause_until:
+            return _skip(f"{said}; attempt {cursor.attempt} did not deal with them", cursor, events)
+        after = cursor.next_attempt(asked, seconds)
+        request = RunRequest(
+            run_key=f"{dataflow.name}:late:{asked}:{after.since}:{after.attempt}",
+            tags={DATAFLOW_TAG: dataflow.name},
+        )
+        return SensorResult(run_requests=[request], cursor=after.write(), asset_events=events)
+
+    return late
+
+
+def _skip(reason: str, cursor: Cursor, events: list[Any] | None = None) -> SensorResult:
+    return SensorResult(skip_reason=SkipReason(reason), cursor=cursor.write(), asset_events=events or [])

@@ -1,0 +1,26 @@
+"""An operator's decisions about a state: each appends one entry with its reason, nothing is edited in place (spec 02).
+
+A decision is a function from the newest entry to a :class:`Draft`. So it can be shown before anybody agrees to it
+(:func:`preview`), and is made anew on what is the newest entry then (:func:`decide`).
+"""
+
+from resources.decisions.draft import Draft, Making, Preview, decide, preview
+from resources.decisions.files import quarantine_late, release, unprocess
+from resources.decisions.state import accept, adopt, import_entries, reset, rewind, set_watermark
+
+__all__ = [
+    "Draft",
+    "Making",
+    "Preview",
+    "accept",
+    "adopt",
+    "decide",
+    "import_entries",
+    "preview",
+    "quarantine_late",
+    "release",
+    "reset",
+    "rewind",
+    "set_watermark",
+    "unprocess",
+]

@@ -1,0 +1,140 @@
+"""What all decisions share: the draft of an entry, what it would lead to, and appending it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.path.quarantine import Quarantine
+from partitions.path.slices import PathSlice
+from partitions.plan import Plan, counted
+from resources.loop.loop import clock
+from resources.platform import Platform
+from resources.watermarks.entry import Entry, Why, following, new_id
+from resources.watermarks.ingested import Ingested
+from resources.watermarks.log import QUARANTINE
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An entry that is not appended yet, and the lists that go with it.
+
+    Attributes:
+        entry: names no list yet.
+        files: what it deals with, as rows of path, size, version, modification time and reason.
+        quarantine: all files in quarantine after it; None leaves them as they are.
+    """
+
+    entry: Entry
+    files: Sequence[Sequence[Any]] = ()
+    quarantine: Quarantine | None = None
+
+
+Making = Callable[[Platform, Dataflow, Entry | None], Draft]
+"""Makes the draft on top of the newest entry. Raises what the decision's own function says."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a decision would lead to.
+
+    Attributes:
+        draft: as it would be appended now.
+        plan: what the next run would do then.
+        lines: sentences for people.
+    """
+
+    draft: Draft
+    plan: Plan[PathSlice]
+    lines: tuple[str, ...]
+
+
+def preview(platform: Platform, dataflow: Dataflow, making: Making, now: datetime) -> Preview:
+    """What the next run would do if this was decided. Changes nothing, starts no Spark."""
+    last = platform.log.newest(dataflow.name)
+    draft = making(platform, dataflow, last)
+    released = draft.quarantine.released if draft.quarantine else ()
+    plan = platform.flow(dataflow).plan(draft.entry, now)
+    lines = [f"the watermark goes from {last.watermark if last else '{}'} to {draft.entry.watermark}"]
+    if platform.log.intent(dataflow.name, last.number + 1 if last else 1):
+        lines.append(
+            "a slice that a run left unfinished is ended first: appended if it was written, else given up"
+        )
+    if released:
+        lines.append(f"the next run also loads {counted(len(released), 'released file')}")
+    lines.append(f"next run: {plan.why}")
+    lines.extend(_again(platform, dataflow, last, draft, plan))
+    return Preview(draft, plan, tuple(lines))
+
+
+def decide(platform: Platform, dataflow: Dataflow, making: Making, reason: str) -> Entry:
+    """Append the decision, after what a run had left open was ended: its number would be the decision's.
+
+    Raises:
+        Held: while a living run works on a slice.
+        Conflict: where another writer was faster.
+    """
+    platform.loop(dataflow, clock()).close(reason)
+    log, name = platform.log, dataflow.name
+    draft = making(platform, dataflow, log.newest(name))
+    entry, objects = draft.entry, f"{draft.entry.number:010d}-{new_id()}"
+    if draft.files:
+        entry = entry.model_copy(update={"file_list": log.put_list(name, objects, draft.files)})
+    if draft.quarantine is not None:
+        rows = draft.quarantine.rows()
+        kept = log.put_list(name, objects, rows, QUARANTINE) if rows else None
+        entry = entry.model_copy(update={"quarantine": kept})
+    return log.append(name, entry, expected=entry.previous)
+
+
+def drafted(
+    platform: Platform, dataflow: Dataflow, last: Entry | None, why: Why, reason: str, **changes: Any
+) -> Entry:
+    """The entry after ``last``, under the definition as it is now."""
+    app_id = changes.get("app_id") or (last.app_id if last else None)
+    tag = platform.target(dataflow).tag(app_id) if app_id else 0
+    decided = {
+        "kind": dataflow.kind,
+        "app_id": app_id or new_id(),
+        # Above the table's last tag, too: an idempotent writer would skip the next write in silence.
+        "number": max(last.number if last else 0, tag) + 1,
+        "why": why,
+        "reason": reason,
+        "fingerprint": dataflow.fingerprint,
+    }
+    return following(last, **{**decided, **changes})
+
+
+def required(dataflow: Dataflow, last: Entry | None) -> Entry:
+    """The newest entry.
+
+    Raises:
+        ConfigurationError: where there is none.
+    """
+    if last is None:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: there is no state yet, so nothing to decide about: a run starts it"
+        )
+    return last
+
+
+def _again(
+    platform: Platform, dataflow: Dataflow, last: Entry | None, draft: Draft, plan: Plan[PathSlice]
+) -> list[str]:
+    """What happens to the rows of files that were loaded before."""
+    paths = [file.path for piece in plan.slices if piece.why == "run" for file in piece.files]
+    known = Ingested(platform.log, dataflow.name, last).known(paths) if last and paths else set()
+    if not known:
+        return []
+    files = f"{counted(len(known), 'file')} of these were ingested before"
+    if draft.entry.replace_table:
+        return [f"{files}; the first commit empties the table, so their rows are there once"]
+    if draft.entry.replace_until:
+        return [f"{files}; each commit deletes the rows of its own files and inserts them again"]
+    return [
+        f"{files}; load: {dataflow.target.load} adds their rows a second time (--replace makes room for them)"
+    ]

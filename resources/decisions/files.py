@@ -1,0 +1,76 @@
+"""Decisions about single files: what is read once more, and what is set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.path.quarantine import Quarantined
+from partitions.path.source import SourceFile
+from resources.decisions.draft import Draft, Making, drafted, required
+from resources.loop.flow import read_quarantine
+from resources.platform import Platform
+from resources.watermarks.entry import Entry
+from resources.watermarks.ingested import UNPROCESSED, Ingested
+
+CAME_LATE = "came late"
+"""The reason of a late file in quarantine."""
+
+
+def release(reason: str, paths: Sequence[str]) -> Making:
+    """Hand quarantined files to the next run, which loads them in a slice of their own.
+
+    Raises:
+        ConfigurationError: for a path that is not in quarantine.
+    """
+
+    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        last = required(dataflow, last)
+        left = read_quarantine(platform.log, last).release(paths, dataflow.name)
+        return Draft(drafted(platform, dataflow, last, "release", reason), quarantine=left)
+
+    return making
+
+
+def unprocess(reason: str, paths: Sequence[str]) -> Making:
+    """Mark ingested files for another read (tracking: set).
+
+    Raises:
+        ConfigurationError: for a dataflow that does not track a set, or a path that was not ingested.
+    """
+
+    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        if dataflow.watermark.tracking != "set":
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected tracking: set, found tracking: watermark: there no single file is read again;"
+                " rewind instead",
+                choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
+            )
+        last = required(dataflow, last)
+        known = Ingested(platform.log, dataflow.name, last).known(paths)
+        unknown = [path for path in paths if path not in known]
+        if unknown:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected paths of ingested files, found {unknown[0]!r}, which was not ingested"
+            )
+        entry = drafted(platform, dataflow, last, "unprocess", reason)
+        return Draft(entry, [[path, 0, "", 0, UNPROCESSED] for path in paths])
+
+    return making
+
+
+def quarantine_late(reason: str, files: Sequence[SourceFile]) -> Making:
+    """Set late files aside (late_files: quarantine); nothing of them is loaded before somebody releases them."""
+
+    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        last = required(dataflow, last)
+        known = Ingested(platform.log, dataflow.name, last).known([file.path for file in files])
+        aside = [Quarantined(file, CAME_LATE) for file in files if file.path not in known]
+        rows = [
+            [one.file.path, one.file.size, one.file.version, one.file.modified, CAME_LATE] for one in aside
+        ]
+        entry = drafted(platform, dataflow, last, "late", reason, quarantined=len(aside))
+        return Draft(entry, rows, read_quarantine(platform.log, last).after((), aside))
+
+    return making

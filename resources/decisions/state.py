@@ -1,0 +1,254 @@
+"""Decisions about the watermark itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
+from partitions.path.order import FileKey
+from partitions.path.quarantine import Quarantine
+from partitions.path.state import PathState
+from partitions.sentinels import deserialise, serialise
+from resources.decisions.draft import Draft, Making, drafted, required
+from resources.platform import Platform
+from resources.readers.files import SOURCE_FILE
+from resources.watermarks.entry import Entry, Why
+
+
+def reset(reason: str, *, replace: bool = False) -> Making:
+    """An empty watermark, which passes the guards as a decision.
+
+    Args:
+        reason: of the operator.
+        replace: whether the next run's first commit empties the table; else the table is left as it is.
+    """
+
+    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        entry = drafted(
+            platform,
+            dataflow,
+            last,
+            "reset",
+            reason,
+            watermark="{}",
+            table_version=platform.target(dataflow).version(),
+            total_rows=last.total_rows if replace and last else 0,
+            total_files=0,
+            modified=None,
+            pinned=None,  # the next run reads a schema anew
+            since=None,
+            replace_until=None,
+            replace_table=replace,
+        )
+        return Draft(entry.model_copy(update={"era": entry.number}), quarantine=Quarantine())
+
+    return making
+
+
+def accept(reason: str) -> Making:
+    """The unchanged watermark under the definition as it is now.
+
+    Raises:
+        ConfigurationError: where there is no state to keep.
+    """
+
+    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        return Draft(drafted(platform, dataflow, required(dataflow, last), "accept", reason))
+
+    return making
+
+
+def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
+    """The watermark of an older entry: what lies above it is read again. Late and released files below it stay ingested.
+
+    Args:
+        reason: of the operator.
+        to: the number of that entry; 0 is the beginning.
+        replace: whether rows of a file make room when the file is loaded again; else an append doubles them.
+
+    Raises:
+        ConfigurationError: where there is no such entry (any more), or rows do not tell their file.
+    """
+
+    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        last = required(dataflow, last)
+        if replace:
+            _tells_origin(platform, dataflow)
+        watermark = _watermark_of(platform, dataflow, to)
+        until = _highest(platform, dataflow, last) if replace else None
+        return Draft(
+            drafted(platform, dataflow, last, "rewind", reason, watermark=watermark, replace_until=until)
+        )
+
+    return making
+
+
+def set_watermark(reason: str, text: str) -> Making:
+    """A watermark that an operator has written. Files that it passes over count as dealt with, not as late.
+
+    Raises:
+        ConfigurationError: where the text is no watermark of this dataflow.
+        NeedsDecision: code ``would_fall``: it lies below the watermark; rewinding is another decision.
+    """
+
+    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        watermark = _parsed(dataflow, text)
+        if last is not None and not platform.flow(dataflow).covers(watermark, last.watermark):
+            raise NeedsDecision(
+                f"dataflow {dataflow.name}: expected a watermark at or above {last.watermark}, found {watermark}: set never lowers a"
+                " value. To read files again, rewind to an older entry",
+                code="would_fall",
+                choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
+            )
+        return _taken_over(platform, dataflow, last, "set", reason, watermark, "passed over by state set")
+
+    return making
+
+
+def adopt(reason: str) -> Making:
+    """The watermark that the table tells: its newest commit of ours, else the largest path that a row came from.
+
+    Every file at or below it counts as ingested.
+
+    Raises:
+        NeedsDecision: code ``nothing_to_adopt``: the table tells neither.
+    """
+
+    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        found = platform.target(dataflow).adopted()
+        text = found.state if found else _from_rows(platform, dataflow)
+        if text is None:
+            raise NeedsDecision(
+                f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}, or a column {SOURCE_FILE}, to tell how"
+                " far it is loaded; found neither. Say it yourself, or start anew",
+                code="nothing_to_adopt",
+                choices=(
+                    f"strandline state set {dataflow.name} JSON --reason TEXT",
+                    f"strandline state reset {dataflow.name} --reason TEXT",
+                ),
+            )
+        app_id = found.app_id if found else None
+        remark = "in the table when it was adopted"
+        return _taken_over(platform, dataflow, last, "adopt", reason, text, remark, app_id)
+
+    return making
+
+
+def import_entries(reason: str, lines: Sequence[str]) -> Making:
+    """The watermark of the newest entry of an export; every file at or below it counts as ingested.
+
+    Raises:
+        ConfigurationError: where the text is no export of a dataflow of this kind.
+    """
+
+    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        newest = _newest_of(dataflow, lines)
+        watermark = _parsed(dataflow, json.dumps(newest["watermark"]))
+        app_id = str(newest["app_id"]) if last is None and newest.get("app_id") else None
+        remark = "ingested before the import"
+        return _taken_over(platform, dataflow, last, "import", reason, watermark, remark, app_id)
+
+    return making
+
+
+def _taken_over(
+    platform: Platform,
+    dataflow: Dataflow,
+    last: Entry | None,
+    why: Why,
+    reason: str,
+    watermark: str,
+    remark: str,
+    app_id: str | None = None,
+) -> Draft:
+    """A watermark that no run has come to. What the source holds up to it is listed once, and counts as dealt with."""
+    target = platform.target(dataflow)
+    files = platform.flow(dataflow).up_to(deserialise(watermark), above=last)
+    changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
+    entry = drafted(
+        platform,
+        dataflow,
+        last,
+        why,
+        reason,
+        watermark=watermark,
+        table_version=target.version(),
+        total_rows=target.count_rows(),
+        **changes,
+    )
+    return Draft(entry, [[file.path, file.size, file.version, file.modified, remark] for file in files])
+
+
+def _watermark_of(platform: Platform, dataflow: Dataflow, number: int) -> str:
+    if number == 0:
+        return "{}"
+    entry = platform.log.find(dataflow.name, number)
+    if entry is None:
+        floor = platform.log.floor(dataflow.name)
+        gone = f"; entries up to {floor} were compacted away" if number <= floor else ""
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected the number of an entry, found {number}{gone}",
+            choices=(f"strandline state history {dataflow.name}",),
+        )
+    return entry.watermark
+
+
+def _highest(platform: Platform, dataflow: Dataflow, last: Entry) -> str:
+    """The highest watermark whose rows are in the table: a second rewind must not forget the first one's."""
+    until = last.replace_until
+    return until if until and platform.flow(dataflow).covers(until, last.watermark) else last.watermark
+
+
+def _tells_origin(platform: Platform, dataflow: Dataflow) -> None:
+    columns = platform.target(dataflow).columns()
+    if SOURCE_FILE not in columns:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: --replace deletes the rows of each file that is read again: expected a column {SOURCE_FILE} in table"
+            f" {dataflow.table}, found {', '.join(columns) or 'no table'}. Keep origin_columns (and the column in sql), or reset --replace",
+            choices=(f"strandline state reset {dataflow.name} --replace --reason TEXT",),
+        )
+
+
+def _from_rows(platform: Platform, dataflow: Dataflow) -> str | None:
+    """The largest path that a row came from; it tells no state of scope partition."""
+    if dataflow.watermark.scope == "partition":
+        return None
+    path = platform.target(dataflow).largest(SOURCE_FILE, FileKey.of)
+    return serialise({"path": path}) if path else None
+
+
+def _parsed(dataflow: Dataflow, text: str) -> str:
+    """A watermark as an operator writes it, in the form of the dataflow's scope."""
+    whole = dataflow.watermark.scope == "global"
+    form = '{"path": text}' if whole else '{"paths": {partition: name}, "closed_before": instant or null}'
+    try:
+        state = PathState.of(deserialise(text))
+    except CorruptWatermark as error:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a watermark such as {form}, found {text[:200]!r} ({error.message})"
+        ) from error
+    if state.status == "initial" or whole != (state.last is not None):
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a watermark such as {form} (scope: {dataflow.watermark.scope}), found {text[:200]!r}"
+        )
+    return serialise(deserialise(text))
+
+
+def _newest_of(dataflow: Dataflow, lines: Sequence[str]) -> dict[str, Any]:
+    try:
+        entries = [json.loads(line) for line in lines if line.strip()]
+        newest: dict[str, Any] = max(entries, key=lambda entry: int(entry["number"]))
+        kind, _ = newest["kind"], newest["watermark"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected the lines of `strandline state export`, each an entry as JSON, found something else"
+            f" ({type(error).__name__}: {error})"
+        ) from error
+    if kind != dataflow.kind:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected entries of kind {dataflow.kind}, found {kind}"
+        )
+    return newest

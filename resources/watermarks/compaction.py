@@ -1,0 +1,66 @@
+"""Keeps the log of a dataflow short (spec 02, The log, Bounded).
+
+Entries beyond the policy go, with their intents; what was ingested by them stays in the record of ingested files. The floor
+is raised before the first of them is deleted, so that their numbers stay taken. Whatever dies here, the next one goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from resources.watermarks.entry import Entry
+from resources.watermarks.ingested import Ingested
+from resources.watermarks.log import QUARANTINE, WatermarkLog
+
+_AT_ONCE = 200
+"""Entries that one run deletes at most: the chore must not be longer than the load."""
+
+
+@dataclass(frozen=True)
+class History:
+    """How much of the log stays: an entry goes when it is beyond both.
+
+    Attributes:
+        entries: the newest so many.
+        age: and those that were appended in the last so long.
+        merge_every: lists of ingested files that are kept apart before they are merged.
+    """
+
+    entries: int = 1000
+    age: timedelta = timedelta(days=90)
+    merge_every: int = 32
+
+
+def tidy(log: WatermarkLog, dataflow: str, newest: Entry | None, history: History, now: datetime) -> None:
+    """Merge the lists of ingested files, and delete entries beyond the policy.
+
+    Never the newest entry, never an open intent, never an entry whose list of files is not merged yet.
+    """
+    if newest is None:
+        return
+    covered = Ingested(log, dataflow, newest).merge(history.merge_every).number
+    numbers = [number for number in log.numbers(dataflow) if number < newest.number]
+    beyond = sorted(number for number in numbers[max(0, history.entries - 1) :] if number <= covered)
+    gone = _older(log, dataflow, beyond[:_AT_ONCE], now - history.age)
+    if gone:
+        _delete(log, dataflow, newest, gone)
+
+
+def _older(log: WatermarkLog, dataflow: str, numbers: list[int], limit: datetime) -> list[int]:
+    """The first of these entries, which are in order, up to one that is too young to go."""
+    floor, gone = log.floor(dataflow), []
+    for number in numbers:
+        if number > floor and datetime.fromisoformat(log.entry(dataflow, number).time) > limit:
+            break
+        gone.append(number)
+    return gone
+
+
+def _delete(log: WatermarkLog, dataflow: str, newest: Entry, numbers: list[int]) -> None:
+    floor = max(numbers[-1], log.floor(dataflow))
+    log.raise_floor(dataflow, floor)
+    log.delete_entries(dataflow, numbers)
+    log.delete_numbered(dataflow, "intents", floor)
+    keep = newest.quarantine.rpartition("/")[2] if newest.quarantine else None
+    log.delete_numbered(dataflow, QUARANTINE, floor, keep)

@@ -1,0 +1,295 @@
+"""What was ingested: the exact files of all entries, at a cost that does not grow with the history (spec 01, Advancing).
+
+Each entry names the list of its files. Every so often these lists are merged into sorted Parquet files, each of a range of
+paths; a *manifest*, named by the last number that it covers, says which. What is known at an entry is its newest manifest
+and the few lists after it, so it is a function of the log: two readers of one entry know the same. Nothing is changed in
+place; what no reader can need any more is deleted one round later.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from partitions.errors import CorruptWatermark
+from partitions.path.source import SourceFile
+from resources.watermarks.entry import Entry, new_id
+from resources.watermarks.log import FILES, WatermarkLog, falling_name, number_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+UNPROCESSED = "unprocessed"
+"""The reason of a file that shall be read again (tracking: set)."""
+
+_FOLDER = "ingested"
+_AT_ONCE = 16
+_EVERY = 32
+"""Lists that are read one by one before they are merged."""
+_RANGE = 50_000
+"""Files of one Parquet file: about a megabyte, and 30 ms to read."""
+
+
+class Known(NamedTuple):
+    """A file as it is remembered.
+
+    Attributes:
+        number: of the last entry that dealt with it.
+        reason: why it was passed over, or ``UNPROCESSED``; None where it was loaded.
+    """
+
+    path: str
+    size: int
+    version: str
+    modified: int
+    number: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Range:
+    """One Parquet file: all that is known between two paths, both inclusive, in UTF-8 order of the paths."""
+
+    name: str
+    first: str
+    last: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What the entries up to a number have ingested since the last reset.
+
+    Attributes:
+        ranges: sorted, and apart from each other.
+        before: names of the ranges of the manifest before this one, which readers may still be reading.
+    """
+
+    number: int = 0
+    era: int = 0
+    ranges: tuple[Range, ...] = ()
+    before: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Files in all ranges."""
+        return sum(one.count for one in self.ranges)
+
+
+class Ingested:
+    """What is known at one entry."""
+
+    def __init__(self, log: WatermarkLog, dataflow: str, entry: Entry | None) -> None:
+        """Read the manifest and the lists after it; ranges are read when they are asked about."""
+        self._log = log
+        self._dataflow = dataflow
+        self._entry = entry
+        self.manifest = self._newest_manifest()
+        self._recent = self._read_recent()
+
+    @property
+    def lists(self) -> int:
+        """How many entries lie above the manifest."""
+        return (self._entry.number if self._entry else 0) - max(self.manifest.number, self._era)
+
+    @property
+    def count(self) -> int:
+        """Files that are known, those twice that were dealt with twice since they were merged."""
+        return self.manifest.count + len(self._recent)
+
+    def known(self, paths: Collection[str]) -> set[str]:
+        """Which of these paths were dealt with: loaded, or passed over with a reason."""
+        recent = {path for path in paths if (one := self._recent.get(path)) and one.reason != UNPROCESSED}
+        asked = sorted(path for path in paths if path not in self._recent)
+        return recent | {one.path for one in self._in_ranges(asked) if one.reason != UNPROCESSED}
+
+    def all(self) -> Iterator[Known]:
+        """Everything, sorted by path within its range; recent files last."""
+        for one in self.manifest.ranges:
+            yield from (known for known in self._rows(one) if known.path not in self._recent)
+        yield from sorted(self._recent.values())
+
+    def _in_ranges(self, paths: Sequence[str]) -> Iterator[Known]:
+        """Those of some sorted paths that stand in the ranges; only ranges that can hold one are read."""
+        import pyarrow.compute as pc
+
+        for one in self.manifest.ranges:
+            low = bisect_left(paths, one.first)
+            wanted = paths[low : bisect_left(paths, one.last + "\0")]
+            if wanted:
+                table = self._table(one)
+                yield from _known(table.filter(pc.is_in(table["path"], _strings(wanted))))
+
+    def _rows(self, one: Range) -> Iterator[Known]:
+        return _known(self._table(one))
+
+    def _table(self, one: Range) -> pa.Table:
+        import pyarrow.parquet as pq
+
+        data = self._log.get_object(self._dataflow, _FOLDER, one.name)
+        if data is None:
+            raise _gone(f"{self._dataflow}/{_FOLDER}/{one.name}")
+        return pq.read_table(BytesIO(data))
+
+    @property
+    def _era(self) -> int:
+        return self._entry.era if self._entry else 0
+
+    def _newest_manifest(self) -> Manifest:
+        """The newest that speaks of nothing after the entry, and of nothing before the last reset."""
+        number = self._entry.number if self._entry else 0
+        for name in self._log.names(self._dataflow, _FOLDER, 3):
+            covered = number_of(name)
+            if covered is not None and self._era < covered <= number:
+                return self._read_manifest(name)
+        return Manifest(self._era, self._era)
+
+    def _read_manifest(self, name: str) -> Manifest:
+        try:
+            raw = json.loads(self._log.get_object(self._dataflow, _FOLDER, name) or b"")
+            ranges = tuple(Range(**one) for one in raw.pop("ranges"))
+            return Manifest(**{**raw, "ranges": ranges, "before": tuple(raw["before"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptWatermark(
+                f"record of ingested files {self._dataflow}/{_FOLDER}/{name}: expected a manifest, found text that does not read as one ({error})."
+                " Remove it, if the lists of the entries that it covers are still there; else restore it from a backup"
+            ) from error
+
+    def _read_recent(self) -> dict[str, Known]:
+        """The files of the entries above the manifest; of one that occurs twice the later."""
+        entries: list[Entry] = []
+        above = max(self.manifest.number, self._era)
+        last = self._entry.number if self._entry else 0
+        if last > above:
+            chain = self._log.history(self._dataflow, last - above + 50)
+            entries = [one for one in chain if above < one.number <= last and one.file_list]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            lists = pool.map(lambda one: self._log.get_list(one.file_list or ""), entries)
+            read = [
+                Known(row[0], row[1], row[2], row[3], entry.number, row[4] if len(row) > 4 else None)
+                for entry, rows in zip(entries, lists, strict=True)
+                for row in rows
+            ]
+        return {one.path: one for one in sorted(read, key=lambda one: one.number)}
+
+    def merge(self, every: int = _EVERY) -> Manifest:
+        """Merge the lists above the manifest into ranges, once there are enough of them.
+
+        Safe to run beside others, and to die anywhere: a manifest is put only if nobody has put one for its number.
+        """
+        if self._entry is None or self.lists < every:
+            return self.manifest
+        ranges = self._merged()
+        before = tuple(one.name for one in self.manifest.ranges)
+        made = Manifest(self._entry.number, self._era, ranges, before)
+        name = f"{falling_name(made.number)}.json"
+        self._log.put_object(self._dataflow, _FOLDER, name, json.dumps(asdict(made)).encode())
+        self._clean(made)
+        return made
+
+    def _merged(self) -> tuple[Range, ...]:
+        """Ranges without a new path stay as they are; the others are written anew, in pieces."""
+        fresh = sorted(self._recent)
+        kept: list[Range] = []
+        start = 0
+        for index, one in enumerate(self.manifest.ranges):
+            final = index == len(self.manifest.ranges) - 1
+            end = len(fresh) if final else bisect_left(fresh, self.manifest.ranges[index + 1].first)
+            if start == end:
+                kept.append(one)
+            else:
+                kept.extend(self._rewritten(one, fresh[start:end]))
+            start = end
+        if not self.manifest.ranges and fresh:
+            kept.extend(self._written([self._recent[path] for path in fresh]))
+        return tuple(kept)
+
+    def _rewritten(self, one: Range, fresh: Sequence[str]) -> list[Range]:
+        rows = {known.path: known for known in self._rows(one)}
+        rows |= {path: self._recent[path] for path in fresh}
+        return self._written([rows[path] for path in sorted(rows)])
+
+    def _written(self, rows: Sequence[Known]) -> list[Range]:
+        """Write sorted rows in pieces that are neither too large nor, after some more rounds, many and small."""
+        pieces = [rows[start : start + _RANGE] for start in range(0, len(rows), _RANGE)]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(self._write, pieces))
+
+    def _write(self, rows: Sequence[Known]) -> Range:
+        name = f"range-{new_id()}.parquet"
+        self._log.put_object(self._dataflow, _FOLDER, name, _packed(rows))
+        return Range(name, rows[0].path, rows[-1].path, len(rows))
+
+    def _clean(self, made: Manifest) -> None:
+        """Delete what only readers of the manifest before the last one can need."""
+        names = self._log.names(self._dataflow, _FOLDER, 100_000)
+        manifests = [name for name in names if number_of(name) is not None]
+        needed = {one.name for one in made.ranges} | set(made.before)
+        old = [name for name in manifests if (number_of(name) or 0) < self.manifest.number]
+        gone = {range_name for name in old for range_name in _named(self._read_manifest(name))}
+        self._log.delete(self._dataflow, _FOLDER, [*old, *sorted(gone - needed)])
+        # Lists of numbers that nobody has come to since the manifest before: of all their intents, the given-up ones too.
+        lists = self._log.names(self._dataflow, FILES, 10 * _EVERY)
+        covered = [name for name in lists if int(name.partition("-")[0]) <= self.manifest.number]
+        self._log.delete(self._dataflow, FILES, covered)
+
+
+def source_files(known: Iterable[Known]) -> list[SourceFile]:
+    """As files of a listing."""
+    return [SourceFile(one.path, one.size, one.version, one.modified) for one in known]
+
+
+def _named(manifest: Manifest) -> set[str]:
+    return {one.name for one in manifest.ranges} | set(manifest.before)
+
+
+def _known(table: pa.Table) -> Iterator[Known]:
+    columns: list[list[Any]] = [table[name].to_pylist() for name in Known._fields]
+    return (Known(*row) for row in zip(*columns, strict=True))
+
+
+def _strings(values: Sequence[str]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(values, pa.string())
+
+
+def _packed(rows: Sequence[Known]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(
+        [
+            ("path", pa.string()),
+            ("size", pa.int64()),
+            ("version", pa.string()),
+            ("modified", pa.int64()),
+            ("number", pa.int64()),
+            ("reason", pa.string()),
+        ]
+    )
+    columns = [
+        pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)
+    ]
+    buffer = BytesIO()
+    # Sorted paths share their beginnings: in this encoding they take a third of the space.
+    pq.write_table(
+        pa.Table.from_arrays(columns, schema=schema),
+        buffer,
+        compression="zstd",
+        use_dictionary=["reason"],
+        column_encoding={"path": "DELTA_BYTE_ARRAY"},
+    )
+    return buffer.getvalue()
+
+
+def _gone(key: str) -> CorruptWatermark:
+    return CorruptWatermark(
+        f"record of ingested files {key}: expected a Parquet file, found nothing. Without it nobody can say which files"
+        " were loaded, so late ones are not looked for. Restore the object from a backup"
+    )

@@ -1,0 +1,92 @@
+"""on_bad_file: quarantine: a run passes over what cannot be read, says so, and reads it exactly once when it is released."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import NAME, Feed
+
+
+@pytest.fixture
+def feed(make_feed: MakeFeed) -> Feed:
+    return make_feed(on_bad_file="quarantine")
+
+
+def test_the_run_goes_on_past_bad_files_and_the_watermark_moves(feed: Feed) -> None:
+    feed.put("1.ndjson", 1)
+    feed.put_bytes("2.ndjson.gz", b"not gzip")
+    feed.put("3.ndjson", 3)
+    feed.put_text("4.ndjson", '{"id": "no number"}\n')
+    feed.put("5.ndjson", 5)
+    outcome = feed.load()
+    assert (outcome.status, outcome.rows, outcome.files, outcome.quarantined) == ("committed", 3, 3, 2)
+    assert (feed.ids, feed.path) == ([1, 3, 5], "5.ndjson")
+    assert [(entry.why, entry.quarantined) for entry in feed.entries] == [
+        ("abandon", 0),
+        ("abandon", 0),
+        ("run", 2),
+    ]
+    assert feed.load().status == "nothing"
+    (listed,) = feed.cli("list").json
+    assert [held["path"] for held in listed["quarantined"]["files"]] == ["2.ndjson.gz", "4.ndjson"]
+    assert "line 1" in listed["quarantined"]["files"][1]["reason"]
+
+
+def test_a_slice_of_nothing_but_bad_files_moves_the_watermark_too(make_feed: MakeFeed) -> None:
+    feed = make_feed(on_bad_file="quarantine", watermark={"checkpoint": {"interval_files": 1}})
+    feed.put("1.ndjson", 1)
+    feed.put_bytes("2.ndjson.gz", b"not gzip")
+    assert feed.load().quarantined == 1
+    assert (feed.ids, feed.path) == ([1], "2.ndjson.gz")
+
+
+def test_a_released_file_is_loaded_once_as_it_is_then(feed: Feed) -> None:
+    feed.put_bytes("1.ndjson.gz", b"not gzip")
+    feed.put("2.ndjson", 2)
+    feed.load()
+    feed.put("1.ndjson.gz", 1, 11)
+    assert feed.load().status == "nothing", "nobody has released it"
+    answer = feed.cli("files", "release", NAME, "1.ndjson.gz")
+    assert (answer.code, answer.json["released"]) == (0, ["1.ndjson.gz"])
+    outcome = feed.load()
+    assert (outcome.rows, outcome.files, feed.path) == (2, 1, "2.ndjson")
+    assert [entry.why for entry in feed.entries][-2:] == ["release", "release"]
+    assert feed.ids == [1, 2, 11]
+    assert feed.load().status == "nothing"
+    assert feed.cli("list").json[0]["quarantined"]["count"] == 0
+
+
+def test_a_released_file_that_is_still_bad_goes_back(feed: Feed) -> None:
+    feed.put_bytes("1.ndjson.gz", b"not gzip")
+    feed.put("2.ndjson", 2)
+    feed.load()
+    feed.cli("files", "release", NAME, "1.ndjson.gz")
+    assert feed.load().quarantined == 1
+    assert feed.load().status == "nothing"
+    assert (feed.ids, feed.cli("list").json[0]["quarantined"]["count"]) == ([2], 1)
+
+
+def test_releasing_what_is_not_in_quarantine_is_refused_with_the_nearest_path(feed: Feed) -> None:
+    feed.put_bytes("1.ndjson.gz", b"not gzip")
+    feed.put("2.ndjson", 2)
+    feed.load()
+    answer = feed.cli("files", "release", NAME, "1.ndjson")
+    assert (answer.code, answer.error["code"]) == (2, "not_quarantined")
+    assert "did you mean 1.ndjson.gz" in answer.error["message"]
+    assert len(feed.entries) == 2
+
+
+def test_a_quarantined_file_is_not_late(feed: Feed) -> None:
+    feed.put_bytes("1.ndjson.gz", b"not gzip")
+    feed.put("2.ndjson", 2)
+    feed.load()
+    assert feed.cli("late", NAME).json["late"] == []
+
+
+def test_with_a_schema_to_infer_a_bad_file_does_not_stand_in_the_way(make_feed: MakeFeed) -> None:
+    feed = make_feed(on_bad_file="quarantine", source={"schema": None})
+    feed.put_bytes("1.ndjson.gz", b"not gzip")
+    feed.put("2.ndjson", 2)
+    assert feed.load().quarantined == 1
+    assert feed.ids == [2]
