@@ -84,7 +84,9 @@ class PathSlice:
         """The same slice, which passes over one of its files."""
         bad = next(file for file in self.files if file.path == path)
         kept = tuple(file for file in self.files if file.path != path)
-        aside = sorted([*self.quarantined, Quarantined(bad, reason)], key=lambda one: pair_order(one.file.path))
+        aside = sorted(
+            [*self.quarantined, Quarantined(bad, reason)], key=lambda one: pair_order(one.file.path)
+        )
         return replace(self, files=kept, quarantined=tuple(aside))
 
     def _of(self, before: Watermark, files: tuple[SourceFile, ...], closing: datetime | None) -> PathSlice:

@@ -267,9 +267,11 @@ class TestRequests:
         assert (newest.number if newest else 0) == (entries + 1 if entries else 0)
         assert len(proxy.record.requests) <= 2
 
-    def test_an_append_is_one_conditional_put(self, proxy: CountingProxy, log: WatermarkLog) -> None:
+    def test_an_append_is_one_conditional_put_and_two_looks_whether_it_stands(
+        self, proxy: CountingProxy, log: WatermarkLog
+    ) -> None:
         log.append(FLOW, entry(1), expected=0)
-        assert [method for method, _ in proxy.record.requests] == ["PUT"]
+        assert [method for method, _ in proxy.record.requests] == ["PUT", "GET", "GET"]
         assert [conditional for _, conditional in proxy.record.puts] == [True]
 
     def test_an_append_whose_answer_is_lost_is_found_to_be_ours(

@@ -73,7 +73,9 @@ class TestIngest:
         while not steps or not steps[-1]["complete"]:
             steps.append(sweep(feed, pages=2))
         assert len(steps) > 2
-        assert sorted(path for step in steps for path in step["late"]) == [f"d={day}/a.ndjson" for day in range(5)]
+        assert sorted(path for step in steps for path in step["late"]) == [
+            f"d={day}/a.ndjson" for day in range(5)
+        ]
         assert sum(step["listed"] for step in steps) == 11
         assert feed.ids == [0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14]
 
@@ -173,7 +175,10 @@ class TestOtherPolicies:
 def test_the_command_goes_one_step_and_tells_it_as_json(loaded: Feed) -> None:
     answer = loaded.cli("late", NAME)
     assert answer.code == 0
-    shown = {key: answer.json[key] for key in ("dataflow", "listed", "late", "ingested", "verified_up_to", "complete")}
+    shown = {
+        key: answer.json[key]
+        for key in ("dataflow", "listed", "late", "ingested", "verified_up_to", "complete")
+    }
     assert shown == {
         "dataflow": NAME,
         "listed": 3,

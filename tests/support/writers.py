@@ -28,6 +28,7 @@ def entry(number: int, value: int = 0) -> Entry:
     return Entry(
         id=new_id(),
         number=number,
+        previous=number - 1,
         watermark=f'{{"value": {value}}}',
         why="run",
         time=utc_now(),

@@ -1,0 +1,167 @@
+"""What every backend promises of a log that is compacted: numbers stay taken, and nothing that is needed goes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from partitions.errors import Conflict, CorruptWatermark
+from resources.places import Place
+from resources.watermarks.blobs import open_blobs
+from resources.watermarks.compaction import History, tidy
+from resources.watermarks.entry import Entry, following
+from resources.watermarks.ingested import Ingested
+from resources.watermarks.log import QUARANTINE, WatermarkLog
+from tests.contract.test_watermark_log import intent
+from tests.support import writers
+
+FLOW = "flow"
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+OLD = (NOW - timedelta(days=91)).isoformat()
+
+
+@pytest.fixture
+def log(place: Place) -> WatermarkLog:
+    return WatermarkLog(open_blobs(place))
+
+
+def append(log: WatermarkLog, time: str = OLD, **changes: Any) -> Entry:
+    """An entry with a list of one file and an intent, as a run leaves it."""
+    last = log.newest(FLOW)
+    number = last.number + 1 if last else 1
+    log.put_intent(intent(number))
+    key = log.put_list(FLOW, f"{number:010d}-x", [[f"{number:04}.json", 1, "v", 0]])
+    first = {} if last else {"kind": "path", "app_id": "app", "fingerprint": "f"}
+    entry = following(last, **{"why": "run", "time": time, "file_list": key, **first, **changes})
+    return log.append(FLOW, entry, expected=entry.previous)
+
+
+def compact(log: WatermarkLog, entries: int = 3, merge_every: int = 1) -> None:
+    tidy(log, FLOW, log.newest(FLOW), History(entries, timedelta(days=90), merge_every), NOW)
+
+
+def numbers(log: WatermarkLog) -> list[int]:
+    return [entry.number for entry in log.history(FLOW)]
+
+
+class TestPolicy:
+    def test_entries_beyond_the_number_and_the_age_go_with_their_intents(self, log: WatermarkLog) -> None:
+        for _ in range(8):
+            append(log)
+        compact(log)
+        assert numbers(log) == [8, 7, 6]
+        assert [log.intent(FLOW, number) is not None for number in range(1, 9)] == [False] * 5 + [True] * 3
+        assert log.floor(FLOW) == 5
+
+    def test_young_entries_stay_however_many_there_are(self, log: WatermarkLog) -> None:
+        for _ in range(3):
+            append(log)
+        for _ in range(5):
+            append(log, time=NOW.isoformat())
+        compact(log)
+        assert numbers(log) == [8, 7, 6, 5, 4]
+
+    def test_the_newest_stays_whatever_the_policy(self, log: WatermarkLog) -> None:
+        append(log)
+        append(log)
+        compact(log, entries=1)
+        assert numbers(log) == [2]
+
+    def test_an_open_intent_stays(self, log: WatermarkLog) -> None:
+        for _ in range(5):
+            append(log)
+        begun = log.put_intent(intent(6))
+        compact(log, entries=1)
+        assert log.intent(FLOW, 6) == begun
+
+    def test_what_was_ingested_is_still_known_when_the_entries_are_gone(self, log: WatermarkLog) -> None:
+        for _ in range(8):
+            append(log)
+            compact(log)
+        known = Ingested(log, FLOW, log.newest(FLOW)).known([f"{number:04}.json" for number in range(12)])
+        assert known == {f"{number:04}.json" for number in range(1, 9)}
+
+    def test_an_entry_whose_files_are_not_merged_yet_stays(self, log: WatermarkLog) -> None:
+        for _ in range(8):
+            append(log)
+        compact(log, merge_every=100)
+        assert numbers(log) == [8, 7, 6, 5, 4, 3, 2, 1]
+
+    def test_the_quarantine_that_the_newest_entry_names_stays(self, log: WatermarkLog) -> None:
+        row = ["bad.json", 1, "v", 0, "why", False]
+        kept = log.put_list(FLOW, "0000000001-q", [row], QUARANTINE)
+        gone = log.put_list(FLOW, "0000000001-p", [row], QUARANTINE)
+        append(log, quarantine=kept)
+        for _ in range(7):
+            append(log)
+        compact(log)
+        assert log.get_list(kept) == [row]
+        with pytest.raises(CorruptWatermark):
+            log.get_list(gone)
+
+
+class TestUsedNumbers:
+    def test_a_writer_that_slept_through_it_all_gets_a_conflict_and_changes_nothing(
+        self, log: WatermarkLog
+    ) -> None:
+        for _ in range(8):
+            append(log)
+        compact(log)
+        with pytest.raises(Conflict):
+            log.append(FLOW, writers.entry(3, 99), expected=2)
+        assert numbers(log) == [8, 7, 6]
+        assert log.find(FLOW, 3) is None
+        append(log)
+        assert numbers(log) == [9, 8, 7, 6]
+
+    def test_where_numbers_have_jumped_a_writer_of_one_between_gets_a_conflict(
+        self, log: WatermarkLog
+    ) -> None:
+        append(log)
+        jumped = append(log, number=57)
+        assert (jumped.previous, numbers(log)) == (1, [57, 1])
+        with pytest.raises(Conflict):
+            log.append(FLOW, writers.entry(2, 99), expected=1)
+        assert numbers(log) == [57, 1]
+
+    def test_one_that_was_followed_already_stands(self, log: WatermarkLog) -> None:
+        first = append(log)
+        ours = following(first, why="run")
+        log.append(FLOW, ours, expected=1)
+        append(log)
+        assert log.append(FLOW, ours, expected=1) == ours, (
+            "its answer was lost, and another run went on from it"
+        )
+
+    def test_the_floor_never_falls(self, log: WatermarkLog) -> None:
+        log.raise_floor(FLOW, 7)
+        log.raise_floor(FLOW, 3)
+        assert log.floor(FLOW) == 7
+
+    def test_an_entry_that_is_missing_in_the_middle_is_corrupt_state(
+        self, log: WatermarkLog, place: Place
+    ) -> None:
+        for _ in range(3):
+            append(log)
+        open_blobs(place).delete(f"{FLOW}/entries/9999999997-0000000002.json")
+        with pytest.raises(CorruptWatermark, match="entry 2 of flow"):
+            numbers(log)
+
+
+def test_one_that_died_in_the_middle_is_finished_by_the_next(
+    log: WatermarkLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(8):
+        append(log)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            WatermarkLog, "delete_numbered", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
+        with pytest.raises(KeyboardInterrupt):
+            compact(log)
+    assert numbers(log) == [8, 7, 6]
+    append(log)
+    compact(log)
+    assert [log.intent(FLOW, number) is not None for number in range(1, 10)] == [False] * 6 + [True] * 3

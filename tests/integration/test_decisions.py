@@ -1,0 +1,243 @@
+"""Decisions by hand: each shows what follows, appends one entry with its reason, and the next run does what was shown."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import NAME, Answer, Feed
+
+
+def decide(feed: Feed, *arguments: str) -> Answer:
+    answer = feed.cli("state", *arguments, "--reason", "because", "--yes")
+    assert answer.code == 0, answer.err + answer.out
+    return answer
+
+
+@pytest.fixture
+def feed(make_feed: MakeFeed) -> Feed:
+    """Three entries, of a file each."""
+    made = make_feed(watermark={"checkpoint": {"interval_files": 1}})
+    for number in (1, 2, 3):
+        made.put(f"{number}.ndjson", number)
+    made.load()
+    return made
+
+
+class TestRewind:
+    def test_what_lies_above_the_older_entry_is_read_again_and_append_doubles_it(self, feed: Feed) -> None:
+        answer = decide(feed, "rewind", NAME, "--to", "1")
+        assert (
+            "2 files of these were ingested before; load: append adds their rows a second time" in answer.err
+        )
+        assert (answer.json["number"], answer.json["entry"]["watermark"]) == (4, {"path": "1.ndjson"})
+        assert (answer.json["entry"]["why"], answer.json["entry"]["reason"]) == ("rewind", "because")
+        feed.load()
+        assert feed.ids == [1, 2, 2, 3, 3]
+
+    def test_with_replace_the_rows_of_each_file_make_room_in_the_same_commit(self, feed: Feed) -> None:
+        feed.put("2.ndjson", 22, 23)
+        answer = decide(feed, "rewind", NAME, "--to", "1", "--replace")
+        assert "deletes the rows of its own files and inserts them again" in answer.err
+        feed.put("4.ndjson", 4)
+        outcome = feed.load()
+        assert (feed.ids, feed.path) == ([1, 3, 4, 22, 23], "4.ndjson")
+        assert outcome.rows == 4
+        newest = feed.entries[-1]
+        assert (newest.total_rows, newest.total_files, newest.replace_until) == (5, 4, None)
+        assert feed.load().status == "nothing"
+
+    def test_a_second_rewind_with_replace_does_not_forget_the_first(self, feed: Feed) -> None:
+        decide(feed, "rewind", NAME, "--to", "2", "--replace")
+        decide(feed, "rewind", NAME, "--to", "1", "--replace")
+        feed.load()
+        assert feed.ids == [1, 2, 3]
+
+    def test_to_0_is_the_beginning(self, feed: Feed) -> None:
+        decide(feed, "rewind", NAME, "--to", "0", "--replace")
+        feed.load()
+        assert feed.ids == [1, 2, 3]
+
+    def test_what_was_ingested_late_below_the_point_stays_ingested(self, feed: Feed) -> None:
+        feed.put("0.ndjson", 10)
+        feed.put("2-late.ndjson", 20)
+        assert feed.cli("late", NAME).json["ingested"] == 2
+        decide(feed, "rewind", NAME, "--to", "1", "--replace")
+        feed.load()
+        assert feed.ids == [1, 2, 3, 10, 20]
+        assert feed.cli("late", NAME).json["late"] == []
+
+    def test_with_replace_rows_must_tell_their_file(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(target={"origin_columns": False})
+        feed.put("1.ndjson", 1)
+        feed.load()
+        answer = feed.cli("state", "rewind", NAME, "--to", "0", "--replace", "--reason", "x", "--yes")
+        assert (answer.code, len(feed.entries)) == (2, 1)
+        assert "_source_file" in answer.error["message"]
+
+    def test_an_unknown_entry_is_refused(self, feed: Feed) -> None:
+        answer = feed.cli("state", "rewind", NAME, "--to", "9", "--reason", "x", "--yes")
+        assert (answer.code, answer.error["choices"]) == (2, [f"strandline state history {NAME}"])
+
+
+class TestReset:
+    def test_with_replace_the_first_commit_empties_the_table(self, feed: Feed) -> None:
+        feed.put("1.ndjson", 11)
+        answer = decide(feed, "reset", NAME, "--replace")
+        assert "the first commit empties the table" in answer.err
+        feed.load()
+        assert feed.ids == [2, 3, 11]
+        assert feed.entries[-1].total_rows == 3
+        assert not feed.entries[-1].replace_table
+
+
+class TestSet:
+    def test_files_that_it_passes_over_are_neither_loaded_nor_late(self, feed: Feed) -> None:
+        for number in (4, 5, 6):
+            feed.put(f"{number}.ndjson", number)
+        decide(feed, "set", NAME, '{"path": "5.ndjson"}')
+        feed.put("4-late.ndjson", 44)
+        assert feed.load().rows == 1
+        assert feed.ids == [1, 2, 3, 6]
+        assert feed.cli("late", NAME).json["late"] == ["4-late.ndjson"]
+        assert feed.ids == [1, 2, 3, 6, 44]
+
+    def test_it_never_lowers_a_value(self, feed: Feed) -> None:
+        answer = feed.cli("state", "set", NAME, '{"path": "2.ndjson"}', "--reason", "x", "--yes")
+        assert (answer.code, answer.error["code"], len(feed.entries)) == (4, "would_fall", 3)
+        assert "state rewind" in answer.error["choices"][0]
+
+    @pytest.mark.parametrize(
+        "text", ["{", "[]", "{}", '{"path": null}', '{"paths": {}}', '{"updated_at": 1}']
+    )
+    def test_what_is_no_watermark_is_refused(self, feed: Feed, text: str) -> None:
+        answer = feed.cli("state", "set", NAME, text, "--reason", "x", "--yes")
+        assert (answer.code, len(feed.entries)) == (2, 3)
+        assert '{"path": text}' in answer.error["message"]
+
+    def test_it_may_be_the_first_entry(self, make_feed: MakeFeed) -> None:
+        feed = make_feed()
+        for number in (1, 2):
+            feed.put(f"{number}.ndjson", number)
+        decide(feed, "set", NAME, '{"path": "1.ndjson"}')
+        feed.load()
+        assert feed.ids == [2]
+        assert feed.cli("late", NAME).json["late"] == []
+
+
+class TestLostState:
+    def test_adopt_takes_the_watermark_of_the_newest_commit_and_nothing_is_loaded_twice(
+        self, feed: Feed
+    ) -> None:
+        shutil.rmtree(feed.state)
+        refused = feed.cli("run", NAME)
+        assert (refused.code, refused.error["code"]) == (4, "state_lost")
+        assert [choice.split()[2] for choice in refused.error["choices"]] == [
+            "adopt",
+            "import",
+            "reset",
+            "reset",
+        ]
+        answer = decide(feed, "adopt", NAME)
+        assert (answer.json["number"], answer.json["entry"]["watermark"]) == (4, {"path": "3.ndjson"})
+        feed.put("4.ndjson", 4)
+        feed.load()
+        assert (feed.ids, feed.entries[-1].number, feed.entries[-1].total_rows) == ([1, 2, 3, 4], 5, 4)
+        assert feed.cli("late", NAME).json["late"] == []
+
+    def test_where_no_commit_tells_adopt_takes_the_largest_origin_path(self, feed: Feed) -> None:
+        for commit in sorted((feed.table / "_delta_log").glob("*.json")):
+            lines = [json.loads(line) for line in commit.read_text().splitlines()]
+            for line in lines:
+                line.get("commitInfo", {}).pop("userMetadata", None)
+            commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        shutil.rmtree(feed.state)
+        answer = decide(feed, "adopt", NAME)
+        assert answer.json["entry"]["watermark"] == {"path": "3.ndjson"}
+        feed.put("4.ndjson", 4)
+        feed.load()
+        assert feed.ids == [1, 2, 3, 4]
+
+    def test_where_nothing_tells_adopt_says_so(self, make_feed: MakeFeed) -> None:
+        feed = make_feed()
+        feed.put("1.ndjson", 1)
+        answer = feed.cli("state", "adopt", NAME, "--reason", "x", "--yes")
+        assert (answer.code, answer.error["code"]) == (4, "nothing_to_adopt")
+        assert [choice.split()[2] for choice in answer.error["choices"]] == ["set", "reset"]
+
+    def test_an_older_state_than_the_table_stops_and_adopt_goes_on_above_both(
+        self, feed: Feed, tmp_path: Path
+    ) -> None:
+        shutil.copytree(feed.state, tmp_path / "backup")
+        feed.put("4.ndjson", 4)
+        feed.load()
+        shutil.rmtree(feed.state)
+        shutil.copytree(tmp_path / "backup", feed.state)
+        refused = feed.cli("run", NAME)
+        assert refused.code == 4, refused.out
+        assert decide(feed, "adopt", NAME).json["number"] == 5
+        feed.put("5.ndjson", 5)
+        feed.load()
+        assert (feed.ids, feed.path) == ([1, 2, 3, 4, 5], "5.ndjson")
+
+    def test_an_older_table_than_the_state_stops_and_adopt_loads_what_it_lacks(
+        self, feed: Feed, tmp_path: Path
+    ) -> None:
+        shutil.copytree(feed.table, tmp_path / "backup")
+        feed.put("4.ndjson", 4)
+        feed.load()
+        shutil.rmtree(feed.table)
+        shutil.copytree(tmp_path / "backup", feed.table)
+        feed.put("5.ndjson", 5)
+        refused = feed.cli("run", NAME)
+        assert (refused.code, refused.error["code"]) == (4, "table_behind")
+        assert decide(feed, "adopt", NAME).json["entry"]["watermark"] == {"path": "3.ndjson"}
+        feed.load()
+        assert feed.ids == [1, 2, 3, 4, 5]
+
+
+class TestExport:
+    def test_an_export_is_imported_elsewhere_and_nothing_is_loaded_twice(
+        self, feed: Feed, tmp_path: Path
+    ) -> None:
+        lines = feed.cli("state", "export", NAME).out
+        assert [json.loads(line)["number"] for line in lines.splitlines()] == [1, 2, 3]
+        (tmp_path / "export.jsonl").write_text(lines)
+        shutil.rmtree(feed.state)
+        answer = decide(feed, "import", NAME, str(tmp_path / "export.jsonl"))
+        assert (answer.json["number"], answer.json["entry"]["why"]) == (4, "import")
+        feed.put("4.ndjson", 4)
+        feed.load()
+        assert feed.ids == [1, 2, 3, 4]
+
+    @pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"number": 1}'])
+    def test_what_is_no_export_is_refused(self, feed: Feed, tmp_path: Path, text: str) -> None:
+        (tmp_path / "export.jsonl").write_text(text)
+        answer = feed.cli("state", "import", NAME, str(tmp_path / "export.jsonl"), "--reason", "x", "--yes")
+        assert (answer.code, len(feed.entries)) == (2, 3)
+
+
+class TestShowing:
+    def test_without_yes_it_asks_and_appends_nothing_where_nobody_agrees(self, feed: Feed) -> None:
+        answer = feed.cli("state", "rewind", NAME, "--to", "1", "--reason", "x")
+        assert answer.code != 0
+        assert "next run: 2 files above 1.ndjson" in answer.err
+        assert len(feed.entries) == 3
+
+    def test_a_decision_needs_a_reason(self, feed: Feed) -> None:
+        assert feed.cli("state", "rewind", NAME, "--to", "1", "--yes").code == 2
+
+    def test_diff_shows_what_changed_between_two_entries(self, feed: Feed) -> None:
+        changed = feed.cli("state", "diff", NAME, "--from", "1", "--to", "3").json
+        assert (changed["from"], changed["to"]) == (1, 3)
+        assert changed["changed"]["watermark.path"] == {"before": "1.ndjson", "after": "3.ndjson"}
+        newest = feed.cli("state", "diff", NAME).json
+        assert (newest["from"], newest["to"]) == (2, 3)
+
+    def test_history_shows_intents_where_asked(self, feed: Feed) -> None:
+        entries = feed.cli("state", "history", NAME, "--intents").json
+        assert [entry["intent"]["number"] for entry in entries] == [3, 2, 1]
