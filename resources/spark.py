@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from partitions.errors import ConfigurationError, StrandlineError
 from resources.places import Place
-from resources.spark_process import java_runs, last_words, start_java
+from resources.spark_process import java_end, java_runs, last_words, start_java
 from resources.spark_runtime import (
     DELTA_PACKAGE,
     HADOOP_AWS_PACKAGE,
@@ -214,8 +214,9 @@ def _starting(settings: Mapping[str, str]) -> str:
 
 def _no_spark(error: Exception) -> str:
     said = last_words()
+    why = java_end() or f"{_first_line(error)}{f'. Java said: {said}' if said else ''}"
     return (
-        f"Spark did not start: {_first_line(error)}{f'. Java said: {said}' if said else ''}. Expected Java 17 or 21 and the jars of"
+        f"Spark did not start: {why}. Expected Java 17 or 21 and the jars of"
         " spark.jars.packages; `strandline doctor` says which is missing"
     )
 

@@ -17,6 +17,7 @@ from typing import IO
 SHOW = "STRANDLINE_DEBUG"
 """The variable that, set to 1, leaves Java its own place to print to: the terminal."""
 
+_DYING_SECONDS = 0.2
 _TAIL_BYTES = 64 * 1024
 _SHOWN_LINES, _SHOWN_LETTERS = 3, 300
 _TELLING = re.compile(
@@ -60,8 +61,11 @@ def java_end() -> str | None:
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
-    code = process.poll() if process is not None else None
-    if code is None:
+    if process is None:
+        return None
+    try:
+        code: int = process.wait(_DYING_SECONDS)  # what was killed just now may still be on its way out
+    except subprocess.TimeoutExpired:
         return None
     why = ", as the system does when memory runs out" if code == -signal.SIGKILL else ""
     said = last_words()

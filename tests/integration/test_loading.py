@@ -98,6 +98,21 @@ class TestSlices:
         assert (outcome.status, feed.ids) == ("committed", [ord("a"), ord("b"), ord("c")])
 
 
+class TestColdStart:
+    def test_a_filter_narrows_the_first_run_only_so_that_a_long_outage_loses_nothing(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(watermark={"partition_filter": {"prefix_template": "date=%Y-%m-%d", "lookback": 1}})
+        for day in ("08", "09", "10"):
+            feed.put(f"date=2026-03-{day}/a.ndjson", int(day))
+        assert feed.run(now=DAY).error is None
+        assert feed.ids == [9, 10], "look-back 1 is two prefixes"
+        for day in ("11", "15", "20"):
+            feed.put(f"date=2026-03-{day}/a.ndjson", int(day))
+        assert feed.run(now=DAY + timedelta(days=10)).error is None
+        assert feed.ids == [9, 10, 11, 15, 20]
+
+
 class TestScopePartition:
     def test_each_open_partition_has_its_own_watermark(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"scope": "partition"})

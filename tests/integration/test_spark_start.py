@@ -89,10 +89,8 @@ def test_where_java_dies_in_a_run_the_error_says_so(start: Start) -> None:
         out, _ = run.communicate(timeout=200)
     (answer,) = json.loads(out)
     assert run.returncode == 1
-    assert (
-        "Spark's Java process ended with code -9" in answer["error"]["message"]
-        or "exited" in answer["error"]["message"]
-    )
+    message = answer["error"]["message"]
+    assert "Spark's Java process ended with code -9" in message or "Java gateway process exited" in message
 
 
 def child(parent: int, patience: float = 60) -> int:

@@ -1,0 +1,192 @@
+"""Any order of arrivals, runs, crashes, overlapping runs and broken files: every row is loaded once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from resources.loop import holder
+from resources.loop.outcome import Step
+from resources.spark import SparkEngine
+from tests.support.feed import Feed
+
+_PARTITIONS = ("date=2026-01-01", "date=2026-01-02")
+
+
+class _Crash(BaseException):
+    """Ends a run as SIGKILL does: nothing in the product catches it."""
+
+
+@dataclass(frozen=True)
+class Arrive:
+    """Files come, each after the last one in order."""
+
+    files: int
+    broken: bool
+
+    def __str__(self) -> str:
+        return f"{self.files} files arrive{', and a broken one' if self.broken else ''}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run; it may die at a step, or another one may run in it there, which may take it for dead.
+
+    Attributes:
+        step: where something happens; None is a quiet run.
+        times: at which occurrence of the step.
+        other: whether another run runs there, instead of the crash.
+        mistaken: whether that one takes this one for dead.
+    """
+
+    step: Step | None
+    times: int
+    other: bool
+    mistaken: bool
+
+    def __str__(self) -> str:
+        where = f" at {self.step} {self.times}" if self.step else ""
+        what = (
+            "a run"
+            if not self.step
+            else "another run takes over"
+            if self.mistaken and self.other
+            else "another run"
+            if self.other
+            else "a crash"
+        )
+        return f"{what}{where}"
+
+
+arrivals = st.builds(Arrive, st.integers(1, 3), st.sampled_from([False, False, True]))
+runs = st.builds(Run, st.none() | st.sampled_from(Step), st.integers(1, 2), st.booleans(), st.booleans())
+
+
+def schedules(most: int) -> st.SearchStrategy[list[Arrive | Run]]:
+    """Something comes, something runs, and then whatever may come."""
+    more = st.lists(arrivals | runs, min_size=1, max_size=most)
+    return st.tuples(arrivals, runs, more).map(lambda parts: [parts[0], parts[1], *parts[2]])
+
+
+@dataclass
+class World:
+    """A dataflow, and what should be in its table in the end."""
+
+    feed: Feed
+    _ids: Iterator[int] = field(default_factory=lambda: count(1))
+    _broken: list[str] = field(default_factory=list)
+    put: list[int] = field(default_factory=list)
+
+    def arrive(self, arrival: Arrive) -> None:
+        """Put files above all that are there."""
+        for _ in range(arrival.files):
+            number = self._next()
+            self.feed.put(self._path(number), number)
+        if arrival.broken:
+            number = self._next()
+            path = f"{self._path(number)}.gz"
+            self.feed.put_bytes(path, b"not gzip")
+            self._broken.append(path)
+
+    def mend(self) -> None:
+        """Put what the broken files should have held."""
+        for path in self._broken:
+            self.feed.put(path, int(Path(path).name.split(".")[0]))
+
+    def run(self, run: Run) -> None:
+        """Run, and let happen what shall."""
+        seen: list[Step] = []
+
+        def observer(step: Step, line: str) -> None:
+            seen.append(step)
+            if step is run.step and seen.count(step) == run.times:
+                if not run.other:
+                    raise _Crash
+                self._beside(run.mistaken)
+
+        try:
+            outcome = self.feed.run(observer)
+        except _Crash:
+            return
+        note(f"  {outcome.status}, {outcome.error}")
+        assert outcome.error is None or outcome.error.code in ("bad_file", "held", "conflict")
+
+    def _beside(self, mistaken: bool) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            if mistaken:
+                patch.setattr(holder, "lives", lambda *asked: False)
+            self.feed.run()
+
+    def _next(self) -> int:
+        self.put.append(next(self._ids))
+        return self.put[-1]
+
+    def _path(self, number: int) -> str:
+        return f"{_PARTITIONS[number > 4]}/{number:03}.ndjson"
+
+
+def _check(feed: Feed, schedule: list[Arrive | Run]) -> None:
+    world = World(feed)
+    for action in schedule:
+        note(str(action))
+        if isinstance(action, Arrive):
+            world.arrive(action)
+        else:
+            world.run(action)
+            ids = feed.ids
+            assert ids == world.put[: len(ids)], "a part of what came, from the first on, nothing twice"
+    world.mend()
+    outcome = feed.run()
+    assert outcome.error is None
+    assert feed.ids == world.put
+    assert feed.open_intent is None
+    assert feed.run().status == "nothing"
+    entries = feed.entries
+    assert [entry.number for entry in entries] == list(range(1, len(entries) + 1))
+    assert (entries[-1].total_rows if entries else 0) == len(world.put)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("schedules")
+
+
+def _feed(home: Path, engine: SparkEngine, scope: str) -> Feed:
+    shutil.rmtree(home / "project", ignore_errors=True)
+    return Feed(
+        home / "project", engine, {"watermark": {"scope": scope, "checkpoint": {"interval_files": 2}}}
+    )
+
+
+_SLOW: dict[str, Any] = {
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+
+
+@given(schedule=schedules(4))
+@settings(max_examples=12, **_SLOW)
+def test_any_schedule_loads_every_row_once(
+    home: Path, engine: SparkEngine, schedule: list[Arrive | Run]
+) -> None:
+    _check(_feed(home, engine, "global"), schedule)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("scope", ["global", "partition"])
+@given(schedule=schedules(10))
+@settings(max_examples=60, **_SLOW)
+def test_any_long_schedule_loads_every_row_once(
+    home: Path, engine: SparkEngine, scope: str, schedule: list[Arrive | Run]
+) -> None:
+    _check(_feed(home, engine, scope), schedule)
