@@ -10,6 +10,7 @@ from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 
 from partitions.errors import Conflict
+from resources.databases import Database
 from resources.places import Place
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry, new_id, utc_now
@@ -38,7 +39,7 @@ def entry(number: int, value: int = 0) -> Entry:
 
 
 def append_many(
-    place: Place,
+    place: Place | Database,
     dataflow: str,
     writer: int,
     count: int,
@@ -63,7 +64,7 @@ def append_many(
     told.put((won, lost))
 
 
-def append_until_killed(place: Place, dataflow: str) -> None:
+def append_until_killed(place: Place | Database, dataflow: str) -> None:
     """Append for ever."""
     log = WatermarkLog(open_blobs(place))
     while True:
@@ -72,7 +73,7 @@ def append_until_killed(place: Place, dataflow: str) -> None:
         log.append(dataflow, entry(number + 1), expected=number)
 
 
-def append_and_die(place: Place, dataflow: str, number: int, before: str, count: int) -> None:
+def append_and_die(place: Place | Database, dataflow: str, number: int, before: str, count: int) -> None:
     """Append once, and die by SIGKILL just before the ``count``-th call of ``os.<before>``."""
     real, left = getattr(os, before), [count]
 
