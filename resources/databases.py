@@ -16,6 +16,8 @@ WANTED = "postgresql://host/database"
 
 _SCHEMA = "strandline"
 _LONGEST_NAME = 63
+_SHORTEST_HIDDEN = 4
+"""Letters of a password. A shorter one is not looked for: it would be found in every second word."""
 
 
 class AddressError(ConfigurationError):
@@ -81,6 +83,12 @@ class Database:
         return self.shown
 
 
+def is_database(text: str) -> bool:
+    """Whether an address is that of a database, right or wrong."""
+    scheme, found, _ = text.partition("://")
+    return bool(found) and scheme in SCHEMES
+
+
 def _fields(url: str) -> dict[str, str]:
     """The address in libpq's words. Only libpq knows its parameters; its message may quote the password."""
     from psycopg import ProgrammingError
@@ -113,8 +121,8 @@ def _shown(fields: dict[str, str]) -> str:
 def _passwords(fields: dict[str, str], address: str) -> tuple[str, ...]:
     """The longest first, so that none is hidden in part."""
     written = address.rpartition("@")[0].partition(":")[2]
-    found = {written, fields.get("password", ""), fields.get("sslpassword", "")} - {""}
-    return tuple(sorted(found, key=lambda each: (-len(each), each)))
+    found = {written, fields.get("password", ""), fields.get("sslpassword", "")}
+    return tuple(sorted((each for each in found if len(each) >= _SHORTEST_HIDDEN), key=len, reverse=True))
 
 
 def _schema(name: str) -> str:
