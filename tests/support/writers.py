@@ -20,7 +20,7 @@ from resources.watermarks.log import WatermarkLog
 def processes() -> ForkServerContext:
     """Starts processes in milliseconds, from one that has imported what they need and has neither threads nor connections."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload([__name__, "resources.watermarks.blobs.postgres"])
     return context
 
 
