@@ -107,8 +107,9 @@ def _tried(check: str, act: Callable[[], str], todo: str) -> Finding:
 def _state(platform: Platform) -> str:
     """Writing, and refusing to write twice: what the log stands on."""
     blobs, key = open_blobs(platform.state), f".doctor/{uuid4().hex}"
+    first = blobs.put_if_absent(key, b"1")  # where this fails there is nothing to delete
     try:
-        first, second = blobs.put_if_absent(key, b"1"), blobs.put_if_absent(key, b"2")
+        second = blobs.put_if_absent(key, b"2")
     finally:
         blobs.delete(key)
     if not first or second:

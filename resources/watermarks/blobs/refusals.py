@@ -76,9 +76,7 @@ def provider_error(database: Database, what: str, error: psycopg.Error) -> Provi
     advice = refusal.advice.format(schema=database.schema) if refusal else _LATER if passing else _SAID
     text = database.hide("; ".join(str(error).strip().splitlines()) or type(error).__name__)
     said = text[:_LONGEST].rstrip(".")
-    return kind(
-        f"watermark store {database}: cannot {what}: {text[:_LONGEST].rstrip('.')}. What to do: {advice}"
-    )
+    return kind(f"watermark store {database}: cannot {what}: {said}. What to do: {advice}")
 
 
 def _refusal(error: psycopg.Error) -> _Refusal | None:
