@@ -248,14 +248,27 @@ class TestConnections:
             assert "name the primary" in error.message
         assert log.newest(FLOW) == first
 
+    def test_of_several_servers_the_primary_is_taken(self, own: pg.Postgres, postgres: pg.Postgres) -> None:
+        own.ask(f"ALTER ROLE postgres PASSWORD '{postgres.password}'")
+        own.password = postgres.password
+        database = postgres.database()
+        first = WatermarkLog(open_blobs(database)).append(FLOW, entry(1), expected=0)
+        address = postgres.url().replace("@", f"@127.0.0.1:1,127.0.0.1:{own.port},")
+        with own.standby():
+            log = WatermarkLog(open_blobs(Database.parse(f"{address}?schema={database.schema}")))
+            assert log.newest(FLOW) == first
+
 
 class TestLostAnswers:
-    def test_an_append_whose_answer_is_lost_is_found_to_be_ours(self, wire: Wire, far: WatermarkLog) -> None:
+    def test_an_append_whose_answer_is_lost_is_found_to_be_ours(
+        self, wire: Wire, far: WatermarkLog, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         far.append(FLOW, entry(1), expected=0)
         wire.faults.lose = 1
         ours = entry(2)
         assert far.append(FLOW, ours, expected=1) == ours
         assert (far.newest(FLOW), wire.faults.lose) == (ours, 0)
+        assert capsys.readouterr().out == "", "stdout is for the JSON of a command"
 
     def test_the_first_append_of_all_whose_answer_is_lost_is_found_to_be_ours(
         self, wire: Wire, far: WatermarkLog

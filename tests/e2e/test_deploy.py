@@ -28,7 +28,7 @@ from tests.support.engine import QUICK
 from tests.support.postgres import Postgres
 from tests.support.seaweed import Seaweed
 
-pytestmark = [pytest.mark.s3, pytest.mark.postgres, pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.s3, pytest.mark.postgres, pytest.mark.timeout(900)]
 
 PATIENCE = 240.0
 DEPLOY = CHECKOUT / "deploy"

@@ -9,6 +9,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Thread
 
+_SYNC = b"S\x00\x00\x00\x04"
+"""How a statement ends."""
+
 _READY = b"Z\x00\x00\x00\x05I"
 """How the answer to a statement ends that was committed."""
 
@@ -22,12 +25,14 @@ class Faults:
         lose: of how many of them, from now on, the answer is lost after the server has done what they ask for.
         frozen: whether no answer to them arrives, and the connection stays open.
         connections: how many were opened.
+        statements: how many were sent.
     """
 
     marker: bytes = b"INSERT"
     lose: int = 0
     frozen: bool = False
     connections: int = 0
+    statements: int = 0
 
 
 class Wire(socketserver.ThreadingTCPServer):
@@ -59,6 +64,7 @@ class _Handler(socketserver.BaseRequestHandler):
             back.start()
             with suppress(OSError):
                 while data := self.request.recv(1 << 16):
+                    self.server.faults.statements += data.count(_SYNC)
                     self._hit = self._hit or self.server.faults.marker in data
                     upstream.sendall(data)
             self._end(upstream)
