@@ -111,6 +111,7 @@ def deployed(tmp_path: Path, seaweed: Seaweed, postgres: Postgres) -> Iterator[D
         spark = SparkEngine(master="local[2]", conf=QUICK, cache=CACHE, places=(place,))
         remote = stack.enter_context(connect_server(spark, tmp_path / "connect.log", patience=600))
         environment = _environment(tmp_path, place, postgres, remote)
+        _doctor(environment)
         found = Deployed(place, postgres.url("deployed"), f"http://127.0.0.1:{free_port()}", tmp_path)
         for name, arguments in _commands(environment, found.url.rpartition(":")[2]).items():
             stack.enter_context(process(tmp_path / f"{name}.log", environment, *arguments))
@@ -151,6 +152,23 @@ def _environment(folder: Path, place: Place, postgres: Postgres, remote: str) ->
         "LAKE": place.child("lake").url,
         "LANDING": place.child("landing").url,
     }
+
+
+def _doctor(environment: dict[str, str]) -> None:
+    """What a platform engineer does first."""
+    command = [
+        sys.executable,
+        "-m",
+        "platform_assets.cli",
+        "--project",
+        environment["STRANDLINE_PROJECT"],
+        "doctor",
+    ]
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert environment["PGPASSWORD"] not in done.stdout + done.stderr
 
 
 def _commands(environment: dict[str, str], port: str) -> dict[str, tuple[str, ...]]:
