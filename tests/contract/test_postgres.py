@@ -253,10 +253,15 @@ class TestConnections:
         own.password = postgres.password
         database = postgres.database()
         first = WatermarkLog(open_blobs(database)).append(FLOW, entry(1), expected=0)
-        address = postgres.url().replace("@", f"@127.0.0.1:1,127.0.0.1:{own.port},")
+        user = f"postgresql://postgres:{postgres.password}@127.0.0.1"
+        both = f"{user}:{own.port},127.0.0.1:{postgres.port}/postgres?schema={database.schema}"
+        without = f"{user}:{own.port},127.0.0.1:1/postgres?schema={database.schema}"
         with own.standby():
-            log = WatermarkLog(open_blobs(Database.parse(f"{address}?schema={database.schema}")))
-            assert log.newest(FLOW) == first
+            assert WatermarkLog(open_blobs(Database.parse(both))).newest(FLOW) == first
+            log = WatermarkLog(PostgresBlobs(Database.parse(without), SHORT))
+            error = refused(lambda: log.newest(FLOW))
+        assert error.transient, "one of them may be about to become it"
+        assert "hot standby" in error.message
 
 
 class TestLostAnswers:

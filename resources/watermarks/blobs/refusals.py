@@ -37,10 +37,10 @@ class _Refusal:
 _REFUSALS = (
     _Refusal(
         ("28",),
-        r"authentication failed|no password supplied|role \S+ (does not exist|is not permitted)|no pg_hba\.conf entry",
+        r'authentication failed|no password supplied|role ".*" (does not exist|is not permitted)|no pg_hba\.conf entry',
         "correct user and password, in the variable that `state` refers to or in PGUSER and PGPASSWORD",
     ),
-    _Refusal(("3D",), r"database \S+ does not exist", "create the database, or correct its name in `state`"),
+    _Refusal(("3D",), r'database ".*" does not exist', "create the database, or correct its name in `state`"),
     _Refusal(
         ("42501",),
         r"permission denied",
@@ -49,7 +49,7 @@ _REFUSALS = (
     ),
     _Refusal(
         ("25006",),
-        r"session is (not )?read-only|not accept connections|server is in hot standby|is a standby",
+        r"is a standby",
         "name the primary, which takes writes, in `state`; or all servers, as postgresql://one,two/database",
     ),
     _Refusal(
