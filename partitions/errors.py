@@ -107,6 +107,12 @@ class ProviderError(StrandlineError):
     transient = True
 
 
+class ProviderRefused(ProviderError):
+    """The watermark store answered, and refuses until somebody changes its set-up: credentials, privileges, a standby."""
+
+    transient = False
+
+
 class TargetError(StrandlineError):
     """The target refused the write; nothing was committed."""
 

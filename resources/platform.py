@@ -11,6 +11,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.path.slices import PathSlice
 from partitions.plan import Plan
+from resources.databases import Database
 from resources.loop.flow import PathFlow
 from resources.loop.guards import check_definition
 from resources.loop.loop import Loop
@@ -34,7 +35,7 @@ class Platform:
         source_of: the root of a dataflow's source; asked when it is needed, since a secret may be unset.
     """
 
-    state: Place
+    state: Place | Database
     lake: Place
     spark: SparkEngine
     source_of: Callable[[Dataflow], Place]

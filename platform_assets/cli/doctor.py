@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from uuid import uuid4
@@ -42,7 +42,8 @@ class Finding:
 def command(context: Context, no_spark: bool) -> int:
     """Check Java, Spark, jars, state, lake, sources and Dagster."""
     findings = []
-    for finding in _findings(context, no_spark):
+    for tried in _findings(context, no_spark):
+        finding = replace(tried, found=context.hide(tried.found))
         findings.append(finding)
         if not context.as_json:
             _people(finding)
@@ -72,7 +73,7 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
     yield _tried(
         "state",
         lambda: _state(platform),
-        "check path, credentials and permissions of `state` in platform.yaml",
+        "check address, credentials and permissions of `state` in platform.yaml",
     )
     yield _tried(
         "lake", lambda: _lake(platform), "check path, credentials and permissions of `lake` in platform.yaml"
@@ -106,8 +107,9 @@ def _tried(check: str, act: Callable[[], str], todo: str) -> Finding:
 def _state(platform: Platform) -> str:
     """Writing, and refusing to write twice: what the log stands on."""
     blobs, key = open_blobs(platform.state), f".doctor/{uuid4().hex}"
+    first = blobs.put_if_absent(key, b"1")  # where this fails there is nothing to delete
     try:
-        first, second = blobs.put_if_absent(key, b"1"), blobs.put_if_absent(key, b"2")
+        second = blobs.put_if_absent(key, b"2")
     finally:
         blobs.delete(key)
     if not first or second:

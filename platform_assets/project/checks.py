@@ -15,9 +15,10 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from platform_assets.project.ddl import Column, DdlError, parse_ddl
 from platform_assets.project.document import Key, value_at
-from platform_assets.project.places import PLACES, check_apart, check_place, place_key
+from platform_assets.project.places import PLACES, check_apart, check_database, check_place, place_key
 from platform_assets.project.reading import NAME, Checked
 from platform_assets.project.settings import Settings
+from resources.databases import is_database
 
 # Dagster refuses these while it loads definitions, and then loads none: found here, one file is broken.
 _OWNER = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z|]{2,7}|team:.+", re.DOTALL)
@@ -30,7 +31,11 @@ _NESTED = ("array", "map", "struct")
 def check_settings(settings: Checked[Settings]) -> None:
     """State and lake can be reached."""
     for which in PLACES:
-        check_place(settings, place_key(settings, which), (which, "connection"), connection_types(settings))
+        key, connection = place_key(settings, which), (which, "connection")
+        if which == "state" and is_database(settings.text(*map(str, key)) or ""):
+            check_database(settings, key, connection)
+        else:
+            check_place(settings, key, connection, connection_types(settings))
 
 
 def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder: Path) -> None:

@@ -69,10 +69,6 @@ _TABLES = ("iceberg", "parquet")
 
 SETTINGS: tuple[Pending, ...] = (
     *(
-        Pending(key, scheme("postgresql", "postgres"), _PLACE, "a state in PostgreSQL is")
-        for key in ("state", "state.path")
-    ),
-    *(
         Pending(f"{key}{path}", scheme(*_STORES), _PLACE, "other object stores are")
         for key in ("state", "lake")
         for path in ("", ".path")

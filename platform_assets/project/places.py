@@ -12,11 +12,13 @@ from platform_assets.project.errors import nearest
 from platform_assets.project.reading import Checked
 from platform_assets.project.secrets import shown
 from platform_assets.project.settings import Settings
+from resources.databases import SCHEMES, AddressError, Database
 
 PLACES: tuple[Literal["state", "lake"], ...] = ("state", "lake")
 """The places that the settings name."""
 
 _WANTED = "a folder or s3://bucket/prefix"
+_STATE_TOO = " or postgresql://host/database"
 _HIDDEN = ("_", ".")
 
 
@@ -34,7 +36,8 @@ def check_place(
     text, name = checked.text(*map(str, path)), checked.text(*map(str, connection))
     scheme, remote, rest = (text or "").partition("://")
     if remote and (scheme not in ("s3", "file") or not rest.strip("/")):
-        checked.refuse(path, checked.shown(*path), _WANTED, "s3" if scheme in ("s3a", "s3n") else None)
+        wanted = _WANTED.replace(" or", ",") + _STATE_TOO if path[0] == "state" else _WANTED
+        checked.refuse(path, checked.shown(*path), wanted, _nearest(scheme, path))
     if name is None:
         return
     if connections is not None and name not in connections:
@@ -56,6 +59,26 @@ def check_place(
             connection,
             f"{checked.shown(*connection)}, of type {connections[name]}",
             "a connection of type s3",
+        )
+
+
+def check_database(checked: Checked[Any], path: Key, connection: Key) -> None:
+    """The address of a database is one, and has no connection beside it. Opens nothing.
+
+    Args:
+        checked: the file.
+        path: the key of the address.
+        connection: the key of a connection's name.
+    """
+    try:
+        Database.parse(checked.text(*map(str, path)) or "")
+    except AddressError as error:
+        checked.refuse(path, error.found, error.expected)
+    if checked.text(*map(str, connection)) is not None:
+        checked.refuse(
+            connection,
+            f"the connection {checked.shown(*connection)} beside a database",
+            "no connection: what the address leaves out comes from libpq's PG* variables",
         )
 
 
@@ -93,6 +116,12 @@ def check_apart(checked: Checked[Any], settings: Checked[Settings], folder: Path
 def place_key(settings: Checked[Settings], what: str) -> Key:
     """The key of a place's path, however it is written."""
     return (what, "path") if settings.document.has((what, "path")) else (what,)
+
+
+def _nearest(scheme: str, path: Key) -> str | None:
+    if scheme in ("s3a", "s3n"):
+        return "s3"
+    return nearest(scheme, SCHEMES[:1]) if path[0] == "state" else None
 
 
 def _address(text: str, folder: Path) -> str:

@@ -13,6 +13,7 @@ from platform_assets.project.environment import EnvRef, used
 from platform_assets.project.errors import InvalidProject, ProjectError, nearest
 from platform_assets.project.secrets import is_secret
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
+from resources.databases import Database, is_database
 from resources.places import Place, S3Connection
 
 SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
@@ -54,9 +55,10 @@ class Project:
         return self._settings
 
     @property
-    def state(self) -> Place:
+    def state(self) -> Place | Database:
         """Where the watermark log is."""
-        return self._place(self.settings.place("state"))
+        place = self.settings.place("state")
+        return Database.parse(place.path) if is_database(place.path) else self._place(place)
 
     @property
     def lake(self) -> Place:
@@ -136,7 +138,8 @@ class Project:
                 value = reference.look_up(self._environment) if isinstance(reference, EnvRef) else None
                 if value and len(value) >= _SHORTEST_HIDDEN and is_secret(("connections", name, key)):
                     text = text.replace(value, repr(reference))
-        return text
+        state = (self._settings or Settings()).place("state").path
+        return Database.parse(state).hide(text) if is_database(state) else text
 
     def _place(self, place: PlaceSettings) -> Place:
         connection = self.connection(place.connection) if place.connection else None

@@ -11,6 +11,7 @@ from threading import Barrier
 import pytest
 
 from partitions.errors import Conflict, CorruptWatermark, NeedsDecision, ProviderError
+from resources.databases import Database
 from resources.loop.holder import this_process
 from resources.places import Place
 from resources.watermarks.blobs import open_blobs
@@ -29,7 +30,7 @@ FLOW = "flow"
 
 
 @pytest.fixture
-def log(place: Place) -> WatermarkLog:
+def log(place: Place | Database) -> WatermarkLog:
     return WatermarkLog(open_blobs(place))
 
 
@@ -104,7 +105,9 @@ class TestEntries:
 
 
 class TestWriters:
-    def test_of_eight_processes_each_number_has_one_winner(self, place: Place, log: WatermarkLog) -> None:
+    def test_of_eight_processes_each_number_has_one_winner(
+        self, place: Place | Database, log: WatermarkLog
+    ) -> None:
         context, count, each = writers.processes(), 8, 50
         start, told = context.Barrier(count), context.SimpleQueue()
         started = [
@@ -141,7 +144,9 @@ class TestWriters:
         assert newest is not None
         assert sorted(said) == sorted([newest.id] + ["conflict"] * 7)
 
-    def test_a_provider_does_not_overwrite_what_was_saved_since_it_read(self, place: Place) -> None:
+    def test_a_provider_does_not_overwrite_what_was_saved_since_it_read(
+        self, place: Place | Database
+    ) -> None:
         one, two = (WatermarkManager(LogProvider(WatermarkLog(open_blobs(place)))) for _ in range(2))
         one.save_watermark(FLOW, {"id": 1})
         assert two.get_watermark(FLOW) == {"id": 1}
@@ -149,6 +154,23 @@ class TestWriters:
         with pytest.raises(Conflict):
             two.save_watermark(FLOW, {"id": 3})
         assert one.get_watermark(FLOW) == {"id": 2}
+
+    def test_a_writer_killed_at_any_moment_leaves_no_gap_and_no_half_entry(
+        self, place: Place | Database, log: WatermarkLog
+    ) -> None:
+        def goes_on(number: int) -> bool:
+            newest = log.newest(FLOW)
+            return newest is not None and newest.number >= number
+
+        for _ in range(8):
+            length = len(_numbers(log))
+            process = writers.processes().Process(target=writers.append_until_killed, args=(place, FLOW))
+            process.start()
+            until(partial(goes_on, length + 5))
+            process.kill()
+            process.join(60)
+            numbers = _numbers(log)
+            assert numbers == list(range(len(numbers), 0, -1))
 
 
 class TestIntents:
@@ -176,7 +198,7 @@ class TestIntents:
 class TestUnreadable:
     @pytest.mark.parametrize("content", [b"", b"garbage", b"[]", b"\xff"])
     def test_a_newest_entry_that_does_not_read_is_corrupt_never_absent(
-        self, place: Place, log: WatermarkLog, content: bytes
+        self, place: Place | Database, log: WatermarkLog, content: bytes
     ) -> None:
         log.append(FLOW, entry(1), expected=0)
         log.append(FLOW, entry(2), expected=1)
@@ -185,7 +207,9 @@ class TestUnreadable:
             with pytest.raises(CorruptWatermark, match="entry 2 of flow"):
                 read(FLOW)
 
-    def test_a_newer_record_is_refused_and_never_guessed_at(self, place: Place, log: WatermarkLog) -> None:
+    def test_a_newer_record_is_refused_and_never_guessed_at(
+        self, place: Place | Database, log: WatermarkLog
+    ) -> None:
         record = json.loads(entry(1).to_bytes()) | {"schema_version": 2, "unheard_of": True}
         open_blobs(place).put(f"{FLOW}/entries/9999999998-0000000001.json", json.dumps(record).encode())
         with pytest.raises(NeedsDecision) as caught:
@@ -193,7 +217,7 @@ class TestUnreadable:
         assert (caught.value.code, caught.value.exit_code) == ("newer_state", 4)
 
     def test_a_conflict_with_an_entry_that_does_not_read_says_so(
-        self, place: Place, log: WatermarkLog
+        self, place: Place | Database, log: WatermarkLog
     ) -> None:
         open_blobs(place).put(f"{FLOW}/entries/9999999998-0000000001.json", b"half an ent")
         with pytest.raises(CorruptWatermark):
@@ -226,23 +250,6 @@ class TestLocalCrashes:
         number = 3 if there else 2
         log.append(FLOW, entry(number), expected=number - 1)
         assert _numbers(log)[0] == number
-
-    def test_a_writer_killed_at_any_moment_leaves_no_gap_and_no_half_entry(
-        self, place: Place, log: WatermarkLog
-    ) -> None:
-        def goes_on(number: int) -> bool:
-            newest = log.newest(FLOW)
-            return newest is not None and newest.number >= number
-
-        for _ in range(8):
-            length = len(_numbers(log))
-            process = writers.processes().Process(target=writers.append_until_killed, args=(place, FLOW))
-            process.start()
-            until(partial(goes_on, length + 5))
-            process.kill()
-            process.join(60)
-            numbers = _numbers(log)
-            assert numbers == list(range(len(numbers), 0, -1))
 
 
 @pytest.mark.s3

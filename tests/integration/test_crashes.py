@@ -5,18 +5,14 @@ Most cells kill the client of a warm Connect server, whose write goes on; one ce
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from resources.loop.outcome import Step
 from tests.integration.conftest import MakeFeed
-from tests.support.crash_runner import WRITING
-from tests.support.feed import CHECKOUT, Feed
+from tests.support.crash_runner import WRITING, crash
+from tests.support.feed import Feed
 
 STEPS = (Step.PLANNED, Step.LIST_KEPT, Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED, Step.APPENDED)
 OPEN = (Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED)
@@ -31,34 +27,6 @@ BY_PARTITION = {
     "close_after": "P30D",
     "checkpoint": {"interval_files": 1},
 }
-
-
-def crash(feed: Feed, step: str, occurrence: int = 1, whom: str = "client") -> None:
-    """Run the dataflow in a process that kills itself there."""
-    environment = dict(os.environ)
-    environment.pop("SPARK_CONNECT_MODE_ENABLED", None)
-    if whom == "client":
-        environment["STRANDLINE_SPARK_REMOTE"] = str(feed.engine.remote)
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.crash_runner",
-        str(feed.folder),
-        str(step),
-        str(occurrence),
-        whom,
-    ]
-    done = subprocess.run(
-        command,
-        cwd=CHECKOUT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        start_new_session=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stdout[-2000:] + done.stderr[-2000:]
 
 
 def fill(feed: Feed) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -16,9 +17,37 @@ from pathlib import Path
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from resources.loop.outcome import Step
-from tests.support.feed import NAME, NOW
+from tests.support.feed import CHECKOUT, NAME, NOW, Feed
 
 WRITING = "writing"
+
+
+def crash(feed: Feed, step: str, occurrence: int = 1, whom: str = "client") -> None:
+    """Run the dataflow in a process that kills itself there."""
+    environment = os.environ | feed.environment
+    environment.pop("SPARK_CONNECT_MODE_ENABLED", None)
+    if whom == "client":
+        environment["STRANDLINE_SPARK_REMOTE"] = str(feed.engine.remote)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.crash_runner",
+        str(feed.folder),
+        str(step),
+        str(occurrence),
+        whom,
+    ]
+    done = subprocess.run(
+        command,
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stdout[-2000:] + done.stderr[-2000:]
 
 
 def main(folder: Path, wanted: str, occurrence: int, whom: str) -> None:

@@ -78,7 +78,7 @@ class Feed:
     """One dataflow named ``flow``, whose definition is a mapping like its YAML file.
 
     Attributes:
-        folder: the project's; ``landing``, ``lake`` and ``state`` lie in it.
+        folder: the project's; ``landing``, ``lake`` and ``state`` lie in it, unless the settings say otherwise.
         engine: Spark; a remote one wherever the loop runs in this process.
         definition: the dataflow.
         settings: platform.yaml.
@@ -117,7 +117,7 @@ class Feed:
 
     @property
     def state(self) -> Path:
-        """The watermark log's folder of this dataflow."""
+        """The watermark log's folder of this dataflow, where the settings leave it in the project's."""
         return self.folder / "state" / NAME
 
     def define(self, **changes: Any) -> Feed:

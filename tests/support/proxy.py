@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import http.client
 from dataclasses import dataclass, field
+from threading import Event
 
 from tests.support.http import QuietHandler, Server
 
+_PATIENCE = 120
+_SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 _HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 
 
@@ -22,6 +25,9 @@ class Record:
         break_at: from this LIST call on (1 is the first) connections are dropped without an answer.
         lose: of how many PUT requests, from now on, the answer is lost after the store has done what they ask for.
         lose_at: which ones: those with this in their path.
+        busy: how many requests, from now on, are answered with 503 and not passed on.
+        hold: of how many PUT requests, from now on, the answer is kept back after the store has done what they ask for,
+            until ``released`` is set.
     """
 
     lists: list[str] = field(default_factory=list)
@@ -31,6 +37,9 @@ class Record:
     break_at: int | None = None
     lose: int = 0
     lose_at: str = ""
+    busy: int = 0
+    hold: int = 0
+    released: Event = field(default_factory=Event)
 
 
 class CountingProxy(Server):
@@ -49,6 +58,11 @@ class _Handler(QuietHandler):
         if self._breaks():
             self._hang_up()
             return
+        if self.server.record.busy:
+            self.server.record.busy -= 1
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.answer(503, {"Content-Type": "application/xml"}, _SLOW_DOWN)
+            return
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length) if length else None
         upstream = http.client.HTTPConnection("127.0.0.1", self.server.upstream, timeout=20)
@@ -61,7 +75,7 @@ class _Handler(QuietHandler):
             data = response.read()
         finally:
             upstream.close()
-        if self._loses():
+        if self._loses() or self._holds():
             self._hang_up()
             return
         headers = {name: value for name, value in response.getheaders() if name.lower() not in _HOP}
@@ -74,6 +88,14 @@ class _Handler(QuietHandler):
         if self.command != "PUT" or record.lose_at not in self.path or not record.lose:
             return False
         record.lose -= 1
+        return True
+
+    def _holds(self) -> bool:
+        record = self.server.record
+        if self.command != "PUT" or not record.hold:
+            return False
+        record.hold -= 1
+        record.released.wait(_PATIENCE)
         return True
 
     def _hang_up(self) -> None:

@@ -10,6 +10,7 @@ from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 
 from partitions.errors import Conflict
+from resources.databases import Database
 from resources.places import Place
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry, new_id, utc_now
@@ -19,7 +20,7 @@ from resources.watermarks.log import WatermarkLog
 def processes() -> ForkServerContext:
     """Starts processes in milliseconds, from one that has imported what they need and has neither threads nor connections."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload([__name__, "resources.watermarks.blobs.postgres"])
     return context
 
 
@@ -39,7 +40,7 @@ def entry(number: int, value: int = 0) -> Entry:
 
 
 def append_many(
-    place: Place,
+    place: Place | Database,
     dataflow: str,
     writer: int,
     count: int,
@@ -64,7 +65,7 @@ def append_many(
     told.put((won, lost))
 
 
-def append_until_killed(place: Place, dataflow: str) -> None:
+def append_until_killed(place: Place | Database, dataflow: str) -> None:
     """Append for ever."""
     log = WatermarkLog(open_blobs(place))
     while True:
@@ -73,7 +74,7 @@ def append_until_killed(place: Place, dataflow: str) -> None:
         log.append(dataflow, entry(number + 1), expected=number)
 
 
-def append_and_die(place: Place, dataflow: str, number: int, before: str, count: int) -> None:
+def append_and_die(place: Place | Database, dataflow: str, number: int, before: str, count: int) -> None:
     """Append once, and die by SIGKILL just before the ``count``-th call of ``os.<before>``."""
     real, left = getattr(os, before), [count]
 

@@ -9,6 +9,7 @@ import pytest
 
 from partitions.errors import ConfigurationError
 from platform_assets.project import InvalidProject, load_project
+from resources.places import Place
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make
@@ -22,9 +23,9 @@ watermark: {type: path}
 def test_every_setting_has_a_default(make: Make) -> None:
     project = make(GOOD)
     folder = project.folder
-    assert (project.state.local, project.lake.local) == (
-        folder / ".strandline/state",
-        folder / ".strandline/lake",
+    assert (project.state, project.lake) == (
+        Place(f"{folder}/.strandline/state"),
+        Place(f"{folder}/.strandline/lake"),
     )
     assert (project.settings.format, project.spark_settings.master, project.spark_settings.remote) == (
         "delta",
@@ -53,7 +54,7 @@ def test_a_table_lies_at_lake_layer_name(make: Make) -> None:
 def test_a_path_on_an_object_store_needs_no_connection(make: Make) -> None:
     project = make(GOOD.replace("./landing", "s3://b/in"), platform="state: s3://b/state\n")
     assert project.errors == []
-    assert (project.state.url, project.state.connection) == ("s3://b/state", None)
+    assert project.state == Place("s3://b/state")
 
 
 def test_state_and_lake_take_a_connection(make: Make) -> None:

@@ -1,0 +1,191 @@
+"""The watermark log on folder, S3 and PostgreSQL: appending to, and reading the newest of, 1, 1,000 and 100,000 entries."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import obstore
+
+from benchmarks.measure import CHECKOUT, median, report
+from resources.places import Place
+from resources.watermarks.blobs import open_blobs
+from resources.watermarks.entry import Entry, new_id, utc_now
+from resources.watermarks.log import WatermarkLog
+
+SIZES = (1, 1_000, 100_000)
+RUNS = 30
+FLOW = "flow"
+_CALLS = ("read", "append")
+
+
+@dataclass
+class History:
+    """A log of some length in one store.
+
+    Attributes:
+        log: with nothing between it and the store.
+        counted: the same through a proxy that counts; None where there is nothing to count.
+        requests: how many that proxy has seen.
+        newest: the number of the newest entry.
+        walls: seconds of each call, by what it did; so with cpus.
+    """
+
+    store: str
+    size: int
+    log: WatermarkLog
+    counted: WatermarkLog | None = None
+    requests: Callable[[], int] = lambda: 0
+    newest: int = 0
+    walls: dict[str, list[float]] = field(default_factory=lambda: {call: [] for call in _CALLS})
+    cpus: dict[str, list[float]] = field(default_factory=lambda: {call: [] for call in _CALLS})
+
+    def __post_init__(self) -> None:
+        """Put a real entry on top of the empty ones."""
+        self.newest = self.size - 1
+        self.call("append", self.log)
+
+    def call(self, what: str, log: WatermarkLog) -> None:
+        """Read the newest entry, or append the next one."""
+        if what == "append":
+            log.append(FLOW, _entry(self.newest + 1), expected=self.newest)
+            self.newest += 1
+        else:
+            found = log.newest(FLOW)
+            assert found is not None
+            assert found.number == self.newest
+
+    def measure(self, what: str) -> None:
+        """One call."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.call(what, self.log)
+        self.cpus[what].append(time.process_time() - cpu)
+        self.walls[what].append(time.perf_counter() - wall)
+
+    def row(self) -> dict[str, Any]:
+        """What the calls cost, in the middle."""
+        found: dict[str, Any] = {"store": self.store, "entries": self.size}
+        for what in _CALLS:
+            found |= {
+                f"{what} requests": self._count(what),
+                f"{what} ms": median(self.walls[what]) * 1000,
+                f"{what} cpu ms": median(self.cpus[what]) * 1000,
+            }
+        return found
+
+    def _count(self, what: str) -> int | None:
+        if self.counted is None:
+            return None
+        self.call(what, self.counted)  # opens the connection, which is not counted
+        before = self.requests()
+        self.call(what, self.counted)
+        return self.requests() - before
+
+
+def run() -> None:
+    """Measure all in turn."""
+    sys.path.insert(0, str(CHECKOUT))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        makers = (_local(folder), _s3(stack, folder), _postgres(stack))
+        histories = [make(size) for size in SIZES for make in makers]
+        for _ in range(RUNS):
+            for history in histories:
+                for what in _CALLS:
+                    history.measure(what)
+        rows = [history.row() for history in histories]
+    report("log", rows, _notes(rows))
+
+
+def _notes(rows: list[dict[str, Any]]) -> list[str]:
+    of = {(row["store"], row["entries"]): row for row in rows}
+    # An object store's first page has up to 1,000 names, so it is full from there on.
+    most, least = SIZES[-1], SIZES[1]
+    return [
+        f"{store}: {what} at {most:,} entries / at {least:,}:"
+        f" {of[store, most][f'{what} ms'] / of[store, least][f'{what} ms']:.2f} (aim: at most 1.5)"
+        for store in dict.fromkeys(row["store"] for row in rows)
+        for what in _CALLS
+    ]
+
+
+def _local(folder: Path) -> Callable[[int], History]:
+    def make(size: int) -> History:
+        root = folder / str(size)
+        (root / FLOW / "entries").mkdir(parents=True)
+        for number in range(1, size):
+            (root / FLOW / "entries" / _name(number)).touch()
+        return History("folder", size, WatermarkLog(open_blobs(Place(str(root)))))
+
+    return make
+
+
+def _s3(stack: ExitStack, folder: Path) -> Callable[[int], History]:
+    from tests.support.http import serving
+    from tests.support.proxy import CountingProxy
+    from tests.support.seaweed import running
+
+    server = stack.enter_context(running(folder))
+    bucket = stack.enter_context(server.bucket())
+    proxy = stack.enter_context(serving(CountingProxy(server.port)))
+
+    def make(size: int) -> History:
+        place = bucket.child(str(size))
+        store = place.child(f"{FLOW}/entries").store
+        with ThreadPoolExecutor(16) as pool:
+            names = [_name(number) for number in range(1, size)]
+            list(pool.map(lambda name: obstore.put(store, name, b""), names, chunksize=200))
+        counted = WatermarkLog(open_blobs(Place(place.url, server.through(proxy.port))))
+        return History(
+            "S3", size, WatermarkLog(open_blobs(place)), counted, lambda: len(proxy.record.requests)
+        )
+
+    return make
+
+
+def _postgres(stack: ExitStack) -> Callable[[int], History]:
+    from tests.support.postgres import running
+    from tests.support.wire import wire_to
+
+    server = stack.enter_context(running())
+    wire = stack.enter_context(wire_to(server.port))
+
+    def make(size: int) -> History:
+        database = server.database(f"of_{size}")
+        blobs = open_blobs(database)
+        blobs.put("made/now", b"")
+        server.ask(
+            "INSERT INTO {schema}.watermark_log SELECT %s, format('%%s-%%s.json', 9999999999 - number,"
+            " lpad(number::text, 10, '0')), '' FROM generate_series(1::bigint, %s) AS number",
+            f"{FLOW}/entries",
+            size - 1,
+            schema=database.schema,
+        )
+        counted = WatermarkLog(open_blobs(server.database(database.schema, port=str(wire.port))))
+        return History("PostgreSQL", size, WatermarkLog(blobs), counted, lambda: wire.faults.statements)
+
+    return make
+
+
+def _name(number: int) -> str:
+    return f"{9_999_999_999 - number:010d}-{number:010d}.json"
+
+
+def _entry(number: int) -> Entry:
+    return Entry(
+        id=new_id(),
+        number=number,
+        watermark='{"path": "date=2026-01-28/1769558400-a.ndjson"}',
+        why="run",
+        time=utc_now(),
+        fingerprint="f",
+        kind="path",
+        app_id="app",
+    )

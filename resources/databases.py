@@ -1,0 +1,135 @@
+"""Where a PostgreSQL database is, in libpq's words, and which schema in it is ours."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from urllib.parse import quote, unquote
+
+from partitions.errors import ConfigurationError
+
+SCHEMES = ("postgresql", "postgres")
+"""What an address of a database starts with."""
+
+WANTED = "postgresql://host/database"
+
+_SCHEMA = "strandline"
+_LONGEST_NAME = 63
+_SHORTEST_HIDDEN = 4
+"""Letters of a password. A shorter one is not looked for: it would be found in every second word."""
+
+
+class AddressError(ConfigurationError):
+    """An address that cannot be taken. Does not repeat it: it may hold a password.
+
+    Attributes:
+        found: in words.
+        expected: in words.
+    """
+
+    def __init__(self, found: str, expected: str = WANTED) -> None:
+        """Keep the parts that an error of a project file is made of."""
+        super().__init__(f"expected {expected}, found {found}")
+        self.found, self.expected = found, expected
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database, and the schema in it that holds a project's log. No text of it shows a password.
+
+    Attributes:
+        url: libpq's, without our own parameter ``schema``. What it leaves out comes from the PG* variables.
+        schema: of this project alone, so that several can share a database.
+        shown: the address for people, without user and password.
+        passwords: as they stand in the address, and as they read.
+    """
+
+    url: str = field(repr=False)
+    schema: str
+    shown: str
+    passwords: tuple[str, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Database:
+        """Read ``postgresql://user:password@host:port/database?schema=NAME``, with any other parameter of libpq.
+
+        Raises:
+            AddressError: for another form, an unknown parameter, or a schema that cannot be.
+        """
+        scheme, _, rest = text.partition("://")
+        address, _, query = rest.partition("?")
+        if scheme not in SCHEMES or rest.count("@") > ("@" in re.split("[/?]", rest)[0]):
+            raise AddressError(
+                "an address of another form; the letters / ? @ of a password are written %2F %3F %40"
+            )
+        named = [(each.partition("=")[0], each) for each in query.split("&") if each]
+        schemas = [each.partition("=")[2] for name, each in named if name == "schema"]
+        schema = _schema(unquote(schemas[-1])) if schemas else _SCHEMA
+        kept = "&".join(each for name, each in named if name != "schema")
+        url = f"{scheme}://{address}?{kept}" if kept else f"{scheme}://{address}"
+        fields = _fields(url)
+        shown = _shown(fields) + (f"?schema={quote(schema, safe='')}" if schemas else "")
+        return cls(url, schema, shown, _passwords(fields, address))
+
+    def hide(self, text: str) -> str:
+        """A text with the passwords of the address replaced, whatever library put them there."""
+        for password in self.passwords:
+            text = text.replace(password, "***")
+        return text
+
+    def __str__(self) -> str:
+        """The address without user and password."""
+        return self.shown
+
+
+def is_database(text: str) -> bool:
+    """Whether an address is that of a database, right or wrong."""
+    scheme, found, _ = text.partition("://")
+    return bool(found) and scheme in SCHEMES
+
+
+def _fields(url: str) -> dict[str, str]:
+    """The address in libpq's words. Only libpq knows its parameters; its message may quote the password."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        fields = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    except ProgrammingError as error:
+        unknown = re.search(r'invalid URI query parameter: "(\w+)"', str(error))
+        raise AddressError(
+            f"the parameter {unknown[1]}, which libpq does not know"
+            if unknown
+            else "an address that libpq does not take"
+        ) from None
+    if not all(port.isdecimal() for port in fields.get("port", "").split(",") if port):
+        raise AddressError("a port that is no number")
+    return fields
+
+
+def _shown(fields: dict[str, str]) -> str:
+    hosts = [
+        f"[{host}]" if ":" in host else quote(host, safe="") for host in fields.get("host", "").split(",")
+    ]
+    ports = fields.get("port", "").split(",")
+    pairs = zip_longest(hosts, ports if len(ports) > 1 else ports * len(hosts), fillvalue="")
+    servers = ",".join(f"{host}:{port}" if port else host for host, port in pairs)
+    return f"postgresql://{servers}/{quote(fields.get('dbname', ''), safe='')}"
+
+
+def _passwords(fields: dict[str, str], address: str) -> tuple[str, ...]:
+    """The longest first, so that none is hidden in part."""
+    written = address.rpartition("@")[0].partition(":")[2]
+    found = {written, fields.get("password", ""), fields.get("sslpassword", "")}
+    return tuple(sorted((each for each in found if len(each) >= _SHORTEST_HIDDEN), key=len, reverse=True))
+
+
+def _schema(name: str) -> str:
+    reserved = name.startswith("pg_") or name == "information_schema"
+    if not name.isprintable() or not 1 <= len(name.encode()) <= _LONGEST_NAME or reserved:
+        raise AddressError(
+            "a schema that PostgreSQL does not allow",
+            f"schema=NAME of 1 to {_LONGEST_NAME} bytes, without pg_ in front",
+        )
+    return name

@@ -1,0 +1,97 @@
+"""Blobs as files of a local folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+from partitions.errors import ProviderError
+
+
+class LocalBlobs:
+    """Blobs as files: a temporary file is written, synced and linked to its name, so a crash leaves no half entry."""
+
+    def __init__(self, root: Path) -> None:
+        """Use a folder, which is made at the first write."""
+        self._root = root
+
+    def get(self, key: str) -> bytes | None:
+        """Read the file."""
+        with self._failing("read", key):
+            try:
+                return (self._root / key).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Link the name, which fails where it exists."""
+        path = self._root / key
+        with self._failing("write", key), self._written(path, data) as temporary:
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+            return True
+
+    def put(self, key: str, data: bytes) -> None:
+        """Rename over the name."""
+        path = self._root / key
+        with self._failing("write", key), self._written(path, data) as temporary:
+            temporary.replace(path)
+
+    def first(self, folder: str, count: int) -> list[str]:
+        """Sort the folder's names."""
+        with self._failing("list", folder):
+            try:
+                names = [
+                    entry.name for entry in os.scandir(self._root / folder) if not entry.name.startswith(".")
+                ]
+            except FileNotFoundError:
+                return []
+        return sorted(names)[:count]
+
+    def delete(self, key: str) -> None:
+        """Unlink the file."""
+        with self._failing("delete", key):
+            (self._root / key).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _written(self, path: Path, data: bytes) -> Iterator[Path]:
+        """A synced temporary file beside ``path``; the folder is synced after the caller has named it."""
+        self._make(path.parent)
+        temporary = path.parent / f".{uuid4().hex}.tmp"
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            yield temporary
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+
+    def _make(self, folder: Path) -> None:
+        if not folder.is_dir():
+            self._make(folder.parent)
+            folder.mkdir(exist_ok=True)
+            _sync_folder(folder.parent)
+
+    @contextlib.contextmanager
+    def _failing(self, verb: str, key: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ProviderError(
+                f"watermark store {self._root}: cannot {verb} {key}: {error.strerror or error}"
+            ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,73 @@
+"""Blobs as objects of a store with conditional put."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from partitions.errors import ProviderError
+from resources.places import Place
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+
+class ObjectBlobs:
+    """Blobs as objects; ``If-None-Match: *`` makes a put conditional."""
+
+    def __init__(self, place: Place) -> None:
+        """Use the prefix of a bucket."""
+        self._place = place
+
+    @property
+    def _store(self) -> ObjectStore:
+        return self._place.store
+
+    def get(self, key: str) -> bytes | None:
+        """One GET."""
+        with self._failing("read", key):
+            try:
+                return bytes(self._store.get(key).bytes())
+            except FileNotFoundError:
+                return None
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """One conditional PUT. A retried PUT whose first try was applied answers "exists": the log reads back."""
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        with self._failing("write", key):
+            try:
+                self._store.put(key, data, mode="create")
+            except (AlreadyExistsError, PreconditionError):
+                return False
+            return True
+
+    def put(self, key: str, data: bytes) -> None:
+        """One PUT."""
+        with self._failing("write", key):
+            self._store.put(key, data)
+
+    def first(self, folder: str, count: int) -> list[str]:
+        """One LIST, however long the folder is: only its first page is asked for."""
+        with self._failing("list", folder):
+            page = next(iter(self._store.list(folder, chunk_size=count)), ())
+        return [meta["path"].rpartition("/")[2] for meta in page]
+
+    def delete(self, key: str) -> None:
+        """One DELETE."""
+        with self._failing("delete", key), contextlib.suppress(FileNotFoundError):
+            self._store.delete(key)
+
+    @contextlib.contextmanager
+    def _failing(self, verb: str, key: str) -> Iterator[None]:
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            # obstore's texts hold whole requests; the class and the first line say enough and hold no secret.
+            first = str(error).strip().splitlines()[0][:200] if str(error).strip() else ""
+            raise ProviderError(
+                f"watermark store {self._place}: cannot {verb} {key}: {type(error).__name__} {first}"
+            ) from error

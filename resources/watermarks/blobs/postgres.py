@@ -1,0 +1,127 @@
+"""Blobs as rows of a table in PostgreSQL; the primary key (folder, name) makes an insert conditional.
+
+The name of an entry is its number, so for entries this is the primary key (dataflow, number) of spec 02. Names sort by byte,
+whatever the database's collation is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import Connection, errors, sql
+
+from resources.databases import Database
+from resources.watermarks.blobs.connections import Connections
+
+PATIENCE = 15.0
+"""Seconds after which a call is not tried again; with its last try it stays below the 60 s of a sensor's tick."""
+
+_READ = "SELECT value FROM {schema}.watermark_log WHERE folder = %s AND name = %s"
+_FIRST = "SELECT name FROM {schema}.watermark_log WHERE folder = %s ORDER BY name LIMIT %s"
+_DELETE = "DELETE FROM {schema}.watermark_log WHERE folder = %s AND name = %s RETURNING name"
+_PUT = "INSERT INTO {schema}.watermark_log (folder, name, value) VALUES (%s, %s, %b) ON CONFLICT (folder, name) DO "
+_PUT_IF_ABSENT, _PUT_OVER = _PUT + "NOTHING", _PUT + "UPDATE SET value = excluded.value"
+
+_HAS_TABLE = "SELECT to_regclass(format('%%I.watermark_log', %s::text)) IS NOT NULL"
+_HAS_SCHEMA = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s)"
+# IF NOT EXISTS fails where two sessions make a thing at once: here they wait for each other.
+_ALONE = "SELECT pg_advisory_xact_lock(hashtext('strandline'), hashtext(%s))"
+_MAKE_SCHEMA = "CREATE SCHEMA {schema}"
+_MAKE_TABLE = """CREATE TABLE {schema}.watermark_log (
+    folder text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    value bytea NOT NULL,
+    PRIMARY KEY (folder, name)
+)"""
+# For people with psql; the product does not read it.
+_MAKE_VIEW = r"""CREATE VIEW {schema}.watermark_entries AS
+SELECT split_part(folder, '/', 1) AS dataflow,
+       split_part(split_part(name, '.', 1), '-', 2)::bigint AS number,
+       convert_from(value, 'UTF8')::jsonb AS entry
+FROM {schema}.watermark_log
+WHERE folder LIKE '%/entries' AND name ~ '^[0-9]+-[0-9]+\.json$'"""
+
+_NO_TABLE = (errors.UndefinedTable, errors.InvalidSchemaName)
+
+
+class PostgresBlobs:
+    """Blobs as rows. The schema and its table are made by the first write that finds none."""
+
+    def __init__(self, database: Database, patience: float = PATIENCE) -> None:
+        """Use a schema of a database; nothing is opened yet.
+
+        Args:
+            database: where it is.
+            patience: seconds after which a call that fails is not tried again.
+        """
+        self._database = database
+        self._connections = Connections(database, patience)
+
+    def get(self, key: str) -> bytes | None:
+        """One SELECT."""
+        rows = self._rows("read", key, _READ, *_split(key))
+        return rows[0][0] if rows else None
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """One INSERT. A repeated one whose first try was applied answers "exists": the log reads back."""
+        return self._put(key, _PUT_IF_ABSENT, data) == 1
+
+    def put(self, key: str, data: bytes) -> None:
+        """One INSERT, or the UPDATE of what is there."""
+        self._put(key, _PUT_OVER, data)
+
+    def first(self, folder: str, count: int) -> list[str]:
+        """One SELECT over the index, however long the folder is."""
+        return [name for (name,) in self._rows("list", folder, _FIRST, folder, count)]
+
+    def delete(self, key: str) -> None:
+        """One DELETE."""
+        self._rows("delete", key, _DELETE, *_split(key))
+
+    def _rows(self, verb: str, key: str, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """What a query finds; nothing where the table is not there yet."""
+
+        def act(connection: Connection) -> list[tuple[Any, ...]]:
+            try:
+                return connection.execute(self._sql(query), values, binary=True).fetchall()
+            except _NO_TABLE:
+                return []
+
+        return self._connections.run(f"{verb} {key}", act)
+
+    def _put(self, key: str, query: str, data: bytes) -> int:
+        """How many rows a statement wrote; the table is made where it is not there yet."""
+
+        def act(connection: Connection) -> int:
+            values = (*_split(key), data)
+            try:
+                return connection.execute(self._sql(query), values).rowcount
+            except _NO_TABLE:
+                self._make(connection)
+                return connection.execute(self._sql(query), values).rowcount
+
+        return self._connections.run(f"write {key}", act)
+
+    def _make(self, connection: Connection) -> None:
+        """Make what is missing of schema and table; a schema that is there is used as it is."""
+        schema = self._database.schema
+        with connection.transaction():
+            connection.execute(_ALONE, [schema])
+            if not _true(connection, _HAS_SCHEMA, schema):
+                connection.execute(self._sql(_MAKE_SCHEMA))
+            if not _true(connection, _HAS_TABLE, schema):
+                connection.execute(self._sql(_MAKE_TABLE))
+                connection.execute(self._sql(_MAKE_VIEW))
+
+    def _sql(self, text: str) -> sql.Composed:
+        return sql.SQL(text).format(schema=sql.Identifier(self._database.schema))
+
+
+def _true(connection: Connection, query: str, value: str) -> bool:
+    row = connection.execute(query, [value]).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _split(key: str) -> tuple[str, str]:
+    folder, _, name = key.rpartition("/")
+    return folder, name

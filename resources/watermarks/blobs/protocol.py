@@ -1,0 +1,29 @@
+"""What the log asks of a store."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Blobs(Protocol):
+    """A store of small objects. Every method raises ProviderError when the store fails."""
+
+    def get(self, key: str) -> bytes | None:
+        """The value, or None where there is none."""
+        ...
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Write durably unless the key exists; False where it does. Of many callers at most one gets True."""
+        ...
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write durably, over what is there."""
+        ...
+
+    def first(self, folder: str, count: int) -> list[str]:
+        """The first names directly in a folder, in key order; none where the folder does not exist."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Remove the key; nothing happens where it does not exist."""
+        ...

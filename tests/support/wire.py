@@ -1,0 +1,104 @@
+"""A TCP proxy before a PostgreSQL server: it loses answers, and can keep them back."""
+
+from __future__ import annotations
+
+import socket
+import socketserver
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Thread
+
+_SYNC = b"S\x00\x00\x00\x04"
+"""How a statement ends."""
+
+_READY = b"Z\x00\x00\x00\x05I"
+"""How the answer to a statement ends that was committed."""
+
+
+@dataclass
+class Faults:
+    """What is done to what goes through.
+
+    Attributes:
+        marker: which statements: those with this in their bytes.
+        lose: of how many of them, from now on, the answer is lost after the server has done what they ask for.
+        frozen: whether no answer to them arrives, and the connection stays open.
+        connections: how many were opened.
+        statements: how many were sent.
+    """
+
+    marker: bytes = b"INSERT"
+    lose: int = 0
+    frozen: bool = False
+    connections: int = 0
+    statements: int = 0
+
+
+class Wire(socketserver.ThreadingTCPServer):
+    """Passes bytes on, both ways."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, upstream: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.upstream = upstream
+        self.faults = Faults()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.server_address[1])
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    server: Wire
+
+    def handle(self) -> None:
+        """Pass on until either side ends."""
+        self.server.faults.connections += 1
+        self._hit = False
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.server.upstream)) as upstream:
+            back = Thread(target=self._answers, args=(upstream,), daemon=True)
+            back.start()
+            with suppress(OSError):
+                while data := self.request.recv(1 << 16):
+                    self.server.faults.statements += data.count(_SYNC)
+                    self._hit = self._hit or self.server.faults.marker in data
+                    upstream.sendall(data)
+            self._end(upstream)
+            back.join()
+
+    def _answers(self, upstream: socket.socket) -> None:
+        faults = self.server.faults
+        with suppress(OSError):
+            while data := upstream.recv(1 << 16):
+                if self._hit and faults.frozen:
+                    continue
+                if self._hit and faults.lose:
+                    if data.endswith(_READY):
+                        faults.lose -= 1
+                        break
+                    continue
+                self._hit = False
+                self.request.sendall(data)
+        self._end(upstream)
+
+    def _end(self, upstream: socket.socket) -> None:
+        for side in (self.request, upstream):
+            with suppress(OSError):
+                side.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def wire_to(port: int) -> Iterator[Wire]:
+    """A proxy before a server on this machine."""
+    with Wire(port) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
