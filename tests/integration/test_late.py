@@ -69,7 +69,7 @@ class TestIngest:
         feed.load()
         for day in range(5):
             feed.put(f"d={day}/a.ndjson", 10 + day)
-        steps = []
+        steps: list[dict[str, Any]] = []
         while not steps or not steps[-1]["complete"]:
             steps.append(sweep(feed, pages=2))
         assert len(steps) > 2

@@ -223,15 +223,15 @@ class TestStillWriting:
         at.wait()
         at.leave_open()
         os.utime(gated.landing / "b.ndjson", ns=(1, 1))
-        real = DeltaTarget.append
+        real = DeltaTarget.write
 
-        def append(target: DeltaTarget, df: Any, tag: Tag, *more: Any, **named: Any) -> None:
+        def write(target: DeltaTarget, df: Any, tag: Tag, *more: Any, **named: Any) -> None:
             if tag.gives_up:
                 at.open()
                 first.result(120)
             real(target, df, tag, *more, **named)
 
-        monkeypatch.setattr(DeltaTarget, "append", append)
+        monkeypatch.setattr(DeltaTarget, "write", write)
         with all_others_seem_dead():
             second = gated.run()
         assert (second.status, second.error) == ("recovered", None)

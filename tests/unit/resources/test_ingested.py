@@ -118,7 +118,7 @@ def test_a_merge_that_died_before_its_manifest_changes_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.json, "dumps", dies)
+        patch.setattr(module, "asdict", dies)
         with pytest.raises(KeyboardInterrupt):
             merge(log)
     assert Ingested(log, FLOW, log.newest(FLOW)).known(["a", "b", "c"]) == {"a", "b"}

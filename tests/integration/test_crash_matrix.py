@@ -1,0 +1,237 @@
+"""kill -9 at every step of the protocol, for every way of loading, over every store of the state: rows once, watermark right.
+
+A run of the whole matrix writes its report, docs/crash-matrix.md. ``make test`` has a cell of every row and column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.late import look
+from resources.loop.outcome import Step
+from resources.places import Place
+from resources.spark import SparkEngine
+from tests.support.crash_runner import WRITING, crash
+from tests.support.feed import CHECKOUT, NAME, NOW, Feed
+from tests.support.seaweed import Seaweed
+
+STORES = (
+    "folder",
+    pytest.param("S3", marks=pytest.mark.s3),
+    pytest.param("PostgreSQL", marks=pytest.mark.postgres),
+)
+STEPS = {
+    Step.PLANNED: "planned",
+    Step.LIST_KEPT: "list of files kept",
+    Step.INTENT_PUT: "intent put",
+    WRITING: "while Spark writes",
+    Step.WRITTEN: "written",
+    Step.VERIFIED: "commit looked up",
+    Step.APPENDED: "entry appended",
+}
+OPEN = (Step.INTENT_PUT, WRITING, Step.WRITTEN, Step.VERIFIED)
+"""After these an intent is there and its entry is not."""
+
+SLOW = "SELECT * FROM input WHERE coalesce(java_method('java.lang.Thread', 'sleep', 300L), '') <> 'x'"
+"""Slow enough to be killed in its middle; the write goes on at the server."""
+
+REPORT = CHECKOUT / "docs" / "crash-matrix.md"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of loading.
+
+    Attributes:
+        watermark: keys of the definition.
+        before: makes what the killed run finds.
+        ids: all rows in the end.
+        path: the watermark in the end.
+    """
+
+    watermark: dict[str, Any]
+    before: Callable[[Feed], None]
+    ids: list[int]
+    path: str
+
+
+def _append(feed: Feed) -> None:
+    feed.put("d=1/a.ndjson", 1)
+    feed.load()
+    feed.put("d=1/b.ndjson", 2, 3)
+    feed.put("d=2/a.ndjson", 4)
+
+
+def _late(feed: Feed) -> None:
+    feed.put("d=1/b.ndjson", 1)
+    feed.put("d=2/b.ndjson", 2)
+    feed.load()
+    feed.put("d=1/a.ndjson", 3, 4)
+    assert len(look(feed.platform, feed.dataflow, NOW).late) == 1
+
+
+def _set(feed: Feed) -> None:
+    feed.put("m.ndjson", 1)
+    feed.load()
+    feed.put("a.ndjson", 2, 3)
+    feed.put("z.ndjson", 4)
+
+
+def _rewind(feed: Feed) -> None:
+    feed.put("d=1/a.ndjson", 1)
+    feed.load()
+    feed.put("d=1/b.ndjson", 2, 3)
+    feed.put("d=2/a.ndjson", 4)
+    feed.load()
+    done = feed.cli("state", "rewind", NAME, "--to", "1", "--replace", "--reason", "matrix", "--yes")
+    assert done.code == 0, done.err
+
+
+WAYS = {
+    "append": Way({}, _append, [1, 2, 3, 4], "d=2/a.ndjson"),
+    "late ingest": Way({}, _late, [1, 2, 3, 4], "d=2/b.ndjson"),
+    "set tracking": Way({"tracking": "set"}, _set, [1, 2, 3, 4], "z.ndjson"),
+    "rewind": Way({}, _rewind, [1, 2, 3, 4], "d=2/a.ndjson"),
+}
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def settings(store: str, request: pytest.FixtureRequest) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
+    """platform.yaml and its variables for a state there."""
+    if store == "folder":
+        yield {}, {}
+    elif store == "PostgreSQL":
+        postgres = request.getfixturevalue("postgres")
+        url = f"{postgres.url()}?schema={postgres.database().schema}"
+        yield {"state": {"env": "STATE"}}, {"STATE": url}
+    else:
+        yield from _in_a_bucket(request.getfixturevalue("seaweed"))
+
+
+def _in_a_bucket(seaweed: Seaweed) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
+    keys = {"K": seaweed.access_key_id, "S": seaweed.secret_access_key}
+    with seaweed.bucket() as bucket:
+        assert isinstance(bucket, Place)
+        land = {
+            "type": "s3",
+            "endpoint": bucket.connection and bucket.connection.endpoint,
+            "region": "us-east-1",
+            "access_key_id": {"env": "K"},
+            "secret_access_key": {"env": "S"},
+        }
+        yield {"state": {"path": bucket.url, "connection": "land"}, "connections": {"land": land}}, keys
+
+
+@pytest.fixture
+def make(
+    tmp_path: Path, engine: SparkEngine, settings: tuple[dict[str, Any], dict[str, str]]
+) -> Callable[[Way, str], Feed]:
+    def made(way: Way, step: str) -> Feed:
+        definition = {"watermark": way.watermark} | ({"sql": SLOW} if step == WRITING else {})
+        return Feed(tmp_path / "project", engine, definition, *settings)
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def report() -> Iterator[dict[tuple[str, str, str], str]]:
+    """Collects the cells; the whole matrix is written down."""
+    cells: dict[tuple[str, str, str], str] = {}
+    yield cells
+    if len(cells) == len(WAYS) * len(STORES) * len(STEPS):
+        REPORT.write_text(_written(cells))
+
+
+def _cell(make: Callable[[Way, str], Feed], name: str, step: str) -> str:
+    """Kill a run there, run again, and look."""
+    way = WAYS[name]
+    feed = make(way, step)
+    way.before(feed)
+    crash(feed, step)
+    outcome = feed.load()
+    numbers = [entry.number for entry in feed.entries]
+    assert feed.ids == way.ids
+    assert feed.path == way.path
+    assert outcome.status == (
+        "recovered" if step in OPEN else "nothing" if step == Step.APPENDED else "committed"
+    )
+    assert feed.load().status == "nothing"
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert feed.entries[-1].total_rows == len(way.ids)
+    assert feed.open_intent is None
+    assert feed.cli("late", NAME).json["late"] == [], "the log knows all that was loaded"
+    return str(outcome.status)
+
+
+DIAGONAL = [
+    ("append", Step.INTENT_PUT),
+    ("late ingest", Step.WRITTEN),
+    ("set tracking", Step.VERIFIED),
+    ("rewind", Step.WRITTEN),
+]
+
+
+@pytest.mark.parametrize(("name", "step"), DIAGONAL)
+@pytest.mark.parametrize("store", ["folder"], indirect=True)
+def test_a_killed_run_is_finished_by_the_next_whatever_it_loads(
+    make: Callable[[Way, str], Feed], name: str, step: str
+) -> None:
+    _cell(make, name, step)
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize("store", ["S3"], indirect=True)
+def test_a_killed_run_is_finished_by_the_next_with_its_state_on_s3(make: Callable[[Way, str], Feed]) -> None:
+    _cell(make, "rewind", Step.INTENT_PUT)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("store", ["PostgreSQL"], indirect=True)
+def test_a_killed_run_is_finished_by_the_next_with_its_state_in_postgresql(
+    make: Callable[[Way, str], Feed],
+) -> None:
+    _cell(make, "late ingest", Step.VERIFIED)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("name", WAYS)
+def test_matrix(
+    make: Callable[[Way, str], Feed],
+    report: dict[tuple[str, str, str], str],
+    store: str,
+    name: str,
+    step: str,
+) -> None:
+    report[name, str(step), store] = _cell(make, name, step)
+
+
+def _written(cells: dict[tuple[str, str, str], str]) -> str:
+    """The matrix as a page."""
+    stores = list(dict.fromkeys(store for _, _, store in cells))
+    lines = [
+        "# Crash matrix",
+        "",
+        "Written by `make test-full` (tests/integration/test_crash_matrix.py): a run is killed with SIGKILL right after the step, with the",
+        "write finished or, where it says so, still running on the Spark server; then the next run does what the cell says. In every cell each",
+        "row is in the table exactly once, the watermark is right, the numbers have no gap, and a further run has nothing to do.",
+        "",
+        "The steps are those of [the protocol](protocol.md); the columns say where the watermark log is.",
+    ]
+    for name in WAYS:
+        lines += ["", f"## {name}", "", f"| killed | {' | '.join(stores)} |", f"|---|{'---|' * len(stores)}"]
+        for step, shown in STEPS.items():
+            row = " | ".join(cells[name, str(step), store] for store in stores)
+            lines.append(f"| {shown} | {row} |")
+    return "\n".join(lines) + "\n"
