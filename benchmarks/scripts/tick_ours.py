@@ -8,6 +8,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
+import deltalake  # noqa: F401 - imports are not what is measured
+import pyspark.logger
+import pyspark.sql.connect.session  # noqa: F401
 from dagster import DagsterInstance
 
 from platform_assets.build import build_definitions

@@ -21,6 +21,7 @@ from resources.loop.guards import check_table, definition_of
 from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.transform import Batch, transformed
 from resources.readers.failures import cause
+from resources.spark import tune
 from resources.watermarks.entry import Entry, Intent, following, new_id, utc_now
 from resources.watermarks.log import QUARANTINE, WatermarkLog
 from resources.writers.target import Landed, Tag, Target
@@ -260,6 +261,7 @@ class SliceProtocol(Generic[SliceT]):
     def _prepared(self, intent: Intent, piece: SliceT | None) -> DataFrame:
         """The rows of the slice as they go into the table."""
         spark = self.spark
+        tune(spark, self.flow.size(piece)[1] if piece else 0)
         batch = Batch(
             self.dataflow.name, intent.number, intent.lower, intent.upper, intent.run_id, intent.time
         )
