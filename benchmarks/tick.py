@@ -58,7 +58,7 @@ def _zone(folder: Path, size: int) -> Path:
 
 
 def _arrivals(here: Path, size: int) -> Iterator[Path]:
-    """New files, one at each call."""
+    """New files in a landing zone, one at each call."""
     for number in range(size, size + 10_000):
         path = here / "landing" / name(number)
         with_rows(path, 1000, number)
@@ -67,7 +67,7 @@ def _arrivals(here: Path, size: int) -> Iterator[Path]:
 
 def _cold(root: Path, here: Path) -> list[dict[str, Any]]:
     """Whole processes: Spark starts in each."""
-    new = _arrivals(here, HISTORIES[0])
+    new, other = _arrivals(here, HISTORIES[0]), _arrivals(root / "bare_zone", 0)
     cli = [sys.executable, "-m", "platform_assets.cli", "--project", str(here), "run", "arrivals"]
 
     def ours(environment: dict[str, str] | None = None) -> float:
@@ -77,10 +77,10 @@ def _cold(root: Path, here: Path) -> list[dict[str, Any]]:
         return cost.wall
 
     def bare() -> float:
-        return float(script("tick_bare", next(new), root / "bare", "", "plain")["process_wall"])
+        return float(script("tick_bare", next(other), root / "bare", "", "plain")["process_wall"])
 
     def bare_archive() -> float:
-        return float(script("tick_bare", next(new), root / "bare", "", "archive")["process_wall"])
+        return float(script("tick_bare", next(other), root / "bare", "", "archive")["process_wall"])
 
     sides: dict[str, Callable[[], float]] = {
         "strandline run, embedded": ours,
@@ -98,6 +98,7 @@ def _cold(root: Path, here: Path) -> list[dict[str, Any]]:
 def _warm(root: Path, zones: dict[int, Path], url: str) -> dict[str, list[float]]:
     """On one warm server. The first round warms it up and does not count."""
     arrivals = {size: _arrivals(here, size + 20_000) for size, here in zones.items()}
+    other = _arrivals(root / "bare_zone", 20_000)
 
     def ours(size: int) -> float:
         next(arrivals[size])
@@ -118,7 +119,7 @@ def _warm(root: Path, zones: dict[int, Path], url: str) -> dict[str, list[float]
         f"warm, beyond imports, history {HISTORIES[0]}": lambda: ours(HISTORIES[0]),
         f"warm, beyond imports, history {HISTORIES[1]}": lambda: ours(HISTORIES[1]),
         "bare Spark, warm": lambda: float(
-            script("tick_bare", next(arrivals[HISTORIES[0]]), root / "warm_bare", url, "plain")["seconds"]
+            script("tick_bare", next(other), root / "warm_bare", url, "plain")["seconds"]
         ),
         f"strandline run, warm, whole command, history {HISTORIES[0]}": lambda: whole(HISTORIES[0]),
         f"strandline run, warm, whole command, history {HISTORIES[1]}": lambda: whole(HISTORIES[1]),
