@@ -43,6 +43,7 @@ def run() -> None:
         rows,
         [
             f"warm tick / bare Spark on the same server: {ratio(warm, small, 'bare Spark, warm'):.2f} (aim: at most 1.3)",
+            f"warm tick / bare Spark that writes with an idempotent tag: {ratio(warm, small, 'bare Spark with a tag, warm'):.2f}",
             f"warm tick at 50,000 files of history / at 1,000: {ratio(warm, large, small):.2f} (aim: the same)",
             f"embedded / bare Spark, both cold: {figures['strandline run, embedded'] / figures['bare Spark, cold']:.2f} (aim: at most 1)",
         ],
@@ -121,10 +122,13 @@ def _warm(root: Path, zones: dict[int, Path], url: str) -> dict[str, list[float]
         "bare Spark, warm": lambda: float(
             script("tick_bare", next(other), root / "warm_bare", url, "plain")["seconds"]
         ),
+        "bare Spark with a tag, warm": lambda: float(
+            script("tick_bare", next(other), root / "warm_tagged", url, "tagged")["seconds"]
+        ),
         f"strandline run, warm, whole command, history {HISTORIES[0]}": lambda: whole(HISTORIES[0]),
         f"strandline run, warm, whole command, history {HISTORIES[1]}": lambda: whole(HISTORIES[1]),
     }
-    alternate(2, **sides)
+    alternate(4, **sides)
     return alternate(RUNS, **sides)
 
 
