@@ -8,6 +8,7 @@ from pathlib import Path
 from platform_assets.project import Project
 from resources.platform import Platform
 from resources.spark import SparkEngine
+from resources.watermarks.compaction import History
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 CACHE = CHECKOUT / ".strandline" / "cache"
@@ -23,4 +24,6 @@ def build_platform(project: Project, told: Callable[[str], None] = lambda line: 
     """
     settings = project.spark_settings
     spark = SparkEngine(settings.master, settings.remote, settings.conf, cache=CACHE, told=told)
-    return Platform(project.state, project.lake, spark, project.source_place)
+    kept = project.settings.history
+    history = History(kept.entries, kept.age)
+    return Platform(project.state, project.lake, spark, project.source_place, history)

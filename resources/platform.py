@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from resources.loop.loop import Loop
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.watermarks.blobs import open_blobs
+from resources.watermarks.compaction import History
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.manager import WatermarkManager
 from resources.watermarks.provider import LogProvider
@@ -33,12 +34,14 @@ class Platform:
         lake: where tables lie, at ``<lake>/<layer>/<name>``.
         spark: makes sessions.
         source_of: the root of a dataflow's source; asked when it is needed, since a secret may be unset.
+        history: how much of each log stays.
     """
 
     state: Place | Database
     lake: Place
     spark: SparkEngine
     source_of: Callable[[Dataflow], Place]
+    history: History = field(default_factory=History)
 
     @cached_property
     def log(self) -> WatermarkLog:
@@ -80,5 +83,5 @@ class Platform:
             self.target(dataflow),
             self.engine(dataflow).session,
             now,
-            **options,
+            **{"history": self.history, **options},
         )

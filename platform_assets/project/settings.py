@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from partitions.model import Model
+from partitions.model import Duration, Model
 from platform_assets.project.environment import Text
 
 
@@ -61,6 +62,18 @@ class S3Settings(Model):
     session_token: Text | None = None
 
 
+class HistorySettings(Model):
+    """How much of a watermark log stays: an entry goes when it is beyond both. The newest never goes.
+
+    Attributes:
+        entries: the newest so many.
+        age: and those that were appended in the last so long.
+    """
+
+    entries: Annotated[int, Field(ge=1, strict=True)] = 1000
+    age: Duration = timedelta(days=90)
+
+
 class Settings(Model):
     """The whole file.
 
@@ -68,6 +81,7 @@ class Settings(Model):
         state: where the watermark log is.
         lake: tables lie at ``<lake>/<layer>/<name>``.
         format: the default of all targets.
+        history: how much of each watermark log stays.
         connections: by name, for sources, state and lake.
     """
 
@@ -75,6 +89,7 @@ class Settings(Model):
     lake: Annotated[str, Field(min_length=1)] | PlaceSettings = "./.strandline/lake"
     format: Literal["delta"] = "delta"
     spark: SparkSettings = SparkSettings()
+    history: HistorySettings = HistorySettings()
     connections: dict[str, S3Settings] = Field(default_factory=dict)
 
     def place(self, which: Literal["state", "lake"]) -> PlaceSettings:

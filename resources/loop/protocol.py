@@ -130,6 +130,7 @@ class SliceProtocol(Generic[SliceT]):
             if winner is None:
                 raise
             raise self._beaten(winner) from None  # the table is ahead because another run is
+        self._check_rises(entry, piece)
         intent_id = new_id()
         object_name = f"{number:010d}-{intent_id}"
         file_list = self.log.put_list(name, object_name, self.flow.record(piece))
@@ -161,6 +162,21 @@ class SliceProtocol(Generic[SliceT]):
             time=utc_now(),
             table_version=head.version,
         )
+
+    def _check_rises(self, entry: Entry | None, piece: SliceT) -> None:
+        """No value of a watermark falls but by a rewind; a plan that would lower one is wrong, or made on another state.
+
+        Raises:
+            NeedsDecision: code ``would_fall``.
+        """
+        before, after = (entry.watermark if entry else "{}"), serialise(piece.after)
+        if not self.flow.covers(after, before):
+            raise NeedsDecision(
+                f"dataflow {self.dataflow.name}: expected a watermark at or above {before[:500]}, found a slice that ends at {after[:500]}:"
+                " nothing was begun. To read files again, rewind",
+                code="would_fall",
+                choices=(f"strandline state rewind {self.dataflow.name} --to NUMBER --reason TEXT",),
+            )
 
     def _quarantine(self, entry: Entry | None, piece: SliceT, name: str) -> tuple[str | None, int]:
         """The list of all files in quarantine after a slice, and how many it adds."""

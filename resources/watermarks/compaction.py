@@ -43,8 +43,16 @@ def tidy(log: WatermarkLog, dataflow: str, newest: Entry | None, history: Histor
     numbers = [number for number in log.numbers(dataflow) if number < newest.number]
     beyond = sorted(number for number in numbers[max(0, history.entries - 1) :] if number <= covered)
     gone = _older(log, dataflow, beyond[:_AT_ONCE], now - history.age)
+    needed = _snapshot(log, dataflow, [number for number in (*numbers, newest.number) if number not in gone])
+    gone = [number for number in gone if number < needed]
     if gone:
         _delete(log, dataflow, newest, gone)
+
+
+def _snapshot(log: WatermarkLog, dataflow: str, kept: list[int]) -> int:
+    """The oldest entry that what is kept is read with."""
+    oldest = log.entry(dataflow, min(kept))
+    return oldest.snapshot or oldest.number
 
 
 def _older(log: WatermarkLog, dataflow: str, numbers: list[int], limit: datetime) -> list[int]:

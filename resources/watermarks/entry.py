@@ -54,6 +54,9 @@ class Entry(Record):
         era: number of the last reset; what was ingested before counts no more.
         replace_until: sentinel JSON text: rows of files at or below this state make room when the files are loaded again.
         replace_table: whether the next slice empties the table in its commit.
+        snapshot: where the watermark is long: number of the entry that it is stored whole in, itself or one before.
+        changes: as stored, where the watermark is long: what differs from that of the snapshot (``partitions.difference``).
+            ``watermark`` is empty then; the log hands out entries whose watermark is whole.
     """
 
     id: str
@@ -84,6 +87,8 @@ class Entry(Record):
     era: int = 0
     replace_until: str | None = None
     replace_table: bool = False
+    snapshot: int | None = None
+    changes: dict[str, list[Any]] | None = None
 
     def state(self) -> Watermark:
         """The watermark as values; raises CorruptWatermark where its text does not read."""

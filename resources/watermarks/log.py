@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from partitions.difference import applied, difference
 from partitions.errors import Conflict, CorruptWatermark, ProviderError
 from resources.watermarks.blobs import Blobs
 from resources.watermarks.entry import Entry, Intent, corrupt, read_record
@@ -27,6 +28,12 @@ FILES = "files"
 
 QUARANTINE = "quarantine"
 """The folder of the lists of files in quarantine, named like them."""
+
+SNAPSHOT_EVERY = 100
+"""Entries after which a long watermark is stored whole again."""
+
+_LONG = 2048
+"""Characters of a watermark below which it is always stored whole."""
 
 _TOP = 9_999_999_999
 _RECENT = 50
@@ -61,13 +68,45 @@ class WatermarkLog:
                 f"dataflow {dataflow}: expected an entry after {expected}, found {entry.number} after {entry.previous}"
             )
         key = f"{_folder(dataflow)}/{_entry_name(entry.number)}"
-        if not self._blobs.put_if_absent(key, entry.to_bytes()):
+        entry = self._numbered(entry)
+        if not self._blobs.put_if_absent(key, self._shortened(dataflow, entry).to_bytes()):
             winner = self.entry(dataflow, entry.number)
             if winner.id != entry.id:  # else an answer was lost and the put was tried twice: it is ours
                 raise _taken(dataflow, entry, winner)
         if not self._stands(dataflow, entry):
             raise _taken(dataflow, entry, self.newest(dataflow))
         return entry
+
+    def _numbered(self, entry: Entry) -> Entry:
+        """The entry with the number of its snapshot: the one that it goes on from, itself, or none for a short watermark."""
+        start = entry.snapshot
+        if len(entry.watermark) < _LONG:
+            return entry if start is None else entry.model_copy(update={"snapshot": None})
+        whole = start is None or entry.number - start >= SNAPSHOT_EVERY
+        return entry.model_copy(update={"snapshot": entry.number}) if whole else entry
+
+    def _shortened(self, dataflow: str, entry: Entry) -> Entry:
+        """The entry as it is stored: a long watermark as what differs from its snapshot's, where that is shorter."""
+        if entry.snapshot is None or entry.snapshot == entry.number:
+            return entry
+        base = self.entry(dataflow, entry.snapshot)
+        return entry.model_copy(
+            update={
+                "watermark": "",
+                "changes": difference(json.loads(base.watermark), json.loads(entry.watermark)),
+            }
+        )
+
+    def _whole(self, dataflow: str, entry: Entry, where: str) -> Entry:
+        """The entry as it is handed out."""
+        if entry.changes is None:
+            return entry
+        base = self.entry(dataflow, entry.snapshot or 0)
+        try:
+            watermark = json.dumps(applied(json.loads(base.watermark), entry.changes), sort_keys=True)
+        except ValueError as error:
+            raise corrupt(where, f"changes: {error}") from error
+        return entry.model_copy(update={"watermark": watermark, "changes": None})
 
     def _stands(self, dataflow: str, entry: Entry) -> bool:
         """Whether an entry that was just put belongs to the log; one that does not is ignored by all readers."""
@@ -228,6 +267,7 @@ class WatermarkLog:
         entry = read_record(Entry, data, where)
         if entry.number != number:
             raise corrupt(where, f"expected its own number, found {entry.number}")
+        entry = self._whole(dataflow, entry, where)
         try:
             entry.state()
         except CorruptWatermark as error:

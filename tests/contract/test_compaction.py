@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -165,3 +166,49 @@ def test_one_that_died_in_the_middle_is_finished_by_the_next(
     append(log)
     compact(log)
     assert [log.intent(FLOW, number) is not None for number in range(1, 10)] == [False] * 6 + [True] * 3
+
+
+class TestSnapshots:
+    """A long watermark is stored as what changed since its snapshot, and read whole."""
+
+    @staticmethod
+    def grow(log: WatermarkLog, entries: int) -> list[str]:
+        texts = []
+        for number in range(1, entries + 1):
+            last = log.newest(FLOW)
+            paths = {f"date={day:05}": f"{number:08}" if day == number % 500 else "x" for day in range(500)}
+            texts.append(json.dumps({"closed_before": None, "paths": paths}, sort_keys=True))
+            first = {} if last else {"kind": "path", "app_id": "app", "fingerprint": "f"}
+            log.append(
+                FLOW, following(last, **{"why": "run", "watermark": texts[-1], **first}), expected=number - 1
+            )
+        return texts
+
+    def test_every_entry_comes_back_whole_and_few_are_stored_whole(
+        self, log: WatermarkLog, place: Place
+    ) -> None:
+        texts = self.grow(log, 103)
+        assert [entry.watermark for entry in log.history(FLOW)] == texts[::-1]
+        newest = log.newest(FLOW)
+        assert newest is not None
+        assert (newest.watermark, newest.snapshot) == (texts[-1], 101)
+        blobs = open_blobs(place)
+        sizes = {
+            number: len(blobs.get(f"{FLOW}/entries/{9_999_999_999 - number:010d}-{number:010d}.json") or b"")
+            for number in range(1, 104)
+        }
+        assert [number for number, size in sizes.items() if size > 4096] == [1, 101]
+
+    def test_a_snapshot_stays_as_long_as_an_entry_needs_it(self, log: WatermarkLog) -> None:
+        texts = self.grow(log, 12)
+        tidy(log, FLOW, log.newest(FLOW), History(3, timedelta(0), 1), NOW + timedelta(days=9999))
+        assert log.floor(FLOW) == 0
+        newest = log.newest(FLOW)
+        assert newest is not None
+        assert newest.watermark == texts[-1]
+
+    def test_once_no_entry_needs_it_it_goes(self, log: WatermarkLog) -> None:
+        texts = self.grow(log, 104)
+        tidy(log, FLOW, log.newest(FLOW), History(3, timedelta(0), 1), NOW + timedelta(days=9999))
+        assert log.floor(FLOW) == 100
+        assert [entry.watermark for entry in log.history(FLOW)] == texts[:99:-1]
