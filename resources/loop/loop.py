@@ -19,6 +19,7 @@ from partitions.errors import BadFile, Conflict, StrandlineError
 from resources.loop import holder as holders
 from resources.loop.flow import Flow, SliceT
 from resources.loop.guards import check_definition, check_intent
+from resources.loop.lease import is_renewed
 from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.protocol import CHANGED_WHILE_READ, SliceProtocol
 from resources.readers.failures import cause
@@ -128,7 +129,7 @@ class Loop(Generic[SliceT]):
         intent = self._open_intent(outcome)
         if intent is None:
             return
-        if holders.lives(intent.holder, intent.id, self.run_is_live):
+        if self._held(intent):
             raise self._protocol.held(intent)
         self._protocol.close(outcome, intent, reason)
 
@@ -183,7 +184,7 @@ class Loop(Generic[SliceT]):
         """Finish the intent that another run left open, or give way while its holder lives."""
         intent = self._open_intent(outcome)
         deadline = time.monotonic() + self.hold_wait.total_seconds()
-        while intent is not None and holders.lives(intent.holder, intent.id, self.run_is_live):
+        while intent is not None and self._held(intent):
             if time.monotonic() >= deadline:
                 raise self._protocol.held(intent)
             self.wait(1.0)
@@ -192,6 +193,11 @@ class Loop(Generic[SliceT]):
         if intent is not None:
             check_intent(self.dataflow, intent)
             self._resume(outcome, intent)
+
+    def _held(self, intent: Intent) -> bool:
+        """Whether somebody works on an intent. Where neither the process nor Dagster tells, the lease does."""
+        known = holders.lives(intent.holder, intent.id, self.run_is_live)
+        return is_renewed(self.log, intent, self.wait) if known is None else known
 
     def _resume(self, outcome: Outcome, intent: Intent) -> None:
         piece = self.flow.restore(intent, self.log.get_list(intent.file_list))

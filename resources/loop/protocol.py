@@ -18,6 +18,7 @@ from partitions.sentinels import serialise
 from resources.loop import holder as holders
 from resources.loop.flow import Flow, SliceT
 from resources.loop.guards import check_table, definition_of
+from resources.loop.lease import renewed
 from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.transform import Batch, transformed
 from resources.readers.failures import cause
@@ -69,7 +70,7 @@ class SliceProtocol(Generic[SliceT]):
         # Before the intent: a query that does not fit its rows must not leave a number that no run can finish.
         rows = self._analysed(intent, piece)
         self._put(intent)
-        with _holding(intent):
+        with self._holding(intent):
             return self._finish(outcome, intent, piece, started, rows=rows)
 
     def resume(self, outcome: Outcome, intent: Intent, piece: SliceT) -> Committed:
@@ -81,7 +82,7 @@ class SliceProtocol(Generic[SliceT]):
         """
         started = time.monotonic()
         holders.activate(intent.id)
-        with _holding(intent):
+        with self._holding(intent):
             if self._landed(intent) is None:
                 try:
                     self.flow.check(piece)
@@ -98,7 +99,7 @@ class SliceProtocol(Generic[SliceT]):
             TargetError: the table refuses the give-up, too.
         """
         holders.activate(intent.id)
-        with _holding(intent):
+        with self._holding(intent):
             if self._landed(intent) is None and self._give_up(outcome, intent, reason):
                 return
             landed = self._landed(intent)
@@ -418,6 +419,15 @@ class SliceProtocol(Generic[SliceT]):
             )
         return self.held(winner)
 
+    @contextmanager
+    def _holding(self, intent: Intent) -> Iterator[None]:
+        """Work on an intent, and let others see it."""
+        try:
+            with renewed(self.log, intent):
+                yield
+        finally:
+            holders.release(intent.id)
+
     def _pinned(self, intent: Intent) -> str:
         """The schema that the intent was made with."""
         return self.log.get_schema(intent.pinned)
@@ -431,14 +441,6 @@ def _refused(error: Exception) -> bool:
     from pyspark.errors import AnalysisException
 
     return isinstance(error, AnalysisException)
-
-
-@contextmanager
-def _holding(intent: Intent) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        holders.release(intent.id)
 
 
 @contextmanager

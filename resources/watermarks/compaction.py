@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import Ingested
-from resources.watermarks.log import QUARANTINE, WatermarkLog
+from resources.watermarks.log import LEASES, QUARANTINE, WatermarkLog
 
 _AT_ONCE = 200
 """Entries that one run deletes at most: the chore must not be longer than the load."""
@@ -39,6 +39,7 @@ def tidy(log: WatermarkLog, dataflow: str, newest: Entry | None, history: Histor
     """
     if newest is None:
         return
+    log.delete_numbered(dataflow, LEASES, newest.number)  # of holders that died
     covered = Ingested(log, dataflow, newest).merge(history.merge_every).number
     numbers = [number for number in log.numbers(dataflow) if number < newest.number]
     beyond = sorted(number for number in numbers[max(0, history.entries - 1) :] if number <= covered)

@@ -3,7 +3,8 @@
 Names of entries count down (``9999999990-0000000009.json``), so the newest is the first of a listing: reading the state
 costs one listing and one read, however long the history is. Layout below the store's root, a folder a dataflow::
 
-    entries/…json   intents/…json   floor/…   files/…json.gz   quarantine/…json.gz   schemas/…ddl   ingested/…   notes/…json
+    entries/…json   intents/…json   files/…json.gz   schemas/…ddl   floor/…   leases/…
+    quarantine/…json.gz   ingested/…json, …parquet   notes/…json
 
 A used number stays taken: before old entries are deleted the *floor* is raised above them, and whoever has put an entry
 looks at it. So a writer that slept through all that cannot bring a deleted number back.
@@ -25,6 +26,9 @@ from resources.watermarks.entry import Entry, Intent, corrupt, read_record
 
 FILES = "files"
 """The folder of the lists of files, one an intent, named by its number."""
+
+LEASES = "leases"
+"""The folder of signs of life, one an intent that somebody works on, named like them."""
 
 QUARANTINE = "quarantine"
 """The folder of the lists of files in quarantine, named like them."""
@@ -227,6 +231,10 @@ class WatermarkLog:
         self._blobs.put_if_absent(key, data)
         return key
 
+    def put_over(self, dataflow: str, folder: str, name: str, data: bytes) -> None:
+        """Write bytes beside the log, over what is there."""
+        self._blobs.put(f"{_folder(dataflow)}/{folder}/{name}", data)
+
     def get_object(self, dataflow: str, folder: str, name: str) -> bytes | None:
         """What :meth:`put_object` has kept; None where it is gone."""
         return self._blobs.get(f"{_folder(dataflow)}/{folder}/{name}")
@@ -251,7 +259,7 @@ class WatermarkLog:
 
     def put_note(self, dataflow: str, name: str, note: Mapping[str, Any]) -> None:
         """Write a note over the one that is there."""
-        self._blobs.put(f"{_folder(dataflow)}/notes/{name}.json", json.dumps(note).encode())
+        self.put_over(dataflow, "notes", f"{name}.json", json.dumps(note).encode())
 
     def entry(self, dataflow: str, number: int) -> Entry:
         """The entry of a number that is in use.
