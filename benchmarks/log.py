@@ -182,6 +182,7 @@ def _entry(number: int) -> Entry:
     return Entry(
         id=new_id(),
         number=number,
+        previous=number - 1,
         watermark='{"path": "date=2026-01-28/1769558400-a.ndjson"}',
         why="run",
         time=utc_now(),

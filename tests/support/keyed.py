@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import islice
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -49,7 +50,8 @@ class _Handler(QuietHandler):
         self.server.lists += 1
         prefix, keys = query.get("prefix", ""), self.server.keys
         after = query.get("continuation-token") or query.get("start-after", "")
-        matching = [key for key in keys[bisect_right(keys, after) :] if key.startswith(prefix)]
+        ahead = (keys[index] for index in range(bisect_right(keys, after), len(keys)))
+        matching = list(islice((key for key in ahead if key.startswith(prefix)), self.server.page + 1))
         page, more = matching[: self.server.page], len(matching) > self.server.page
         items = "".join(
             f"<Contents><Key>{escape(key)}</Key><LastModified>{_TIME}</LastModified><ETag>&quot;{len(key)}&quot;</ETag>"

@@ -1,0 +1,116 @@
+"""The late-file sweep over 10,000, 100,000 and 1,000,000 keys: calls, CPU and memory a step, and what the record of ingested files takes.
+
+The store is a stand-in that lists as S3 does, in this process; what is measured is the sweep, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.landing import name
+from benchmarks.measure import report, script
+from platform_assets.platform import build_platform
+from platform_assets.project import load_project
+from resources.watermarks.entry import following, new_id
+from resources.watermarks.ingested import Ingested
+
+SIZES = (10_000, 100_000, 1_000_000)
+FLOW = "arrivals"
+
+
+def run() -> None:
+    """Measure one whole round at each size, with one late file in the middle."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    from tests.support.http import serving
+    from tests.support.keyed import KeyedS3
+
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder, serving(KeyedS3()) as server:
+        for size in SIZES:
+            late = name(size // 2).replace("-x", "-late")
+            server.hold([late, *(name(number) for number in range(size))])
+            here = _project(Path(folder) / str(size), server.port)
+            _ingested(here, size)
+            rows.append(_row(here, size, late))
+    large = rows[-1]
+    report(
+        "sweep",
+        rows,
+        [
+            _compared(rows[0], rows[-1]),
+            f"the record takes {large['record KiB'] * 1024 / SIZES[-1]:.1f} bytes a file; the newest entry {large['entry bytes']} bytes",
+        ],
+    )
+
+
+def _compared(small: dict[str, Any], large: dict[str, Any]) -> str:
+    cpu, memory = (large[figure] / small[figure] for figure in ("cpu ms a step", "peak MiB"))
+    return f"at {SIZES[-1]:,} keys a step costs {cpu:.2f}x the CPU, and its process {memory:.2f}x the memory, of {SIZES[0]:,}"
+
+
+def _project(folder: Path, port: int) -> Path:
+    (folder / "dataflows").mkdir(parents=True)
+    land = {"type": "s3", "endpoint": f"http://127.0.0.1:{port}", "region": "us-east-1"}
+    keys = {"access_key_id": {"env": "BENCH_KEY"}, "secret_access_key": {"env": "BENCH_SECRET"}}
+    (folder / "platform.yaml").write_text(yaml.safe_dump({"connections": {"land": land | keys}}))
+    source = {
+        "type": "files",
+        "path": "s3://keyed",
+        "connection": "land",
+        "format": "ndjson",
+        "schema": "id long",
+    }
+    flow = {"source": source, "watermark": {"type": "path"}, "target": {"load": "append"}}
+    (folder / f"dataflows/{FLOW}.yaml").write_text(yaml.safe_dump(flow))
+    return folder
+
+
+def _ingested(here: Path, size: int) -> None:
+    """The state of having loaded every file, in entries of 50,000."""
+    project = load_project(here)
+    flow, log = project.dataflows[FLOW], build_platform(project).log
+    last = None
+    for start in range(0, size, 50_000):
+        end = min(start + 50_000, size)
+        rows = [
+            [name(number), 100_000, md5(str(number).encode()).hexdigest(), 1_700_000_000_000 + number]
+            for number in range(start, end)
+        ]
+        changes = {
+            "watermark": json.dumps({"path": name(end - 1)}),
+            "why": "run",
+            "fingerprint": flow.fingerprint,
+        }
+        first = {} if last else {"kind": "path", "app_id": new_id()}
+        listed = log.put_list(FLOW, f"{start:010d}-x", rows)
+        entry = following(last, **{**first, **changes, "files": end - start, "file_list": listed})
+        last = log.append(FLOW, entry, expected=entry.previous)
+        Ingested(log, FLOW, last).merge(1)
+
+
+def _row(here: Path, size: int, late: str) -> dict[str, Any]:
+    found = script("sweep_round", here, environment={"BENCH_KEY": "key", "BENCH_SECRET": "secret"})
+    assert found["late"] == [late], found["late"]
+    assert found["listed"] == size + 1
+    record = sum(path.stat().st_size for path in (here / ".strandline/state" / FLOW / "ingested").iterdir())
+    entry = max(
+        (here / ".strandline/state" / FLOW / "entries").iterdir(), key=lambda path: path.stat().st_size
+    )
+    return {
+        "keys": size,
+        "steps": found["steps"],
+        "calls a step": found["calls"],
+        "cpu ms a step": found["cpu"] * 1000,
+        "ms a step": found["wall"] * 1000,
+        "cpu s a round": found["total"],
+        "peak MiB": found["memory"],
+        "record KiB": record / 1024,
+        "entry bytes": entry.stat().st_size,
+    }
