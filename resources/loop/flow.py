@@ -18,7 +18,7 @@ from partitions.plan import Plan, Slice
 from partitions.sentinels import Watermark, deserialise
 from resources.listing import FILE_CHANGED, Budget, Listing, check_unchanged, list_above, look
 from resources.places import Place
-from resources.readers.failures import FILE_VANISHED, bad_file, bad_record, line_of
+from resources.readers.failures import BAD_RECORD, FILE_VANISHED, bad_file, bad_record, line_of
 from resources.readers.files import SOURCE_FILE, FilesReader, PinnedSchema
 from resources.sweep import waiting
 from resources.watermarks.entry import Entry, Intent, corrupt
@@ -82,6 +82,10 @@ class Flow(Protocol[SliceT]):
 
     def without(self, piece: SliceT, bad: BadFile) -> SliceT | None:
         """The slice without a bad file, which is passed over; None where the user wants a run to stop at it."""
+        ...
+
+    def also_bad(self, spark: SparkSession, piece: SliceT, pinned: str, bad: BadFile) -> Sequence[BadFile]:
+        """What else of a slice is bad in the way that something of it was, as far as one look tells."""
         ...
 
     def quarantine(self, entry: Entry | None, piece: SliceT) -> tuple[Sequence[Sequence[Any]] | None, int]:
@@ -276,6 +280,19 @@ class PathFlow:
         ):
             return None
         return piece.without(bad.path, bad.why)
+
+    def also_bad(self, spark: SparkSession, piece: PathSlice, pinned: str, bad: BadFile) -> Sequence[BadFile]:
+        """All files with a record that does not parse: one by one, each would cost a number and a write."""
+        if bad.code != BAD_RECORD:
+            return ()
+        try:
+            found = self._reader.bad_records(spark, piece.files, PinnedSchema.of(pinned))
+        except Exception:  # noqa: BLE001 - looking ahead is a courtesy; whatever is bad is found when it is written
+            return ()
+        return [
+            bad_record(BadFile(path, path=path), record, line_of(self._place, path, record))
+            for path, record in found.items()
+        ]
 
     def quarantine(self, entry: Entry | None, piece: PathSlice) -> tuple[Sequence[Sequence[Any]] | None, int]:
         """The files that are in quarantine after the slice."""

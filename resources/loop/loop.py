@@ -162,17 +162,21 @@ class Loop(Generic[SliceT]):
             try:
                 return self._protocol.commit(outcome, piece, pinned)
             except BadFile as bad:
-                rest = self._passing_over(outcome, piece, bad)
+                rest = self._passing_over(outcome, piece, bad, pinned)
                 if rest is None:
                     self._load_before(outcome, piece, bad, pinned)
                     raise
                 piece = rest
 
-    def _passing_over(self, outcome: Outcome, piece: SliceT, bad: BadFile) -> SliceT | None:
+    def _passing_over(self, outcome: Outcome, piece: SliceT, bad: BadFile, pinned: str) -> SliceT | None:
         """The slice without a bad file, where the policy says so; it is never passed silently."""
         rest = self.flow.without(piece, bad) if bad.code != CHANGED_WHILE_READ else None
-        if rest is not None:
-            outcome.warnings.append(f"quarantined {bad.path}: {bad.why}")
+        if rest is None:
+            return None
+        outcome.warnings.append(f"quarantined {bad.path}: {bad.why}")
+        for other in self.flow.also_bad(self._protocol.spark, rest, pinned, bad):
+            rest = self.flow.without(rest, other) or rest
+            outcome.warnings.append(f"quarantined {other.path}: {other.why}")
         return rest
 
     def _load_before(self, outcome: Outcome, piece: SliceT, bad: BadFile, pinned: str) -> None:
@@ -208,7 +212,7 @@ class Loop(Generic[SliceT]):
                 raise
         except BadFile as bad:
             pinned = self.log.get_schema(intent.pinned)
-            rest = self._passing_over(outcome, piece, bad)
+            rest = self._passing_over(outcome, piece, bad, pinned)
             if rest is not None:
                 self._load(outcome, rest, pinned)
                 return

@@ -17,6 +17,9 @@ from resources.spark_process import java_end
 FILE_VANISHED = "file_vanished"
 """Code of a BadFile that was listed and is not there any more."""
 
+BAD_RECORD = "bad_record"
+"""Code of a BadFile with a record that does not parse."""
+
 _READING = re.compile(
     r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:reading|read) (?:the )?file:? (\S+?)\.?\s+(?:SQLSTATE|\n)|while reading file (\S+?)\.\s"
 )
@@ -54,7 +57,7 @@ def bad_record(bad: BadFile, record: str, line: int | None) -> BadFile:
         " mend or remove it; the watermark stays below it",
         path=bad.path,
         why=(f"line {line}: " if line else "") + f"expected a record of the pinned schema, found {shown!r}",
-        code="bad_record",
+        code=BAD_RECORD,
     )
 
 

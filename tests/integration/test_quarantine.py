@@ -90,3 +90,14 @@ def test_with_a_schema_to_infer_a_bad_file_does_not_stand_in_the_way(make_feed: 
     feed.put("2.ndjson", 2)
     assert feed.load().quarantined == 1
     assert feed.ids == [2]
+
+
+def test_all_files_with_bad_records_of_a_slice_cost_one_number(feed: Feed) -> None:
+    for number in range(6):
+        text = '{"id": "no number"}\n' if number % 2 else f'{{"id": {number}}}\n'
+        feed.put_text(f"d=x y%/{number}.ndjson", text)
+    assert feed.load().quarantined == 3
+    assert feed.ids == [0, 2, 4]
+    assert [entry.why for entry in feed.entries] == ["abandon", "run"]
+    reasons = [held["reason"] for held in feed.cli("list").json[0]["quarantined"]["files"]]
+    assert all(reason.startswith("line 1: expected a record of the pinned schema") for reason in reasons)
