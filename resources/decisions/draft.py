@@ -14,7 +14,7 @@ from partitions.path.slices import PathSlice
 from partitions.plan import Plan, counted
 from resources.loop.loop import clock
 from resources.platform import Platform
-from resources.watermarks.entry import Entry, Why, following, new_id
+from resources.watermarks.entry import Entry, Intent, Why, following, new_id
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.log import QUARANTINE
 
@@ -55,14 +55,22 @@ class Preview:
 
 def preview(platform: Platform, dataflow: Dataflow, making: Making, now: datetime) -> Preview:
     """What the next run would do if this was decided. Changes nothing, starts no Spark."""
-    last = platform.log.newest(dataflow.name)
+    log, name = platform.log, dataflow.name
+    found = log.newest(name)
+    open_intent = log.intent(name, found.number + 1 if found else 1)
+    last = _closed(platform, dataflow, found, open_intent) if open_intent else found
     draft = making(platform, dataflow, last)
     released = draft.quarantine.released if draft.quarantine else ()
     plan = platform.flow(dataflow).plan(draft.entry, now)
     lines = [f"the watermark goes from {last.watermark if last else '{}'} to {draft.entry.watermark}"]
-    if platform.log.intent(dataflow.name, last.number + 1 if last else 1):
+    if open_intent:
+        written = (
+            "written, so it is appended"
+            if last and last.why != "abandon"
+            else "not written, so it is given up"
+        )
         lines.append(
-            "a slice that a run left unfinished is ended first: appended if it was written, else given up"
+            f"slice {open_intent.number}, which a run has left unfinished, is ended first: it was {written}"
         )
     if released:
         lines.append(f"the next run also loads {counted(len(released), 'released file')}")
@@ -89,6 +97,22 @@ def decide(platform: Platform, dataflow: Dataflow, making: Making, reason: str) 
         kept = log.put_list(name, objects, rows, QUARANTINE) if rows else None
         entry = entry.model_copy(update={"quarantine": kept})
     return log.append(name, entry, expected=entry.previous)
+
+
+def _closed(platform: Platform, dataflow: Dataflow, last: Entry | None, intent: Intent) -> Entry:
+    """The entry that ends an unfinished slice, as :meth:`Loop.close` would append it, near enough to plan on."""
+    landed = platform.target(dataflow).landed(intent.app_id, intent.number, intent.table_version)
+    written = landed is not None and landed.owner == intent.id
+    return following(
+        last,
+        number=intent.number,
+        why=intent.why if written else "abandon",
+        watermark=intent.watermark if written else intent.before,
+        fingerprint=intent.fingerprint,
+        kind=intent.kind,
+        app_id=intent.app_id,
+        pinned=intent.pinned,
+    )
 
 
 def drafted(
