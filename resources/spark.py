@@ -55,6 +55,10 @@ _SHORT_RUNS = (
 )
 
 
+_TRIES, _LONGEST_WAIT = 7, 10_000
+"""How often a call is tried again at a Connect server that does not answer, and milliseconds between two tries: half a minute in all.
+pyspark's own ten minutes would keep a run, and its end, hanging at a server that died."""
+
 SMALL = 8 * 2**20
 """Bytes of source files below which compiling a query takes longer than running it."""
 
@@ -195,10 +199,12 @@ class SparkEngine:
 
     def _connect(self) -> SparkSession:
         from pyspark.sql import SparkSession
+        from pyspark.sql.connect.client.retries import DefaultPolicy
 
         try:
             session = SparkSession.builder.remote(self.remote or "").create()
             _kept.append(session)
+            session.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES, max_backoff=_LONGEST_WAIT)])
             session.conf.set(
                 "spark.sql.session.timeZone", "UTC"
             )  # the first call tells whether the server is there

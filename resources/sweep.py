@@ -135,12 +135,11 @@ def step(
     return SweepStep(len(listing.found.files), late, listing.complete, sweep, listing.found.calls)
 
 
-def waiting(log: WatermarkLog, dataflow: Dataflow) -> list[str]:
+def waiting(log: WatermarkLog, dataflow: Dataflow, entry: Entry) -> list[str]:
     """Paths that the sweep has found and the next run shall load; whether they still are late is not looked up here."""
     if dataflow.late_files != "ingest":
         return []
-    entry = log.newest(dataflow.name)
-    return [file.path for file in Sweep.read(log, dataflow.name, entry.era if entry else 0).found][:_MOST]
+    return [file.path for file in Sweep.read(log, dataflow.name, entry.era).found][:_MOST]
 
 
 def unhandled(log: WatermarkLog, dataflow: str, entry: Entry | None) -> list[SourceFile]:

@@ -23,7 +23,7 @@ COMMANDS = {
     "plan": "Show what the next run would do, and why.",
     "run": "Load what is new, exactly once.",
     "state": "Show the state of a dataflow, or decide about it.",
-    "late": "Look one step further for late files, and do with them what their policy says.",
+    "late": "Go a step of the sweep for late files.",
     "files": "Hand single files to the next run.",
     "doctor": "Check Java, Spark, state, lake, sources and Dagster.",
     "dev": "Open the Dagster UI with a warm engine beside it.",

@@ -148,7 +148,7 @@ class PathFlow:
             return Beside()
         definition, name = self._dataflow.watermark, self._dataflow.name
         released = [one.file.path for one in read_quarantine(self._log, entry).released]
-        late = [] if definition.tracking == "set" else waiting(self._log, self._dataflow)
+        late = [] if definition.tracking == "set" else waiting(self._log, self._dataflow, entry)
         known: set[str] = set()
         if definition.tracking == "set" or late:
             asked = [file.path for file in found.files] if definition.tracking == "set" else late

@@ -51,10 +51,6 @@ FLOWS = [
         ],
     ),
     (
-        SOURCE + "watermark: {type: path, tracking: set}\n",
-        [("watermark.tracking", "set", "watermark (tracking by set is")],
-    ),
-    (
         GOOD + "target: {load: scd2, merge_keys: [id], effective_column: at}\n",
         [("target.load", "scd2", "append (other load types are")],
     ),
@@ -70,11 +66,6 @@ FLOWS = [
         GOOD + "target: {schema_mode: rescue}\n",
         [("target.schema_mode", "rescue", "strict (other schema modes are")],
     ),
-    (
-        GOOD + "late_files: alert\n",
-        [("late_files", "alert", "ingest (other policies for late files are")],
-    ),
-    (GOOD + "on_bad_file: quarantine\n", [("on_bad_file", "quarantine", "stop (quarantined files are")]),
     (GOOD + "max_bad_records: 3\n", [("max_bad_records", "3", "0 (a quarantine of records is")]),
 ]
 
