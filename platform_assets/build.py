@@ -11,7 +11,7 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.assets import broken_asset, dataflow_assets, table_key
-from platform_assets.factory.checks import late_files, row_accounting
+from platform_assets.factory.checks import late_files, quarantined_files, row_accounting
 from platform_assets.factory.decisions import decision_jobs
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.late import late_job, late_sensor
@@ -43,7 +43,11 @@ def build_definitions(
             *map(dataflow_assets, flows),
             *(broken_asset(project.layer(name), name, errors) for name, errors in project.broken.items()),
         ],
-        asset_checks=[check(flow, platform) for flow in flows for check in (row_accounting, late_files)],
+        asset_checks=[
+            check(flow, platform)
+            for flow in flows
+            for check in (row_accounting, late_files, quarantined_files)
+        ],
         jobs=[*jobs.values(), *late.values(), *decision_jobs(project, platform)],
         sensors=[
             *(dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows),

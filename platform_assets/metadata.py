@@ -23,6 +23,8 @@ def table_metadata(outcome: Outcome, place: Place) -> dict[str, Any]:
         "status": outcome.status,
         "rows": outcome.rows,
         "files": outcome.files,
+        "late": outcome.late,
+        "quarantined": outcome.quarantined,
         "bytes": outcome.bytes,
         "slices": len(outcome.committed),
         "seconds": round(outcome.seconds, 3),

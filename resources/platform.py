@@ -71,7 +71,7 @@ class Platform:
             NeedsDecision: as a run would.
         """
         entry = self.log.newest(dataflow.name)
-        check_definition(dataflow, entry)
+        check_definition(dataflow, entry, self.log)
         return self.flow(dataflow).plan(entry, now)
 
     def loop(self, dataflow: Dataflow, now: datetime, **options: Any) -> Loop[PathSlice]:

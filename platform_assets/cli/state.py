@@ -13,7 +13,8 @@ from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.deciding import REASON, YES, decided
 from platform_assets.platform import build_platform
-from resources.watermarks.entry import Entry, Intent
+from platform_assets.state_views import changes_between, exported, with_intents
+from resources.watermarks.entry import Entry
 
 _NUMBER = click.IntRange(0)
 _REPLACE = click.option(
@@ -63,12 +64,7 @@ def history(context: Context, name: str, limit: int, intents: bool) -> None:
     if not intents:
         context.emit([entry.as_json() for entry in entries], lambda: people(entries))
         return
-    newest = entries[0].number if entries else 0
-    numbers = [newest + 1, *(entry.number for entry in entries)]
-    found = {number: log.intent(name, number) for number in numbers}
-    documents = [{**entry.as_json(), "intent": _intent(found[entry.number])} for entry in entries]
-    if begun := found[newest + 1]:
-        documents.insert(0, {"number": begun.number, "why": begun.why, "intent": _intent(begun)})
+    documents = with_intents(log, name, entries)
     context.emit(documents, lambda: _people_intents(documents, entries))
 
 
@@ -80,17 +76,7 @@ def history(context: Context, name: str, limit: int, intents: bool) -> None:
 def diff(context: Context, name: str, before: int | None, after: int | None) -> None:
     """Show what changed between two entries."""
     context.dataflows([name])
-    log = build_platform(context.project).log
-    newest = log.newest(name)
-    later = newest if after is None else _entry(log.find(name, after), name, after)
-    earlier = before if before is not None else (later.previous if later else 0)
-    older = _entry(log.find(name, earlier), name, earlier) if earlier else None
-    document = {
-        "dataflow": name,
-        "from": earlier,
-        "to": later.number if later else 0,
-        "changed": _changes(older, later),
-    }
+    document = changes_between(build_platform(context.project).log, name, before, after)
     context.emit(document, lambda: _people_diff(document))
 
 
@@ -100,11 +86,8 @@ def diff(context: Context, name: str, before: int | None, after: int | None) -> 
 def export(context: Context, name: str) -> None:
     """Print all entries as JSON lines, oldest first: what ``state import`` reads."""
     context.dataflows([name])
-    entries = list(build_platform(context.project).log.history(name, 1_000_000))
-    for entry in reversed(entries):
-        click.echo(
-            json.dumps({**entry.as_json(), "app_id": entry.app_id, "table_version": entry.table_version})
-        )
+    for line in exported(build_platform(context.project).log, name):
+        click.echo(line)
 
 
 @command.command("reset")
@@ -194,43 +177,6 @@ def _decided(context: Context, name: str, making: Any, reason: str, yes: bool) -
     entry = decided(context, name, making, reason, yes)
     document = {"dataflow": name, "number": entry.number, "entry": entry.as_json()}
     context.emit(document, lambda: people([entry]))
-
-
-def _entry(entry: Entry | None, name: str, number: int) -> Entry:
-    if entry is None:
-        raise ConfigurationError(
-            f"dataflow {name}: expected the number of an entry, found {number}: there is none, or it was compacted away",
-            choices=(f"strandline state history {name}",),
-        )
-    return entry
-
-
-def _changes(older: Entry | None, later: Entry | None) -> dict[str, Any]:
-    """Every value that differs, by its dotted name."""
-    before = _flat(older.as_json() if older else {})
-    after = _flat(later.as_json() if later else {})
-    return {
-        name: {"before": before.get(name), "after": after.get(name)}
-        for name in dict.fromkeys([*before, *after])
-        if before.get(name) != after.get(name)
-    }
-
-
-def _flat(value: Any, name: str = "") -> dict[str, Any]:
-    if not isinstance(value, dict) or any(str(key).startswith("__") for key in value):
-        return {name: value}
-    flat: dict[str, Any] = {}
-    for key, inner in value.items():
-        flat |= _flat(inner, f"{name}.{key}" if name else str(key))
-    return flat
-
-
-def _intent(intent: Intent | None) -> dict[str, Any] | None:
-    if intent is None:
-        return None
-    holder = {"host": intent.holder.host.partition("/")[0], "pid": intent.holder.pid}
-    shown = ("id", "number", "why", "files", "quarantined", "replaces", "run_id", "time", "table_version")
-    return {name: getattr(intent, name) for name in shown} | {"holder": holder}
 
 
 def people(entries: list[Entry], full: bool = True) -> None:

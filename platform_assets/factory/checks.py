@@ -15,11 +15,13 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.assets import table_key
+from resources.loop.flow import read_quarantine
 from resources.platform import Platform
 from resources.sweep import Sweep, unhandled
 
 ROW_ACCOUNTING = "row_accounting"
 LATE_FILES = "late_files"
+QUARANTINED_FILES = "quarantined_files"
 
 _SHOWN = 50
 
@@ -42,6 +44,26 @@ def row_accounting(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinit
         )
 
     return accounting
+
+
+def quarantined_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
+    """No file is in quarantine; those that are stand here with their reasons."""
+
+    @asset_check(
+        asset=table_key(dataflow),
+        name=QUARANTINED_FILES,
+        description="Files that were passed over and that nobody has released.",
+    )
+    def quarantined() -> AssetCheckResult:
+        held = read_quarantine(platform.log, platform.log.newest(dataflow.name)).held
+        files = "\n".join(f"- `{one.file.path}`: {one.reason}" for one in held[:_SHOWN])
+        return AssetCheckResult(
+            passed=not held,
+            severity=AssetCheckSeverity.WARN,
+            metadata={"quarantined_files": len(held), "files": MetadataValue.md(files or "none")},
+        )
+
+    return quarantined
 
 
 def late_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:

@@ -1,10 +1,11 @@
-"""An operator's decisions as jobs with typed config, to be launched from the UI (spec 02, 08).
+"""An operator's decisions, and views of a state, as jobs with typed config, to be launched from the UI (spec 02, 08).
 
 Without ``confirm`` a job only shows what the decision would lead to; with it, the entry is appended.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,11 +16,13 @@ from partitions.errors import StrandlineError
 from platform_assets.factory.assets import watermark_key
 from platform_assets.metadata import watermark_metadata
 from platform_assets.project import Project
+from platform_assets.state_views import changes_between, exported
 from resources import decisions
 from resources.decisions import Making
 from resources.io_managers import failure
 from resources.loop.loop import clock
 from resources.platform import Platform
+from resources.watermarks.log import WatermarkLog
 
 
 class Decision(Config):
@@ -55,6 +58,25 @@ class Importing(Decision):
     """``state import``."""
 
     lines: list[str] = Field(description="The lines of `strandline state export`.")
+
+
+class Looking(Config):
+    """``state history``, ``state diff`` and ``state export``."""
+
+    dataflow: str = Field(description="Its name.")
+
+
+class History(Looking):
+    """``state history``."""
+
+    limit: int = Field(default=100, description="How many entries, newest first.")
+
+
+class Diff(Looking):
+    """``state diff``."""
+
+    before: int | None = Field(default=None, description="An entry's number; by default the one before.")
+    after: int | None = Field(default=None, description="An entry's number; by default the newest.")
 
 
 class Paths(Decision):
@@ -107,22 +129,46 @@ _DECISIONS: dict[str, tuple[type[Decision], Callable[[Any], Making], str]] = {
 }
 
 
+_VIEWS: dict[str, tuple[type[Looking], Callable[[WatermarkLog, Any], Any], str]] = {
+    "state_history": (
+        History,
+        lambda log, given: [entry.as_json() for entry in log.history(given.dataflow, given.limit)],
+        "Show the entries of a state, newest first, as metadata of the run.",
+    ),
+    "state_diff": (
+        Diff,
+        lambda log, given: changes_between(log, given.dataflow, given.before, given.after),
+        "Show what changed between two entries of a state.",
+    ),
+    "state_export": (
+        Looking,
+        lambda log, given: [json.loads(line) for line in exported(log, given.dataflow)],
+        "Show all entries of a state, oldest first: what state_import takes.",
+    ),
+}
+
+
 def decision_jobs(project: Project, platform: Platform) -> list[JobDefinition]:
-    """A job a decision, for all dataflows of the project."""
-    return [_job(name, *parts, project, platform) for name, parts in _DECISIONS.items()]
+    """A job a decision and a job a view of the state, for all dataflows of the project."""
+
+    def deciding(made: Callable[[Any], Making]) -> Callable[[OpExecutionContext, Any], None]:
+        return lambda context, given: _decide(context, given, made(given), project, platform)
+
+    def showing(view: Callable[[WatermarkLog, Any], Any]) -> Callable[[OpExecutionContext, Any], None]:
+        return lambda context, given: _show(context, given, view, project, platform)
+
+    return [
+        *(_job(name, config, deciding(made), text) for name, (config, made, text) in _DECISIONS.items()),
+        *(_job(name, config, showing(view), text) for name, (config, view, text) in _VIEWS.items()),
+    ]
 
 
 def _job(
-    name: str,
-    config: type[Decision],
-    made: Callable[[Any], Making],
-    description: str,
-    project: Project,
-    platform: Platform,
+    name: str, config: type[Config], act: Callable[[OpExecutionContext, Any], None], description: str
 ) -> JobDefinition:
     def decide(context: OpExecutionContext, given: Any) -> None:
         try:
-            _decide(context, given, made(given), project, platform)
+            act(context, given)
         except StrandlineError as error:
             raise failure(error) from error
 
@@ -136,7 +182,7 @@ def _job(
 
 
 def _with_config(
-    decide: Callable[[OpExecutionContext, Any], None], config: type[Decision]
+    decide: Callable[[OpExecutionContext, Any], None], config: type[Config]
 ) -> Callable[..., None]:
     """A function whose parameter ``config`` has the type that Dagster makes the launchpad's form of."""
 
@@ -164,6 +210,20 @@ def _decide(
         "effect": MetadataValue.md(_list(shown.lines)),
     }
     context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))
+
+
+def _show(
+    context: OpExecutionContext,
+    given: Looking,
+    view: Callable[[WatermarkLog, Any], Any],
+    project: Project,
+    platform: Platform,
+) -> None:
+    (flow,) = project.named([given.dataflow])
+    found = view(platform.log, given)
+    context.log_event(
+        AssetObservation(watermark_key(flow.name), metadata={"state": MetadataValue.json(found)})
+    )
 
 
 def _say(context: OpExecutionContext, lines: Sequence[str]) -> None:

@@ -8,10 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError
+from partitions.errors import ConfigurationError, Conflict
 from partitions.path.quarantine import Quarantine
 from partitions.path.slices import PathSlice
 from partitions.plan import Plan, counted
+from resources.loop import holder as holders
+from resources.loop.guards import definition_of
 from resources.loop.loop import clock
 from resources.platform import Platform
 from resources.watermarks.entry import Entry, Intent, Why, following, new_id
@@ -82,25 +84,73 @@ def preview(platform: Platform, dataflow: Dataflow, making: Making, now: datetim
 def decide(platform: Platform, dataflow: Dataflow, making: Making, reason: str) -> Entry:
     """Append the decision, after what a run had left open was ended: its number would be the decision's.
 
+    Its intent is put first. So no run can begin the same number, and write rows that the entry knows nothing of.
+
     Raises:
-        Held: while a living run works on a slice.
+        Held: while a living run, or another decision, works on the next number.
         Conflict: where another writer was faster.
     """
     platform.loop(dataflow, clock()).close(reason)
     log, name = platform.log, dataflow.name
-    draft = making(platform, dataflow, log.newest(name))
-    entry, objects = draft.entry, f"{draft.entry.number:010d}-{new_id()}"
+    last = log.newest(name)
+    draft = making(platform, dataflow, last)
+    claim = _claim(dataflow, last, draft.entry)
+    holders.activate(claim.id)
+    try:
+        winner = log.put_intent(claim)
+        if winner.id != claim.id:
+            raise Conflict(
+                f"dataflow {name}: number {claim.number} was begun by another run ({winner.why}, run {winner.run_id or 'unknown'}) while"
+                f" {draft.entry.why} was decided. Nothing was appended; decide again when it is over"
+            )
+        return log.append(name, _with_lists(platform, dataflow, draft), expected=draft.entry.previous)
+    finally:
+        holders.release(claim.id)
+
+
+def _claim(dataflow: Dataflow, last: Entry | None, entry: Entry) -> Intent:
+    """The intent of a decision. It takes the number after the newest, whichever the entry will have."""
+    return Intent(
+        id=entry.id,
+        number=last.number + 1 if last else 1,
+        dataflow=dataflow.name,
+        kind=dataflow.kind,
+        app_id=entry.app_id,
+        why=entry.why,
+        before=last.watermark if last else "{}",
+        watermark=entry.watermark,
+        definition=definition_of(dataflow),
+        fingerprint=entry.fingerprint,
+        pinned="",
+        file_list="",
+        holder=holders.this_process(None),
+        time=entry.time,
+    )
+
+
+def _with_lists(platform: Platform, dataflow: Dataflow, draft: Draft) -> Entry:
+    """The entry, after the lists that it names were put."""
+    log, name = platform.log, dataflow.name
+    entry, objects = draft.entry, f"{draft.entry.number:010d}-{draft.entry.id}"
     if draft.files:
         entry = entry.model_copy(update={"file_list": log.put_list(name, objects, draft.files)})
     if draft.quarantine is not None:
         rows = draft.quarantine.rows()
         kept = log.put_list(name, objects, rows, QUARANTINE) if rows else None
         entry = entry.model_copy(update={"quarantine": kept})
-    return log.append(name, entry, expected=entry.previous)
+    return entry
 
 
 def _closed(platform: Platform, dataflow: Dataflow, last: Entry | None, intent: Intent) -> Entry:
     """The entry that ends an unfinished slice, as :meth:`Loop.close` would append it, near enough to plan on."""
+    if intent.is_decision:
+        ended = {
+            "why": "abandon",
+            "fingerprint": intent.fingerprint,
+            "kind": intent.kind,
+            "app_id": intent.app_id,
+        }
+        return following(last, **ended)
     landed = platform.target(dataflow).landed(intent.app_id, intent.number, intent.table_version)
     written = landed is not None and landed.owner == intent.id
     return following(

@@ -12,6 +12,7 @@ from partitions.path.order import FileKey
 from partitions.path.quarantine import Quarantine
 from partitions.path.state import PathState
 from partitions.sentinels import deserialise, serialise
+from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, Making, drafted, required
 from resources.platform import Platform
 from resources.readers.files import SOURCE_FILE
@@ -52,11 +53,14 @@ def accept(reason: str) -> Making:
     """The unchanged watermark under the definition as it is now.
 
     Raises:
-        ConfigurationError: where there is no state to keep.
+        ConfigurationError: where there is no state to keep, or it has another form than the scope that the definition has now.
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        return Draft(drafted(platform, dataflow, required(dataflow, last), "accept", reason))
+        last = required(dataflow, last)
+        if not is_empty(last.state()):
+            _parsed(dataflow, last.watermark)
+        return Draft(drafted(platform, dataflow, last, "accept", reason))
 
     return making
 

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.watermark import is_empty
 from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.log import WatermarkLog
 from resources.writers.target import TableHead, Target
 
+_LOOKED_AT = 20
+"""Entries that are looked through for the definition that the newest was made with."""
 
-def check_definition(dataflow: Dataflow, entry: Entry | None) -> None:
+_INVALIDATES = {
+    "kind": "the watermark means something else altogether",
+    "source": "the watermark names files of the old place: whatever lies at or below it in the new one counts as loaded",
+    "extensions": "files with a new ending at or below the watermark count as late, not as new",
+    "prefix_template": "only a cold start looks at it: the watermark still holds",
+    "scope": "the watermark has another form: it cannot be taken over, only set or reset",
+    "tracking": "what was ingested so far is known either way: the watermark still holds",
+    "target": "the rows that were loaded so far are in the old table: the new one gets only what lies above the watermark",
+}
+"""What a change of a part of the identity means for the state (spec 02, Fingerprint)."""
+
+
+def check_definition(dataflow: Dataflow, entry: Entry | None, log: WatermarkLog) -> None:
     """A changed definition is never taken up silently: it would read again, or skip.
 
     Raises:
@@ -17,16 +36,48 @@ def check_definition(dataflow: Dataflow, entry: Entry | None) -> None:
     """
     if entry is None or not entry.fingerprint or entry.fingerprint == dataflow.fingerprint:
         return
+    changed = _changes(dataflow, entry, log)
+    said = (
+        f": {'; '.join(changed)}"
+        if changed
+        else f" (fingerprint {entry.fingerprint}, now {dataflow.fingerprint})"
+    )
     raise NeedsDecision(
-        f"dataflow {dataflow.name}: its definition differs from the one that entry {entry.number} was made with (fingerprint {entry.fingerprint},"
-        f" now {dataflow.fingerprint}). Source path, extensions, filter template, scope, table or format decide what the watermark means,"
-        " so it may now stand for other files. Agree to the change if the watermark still holds, or start anew",
+        f"dataflow {dataflow.name}: its definition differs from the one that entry {entry.number} was made with{said}."
+        " Agree to the change if the watermark still holds, or start anew",
         code="definition_changed",
         choices=(
             f"strandline state accept {dataflow.name} --reason TEXT",
             f"strandline state reset {dataflow.name} --reason TEXT",
         ),
     )
+
+
+def _changes(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[str]:
+    """What differs from the definition that an entry was made with, each with what it invalidates; nothing where no intent of it is left."""
+    numbers = (one.number for one in log.history(dataflow.name, _LOOKED_AT))
+    intents = (log.intent(dataflow.name, number) for number in numbers)
+    made_with = next((one for one in intents if one and one.fingerprint == entry.fingerprint), None)
+    if made_with is None:
+        return []
+    before, now = _flat(made_with.definition), _flat(dataflow.identity())
+    return [
+        f"{name} was {json.dumps(before.get(name))}, is {json.dumps(now[name])} ({_INVALIDATES[_part(name)]})"
+        for name in now
+        if before.get(name) != now[name]
+    ]
+
+
+def _flat(identity: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in identity.items():
+        flat |= _flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
+    return flat
+
+
+def _part(name: str) -> str:
+    last = name.rpartition(".")[2]
+    return last if last in _INVALIDATES else name.partition(".")[0]
 
 
 def check_intent(dataflow: Dataflow, intent: Intent) -> None:

@@ -94,7 +94,7 @@ class Loop(Generic[SliceT]):
                 entry.state() if entry else {},
                 entry.number if entry else 0,
             )
-            check_definition(self.dataflow, entry)
+            check_definition(self.dataflow, entry, self.log)
             self._recover(outcome)
             self._advance(outcome, only)
         except StrandlineError as error:
@@ -131,7 +131,10 @@ class Loop(Generic[SliceT]):
             return
         if self._held(intent):
             raise self._protocol.held(intent)
-        self._protocol.close(outcome, intent, reason)
+        if intent.is_decision:
+            self._protocol.drop(outcome, intent)
+        else:
+            self._protocol.close(outcome, intent, reason)
 
     def _advance(self, outcome: Outcome, only: str | None) -> None:
         """Plan and load, slice after slice; list again at the end, for what came in the meantime."""
@@ -194,7 +197,9 @@ class Loop(Generic[SliceT]):
             self.wait(1.0)
             outcome.newest = self.log.newest(self.dataflow.name)
             intent = self._open_intent(outcome)
-        if intent is not None:
+        if intent is not None and intent.is_decision:
+            self._protocol.drop(outcome, intent)
+        elif intent is not None:
             check_intent(self.dataflow, intent)
             self._resume(outcome, intent)
 

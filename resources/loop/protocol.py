@@ -112,11 +112,31 @@ class SliceProtocol(Generic[SliceT]):
             else:
                 raise self._foreign(intent, landed)
 
+    def drop(self, outcome: Outcome, intent: Intent) -> None:
+        """End the intent of a decision whose process died before its entry: nothing was written, and its number is abandoned.
+
+        Raises:
+            Conflict: where the entry came after all.
+        """
+        reason = f"{intent.why} was begun and not finished"
+        number = outcome.newest.number if outcome.newest else 0
+        entry = following(
+            outcome.newest,
+            number=number + 1,
+            why="abandon",
+            reason=reason,
+            fingerprint=outcome.newest.fingerprint if outcome.newest else intent.fingerprint,
+            kind=intent.kind,
+            app_id=intent.app_id,
+        )
+        self._append(outcome, entry)
+        self.told(Step.ABANDONED, f"number {entry.number} abandoned: {reason}")
+
     def held(self, intent: Intent) -> Held:
         """The error for a number that a living run works on."""
         who = intent.holder
         return Held(
-            f"dataflow {self.dataflow.name} is held: slice {intent.number} is being loaded by process {who.pid} on {who.host.partition('/')[0]}"
+            f"dataflow {self.dataflow.name} is held: number {intent.number} is being {'decided about' if intent.is_decision else 'loaded'} by process {who.pid} on {who.host.partition('/')[0]}"
             f"{f', run {intent.run_id}' if intent.run_id else ''}, since {intent.time}. Nothing was done; run again when it is over"
         )
 

@@ -145,6 +145,8 @@ class Holder(Record):
 class Intent(Record):
     """What the next number will be; put before the write, never changed (spec 05, Plan).
 
+    An operator's decision puts one, too, so that no run can begin the same number; it names no list and no schema then.
+
     Attributes:
         id: random, stands in the target's commit.
         watermark: sentinel JSON text of the state after it.
@@ -177,6 +179,11 @@ class Intent(Record):
     run_id: str | None = None
     time: str
     table_version: int | None = None
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether nothing is written to a table under it."""
+        return not self.file_list
 
 
 RecordT = TypeVar("RecordT", bound=Record)

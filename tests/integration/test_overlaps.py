@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from partitions.errors import Conflict, Held
+from resources import decisions
 from resources.loop import holder
 from resources.loop.outcome import Observer, Outcome, Step
 from resources.spark import SparkEngine
+from resources.watermarks import entry as entries
 from resources.writers.delta import DeltaTarget
 from resources.writers.target import Tag
 from tests.integration.conftest import MakeFeed
@@ -164,6 +166,79 @@ class TestInterleaved:
         assert (first.result().error, second.error) == (None, None)
         assert first.result().rows + second.rows == 2
         _once(gated, 1, 2)
+
+
+class TestDecisions:
+    """An operator decides while a run is on its way."""
+
+    def test_before_the_intent_of_a_run_the_decision_wins_and_the_run_ends_with_a_conflict(
+        self, feed: Feed
+    ) -> None:
+        feed.put("0.ndjson", 10)
+        feed.load()
+        feed.put("a.ndjson", 1)
+        outcome = feed.run(_at(Step.LIST_KEPT, lambda: _decide(feed)))
+        assert isinstance(outcome.error, Conflict)
+        assert [entry.why for entry in feed.entries] == ["run", "accept"]
+        feed.load()
+        _once(feed, 1, 10)
+
+    @pytest.mark.parametrize("step", AFTER_INTENT)
+    def test_from_its_intent_on_the_run_holds_and_the_decision_is_refused(
+        self, feed: Feed, step: Step
+    ) -> None:
+        feed.put("a.ndjson", 1)
+        refused: list[type[Exception]] = []
+
+        def decide() -> None:
+            try:
+                _decide(feed)
+            except Held as error:
+                refused.append(type(error))
+
+        assert feed.run(_at(step, decide)).error is None
+        assert refused == [Held]
+        _once(feed, 1)
+
+    def test_a_run_that_begins_while_somebody_decides_wins_and_the_decision_is_a_conflict(
+        self, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As when both looked before either had put its intent."""
+        feed.put("0.ndjson", 10)
+        feed.load()
+        feed.put("a.ndjson", 1)
+        real = entries.following
+
+        def following(*arguments: Any, **named: Any) -> Any:
+            made = real(*arguments, **named)
+            feed.load()
+            return made
+
+        monkeypatch.setattr("resources.decisions.draft.following", following)
+        with pytest.raises(Conflict, match="was begun by another run"):
+            _decide(feed)
+        assert [entry.why for entry in feed.entries] == ["run", "run"]
+        _once(feed, 1, 10)
+
+    def test_one_that_died_before_its_entry_is_abandoned_by_the_next_run(
+        self, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        feed.put("0.ndjson", 10)
+        feed.load()
+        feed.put("a.ndjson", 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                decisions.draft, "_with_lists", lambda *asked: (_ for _ in ()).throw(KeyboardInterrupt)
+            )
+            with pytest.raises(KeyboardInterrupt):
+                _decide(feed)
+        feed.load()
+        assert [entry.why for entry in feed.entries] == ["run", "abandon", "run"]
+        _once(feed, 1, 10)
+
+
+def _decide(feed: Feed) -> None:
+    decisions.decide(feed.platform, feed.dataflow, decisions.accept("because"), "because")
 
 
 class TestStillWriting:

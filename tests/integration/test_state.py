@@ -271,6 +271,25 @@ class TestDefinition:
         _refused(loaded, "definition_changed")
         assert loaded.cli("plan", NAME).error["code"] == "definition_changed"
 
+    def test_the_error_names_what_changed_and_what_that_means(self, loaded: Feed) -> None:
+        loaded.define(source={"path": "./elsewhere"}, target={"table": "bronze/other"})
+        message = _refused(loaded, "definition_changed")
+        assert (
+            'source.path was "./landing", is "./elsewhere" (the watermark names files of the old place'
+            in message
+        )
+        assert (
+            'target.table was "bronze/flow", is "bronze/other" (the rows that were loaded so far' in message
+        )
+        assert "extensions was" not in message
+
+    def test_a_watermark_of_another_scope_cannot_be_accepted(self, loaded: Feed) -> None:
+        """It would stand for no partition at all, and everything would be loaded again."""
+        loaded.define(watermark={"scope": "partition"})
+        answer = loaded.cli("state", "accept", NAME, "--reason", "x", "--yes")
+        assert (answer.code, len(loaded.entries)) == (2, 2)
+        assert '"paths"' in answer.error["message"]
+
     def test_accept_goes_on_from_the_watermark(self, loaded: Feed) -> None:
         loaded.landing.rename(loaded.folder / "moved")
         loaded.define(source={"path": "./moved"})

@@ -1,0 +1,79 @@
+"""What a log says, as documents: for the command line and for jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from partitions.errors import ConfigurationError
+from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.log import WatermarkLog
+
+_ALL = 1_000_000
+
+
+def with_intents(log: WatermarkLog, name: str, entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Entries, newest first, each with what it was going to be; an unfinished one comes first."""
+    newest = entries[0].number if entries else 0
+    documents = [{**entry.as_json(), "intent": _intent(log.intent(name, entry.number))} for entry in entries]
+    if begun := log.intent(name, newest + 1):
+        documents.insert(0, {"number": begun.number, "why": begun.why, "intent": _intent(begun)})
+    return documents
+
+
+def changes_between(log: WatermarkLog, name: str, before: int | None, after: int | None) -> dict[str, Any]:
+    """What changed between two entries; by default the newest and the one before it. 0 is the state before the first.
+
+    Raises:
+        ConfigurationError: for a number without an entry.
+    """
+    later = log.newest(name) if after is None else _entry(log, name, after)
+    earlier = before if before is not None else (later.previous if later else 0)
+    older = _entry(log, name, earlier) if earlier else None
+    changed = _changes(older, later)
+    return {"dataflow": name, "from": earlier, "to": later.number if later else 0, "changed": changed}
+
+
+def exported(log: WatermarkLog, name: str) -> Iterator[str]:
+    """All entries as JSON lines, oldest first."""
+    for entry in reversed(list(log.history(name, _ALL))):
+        yield json.dumps({**entry.as_json(), "app_id": entry.app_id, "table_version": entry.table_version})
+
+
+def _entry(log: WatermarkLog, name: str, number: int) -> Entry:
+    entry = log.find(name, number)
+    if entry is None:
+        raise ConfigurationError(
+            f"dataflow {name}: expected the number of an entry, found {number}: there is none, or it was compacted away",
+            choices=(f"strandline state history {name}",),
+        )
+    return entry
+
+
+def _changes(older: Entry | None, later: Entry | None) -> dict[str, Any]:
+    """Every value that differs, by its dotted name."""
+    before = _flat(older.as_json() if older else {})
+    after = _flat(later.as_json() if later else {})
+    return {
+        name: {"before": before.get(name), "after": after.get(name)}
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name) != after.get(name)
+    }
+
+
+def _flat(value: Any, name: str = "") -> dict[str, Any]:
+    if not isinstance(value, dict) or any(str(key).startswith("__") for key in value):
+        return {name: value}
+    flat: dict[str, Any] = {}
+    for key, inner in value.items():
+        flat |= _flat(inner, f"{name}.{key}" if name else str(key))
+    return flat
+
+
+def _intent(intent: Intent | None) -> dict[str, Any] | None:
+    if intent is None:
+        return None
+    holder = {"host": intent.holder.host.partition("/")[0], "pid": intent.holder.pid}
+    shown = ("id", "number", "why", "files", "quarantined", "replaces", "run_id", "time", "table_version")
+    return {name: getattr(intent, name) for name in shown} | {"holder": holder}
