@@ -44,7 +44,7 @@ def build_definitions(
             *(broken_asset(project.layer(name), name, errors) for name, errors in project.broken.items()),
         ],
         asset_checks=[check(flow, platform) for flow in flows for check in (row_accounting, late_files)],
-        jobs=[*jobs.values(), *late.values(), *decision_jobs(project, platform)],
+        jobs=[*jobs.values(), *late.values(), *decision_jobs(project, platform, options)],
         sensors=[
             *(dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows),
             *(late_sensor(flow, platform, late[flow.name]) for flow in flows if _sorted(flow)),

@@ -17,7 +17,7 @@ from platform_assets.metadata import watermark_metadata
 from platform_assets.project import Project
 from resources import decisions
 from resources.decisions import Making
-from resources.io_managers import failure
+from resources.io_managers import RunOptions, failure
 from resources.loop.loop import clock
 from resources.platform import Platform
 
@@ -107,9 +107,9 @@ _DECISIONS: dict[str, tuple[type[Decision], Callable[[Any], Making], str]] = {
 }
 
 
-def decision_jobs(project: Project, platform: Platform) -> list[JobDefinition]:
+def decision_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
     """A job a decision, for all dataflows of the project."""
-    return [_job(name, *parts, project, platform) for name, parts in _DECISIONS.items()]
+    return [_job(name, *parts, project, platform, options) for name, parts in _DECISIONS.items()]
 
 
 def _job(
@@ -119,10 +119,11 @@ def _job(
     description: str,
     project: Project,
     platform: Platform,
+    options: RunOptions,
 ) -> JobDefinition:
     def decide(context: OpExecutionContext, given: Any) -> None:
         try:
-            _decide(context, given, made(given), project, platform)
+            _decide(context, given, made(given), project, platform, options)
         except StrandlineError as error:
             raise failure(error) from error
 
@@ -148,15 +149,20 @@ def _with_config(
 
 
 def _decide(
-    context: OpExecutionContext, given: Decision, making: Making, project: Project, platform: Platform
+    context: OpExecutionContext,
+    given: Decision,
+    making: Making,
+    project: Project,
+    platform: Platform,
+    options: RunOptions,
 ) -> None:
     (flow,) = project.named([given.dataflow])
-    shown = decisions.preview(platform, flow, making, clock())
+    shown = decisions.preview(platform, flow, making, options.now or clock(), options.run_is_live)
     _say(context, [f"{flow.name}: {shown.draft.entry.why}", *shown.lines])
     if not given.confirm:
         context.log.warning("nothing was appended: set confirm to true to append this entry")
         return
-    entry = decisions.decide(platform, flow, making, given.reason)
+    entry = decisions.decide(platform, flow, making, given.reason, options.run_is_live)
     context.log.info("entry %d appended", entry.number)
     metadata = {
         **watermark_metadata(entry),

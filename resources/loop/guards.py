@@ -19,7 +19,7 @@ def check_definition(dataflow: Dataflow, entry: Entry | None) -> None:
         return
     raise NeedsDecision(
         f"dataflow {dataflow.name}: its definition differs from the one that entry {entry.number} was made with (fingerprint {entry.fingerprint},"
-        f" now {dataflow.fingerprint}). Source path, extensions, filter template, scope, table or format decide what the watermark means,"
+        f" now {dataflow.fingerprint}). Source path, connection, extensions, filter template, scope, tracking, table and format decide what the watermark means,"
         " so it may now stand for other files. Agree to the change if the watermark still holds, or start anew",
         code="definition_changed",
         choices=(

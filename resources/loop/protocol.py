@@ -86,7 +86,7 @@ class SliceProtocol(Generic[SliceT]):
                 try:
                     self.flow.check(piece)
                 except BadFile as bad:
-                    if self._give_up(outcome, intent, bad.message):
+                    if self._give_up(outcome, intent, _reason(bad)):
                         raise
             return self._finish(outcome, intent, piece, started, recovered=True)
 
@@ -110,6 +110,13 @@ class SliceProtocol(Generic[SliceT]):
                 self._abandon(outcome, intent, landed, reason)
             else:
                 raise self._foreign(intent, landed)
+
+    def foreseen(self, outcome: Outcome, intent: Intent) -> Entry:
+        """The entry that :meth:`close` would append for the intent of a run that died."""
+        landed = self._landed(intent)
+        if landed is not None and landed.owner == intent.id:
+            return self._entry(outcome.newest, intent, landed)
+        return self._abandoned(outcome, intent, landed, "foreseen")
 
     def held(self, intent: Intent) -> Held:
         """The error for a number that a living run works on."""
@@ -231,7 +238,7 @@ class SliceProtocol(Generic[SliceT]):
                 " schema_mode: strict accepts no change of columns: put the old definition back; or remove the table and start anew",
                 choices=(f"strandline state reset {self.dataflow.name} --reason TEXT",),
             )
-            if self._give_up(outcome, intent, why.message):
+            if self._give_up(outcome, intent, _reason(why)):
                 raise why from error
         self.told(Step.WRITTEN, f"slice {intent.number} written")
 
@@ -296,9 +303,13 @@ class SliceProtocol(Generic[SliceT]):
 
     def _abandon(self, outcome: Outcome, intent: Intent, landed: Landed, reason: str) -> None:
         """Append the number with an unchanged watermark: the work is planned again under the next one."""
-        entry = following(
+        self._append(outcome, self._abandoned(outcome, intent, landed, reason))
+        self.told(Step.ABANDONED, f"number {intent.number} abandoned: {reason}")
+
+    def _abandoned(self, outcome: Outcome, intent: Intent, landed: Landed | None, reason: str) -> Entry:
+        return following(
             outcome.newest,
-            id=landed.owner or new_id(),
+            id=(landed and landed.owner) or new_id(),
             number=intent.number,
             watermark=intent.before,
             why="abandon",
@@ -309,11 +320,9 @@ class SliceProtocol(Generic[SliceT]):
             fingerprint=intent.fingerprint,
             kind=intent.kind,
             app_id=intent.app_id,
-            table_version=landed.version,
+            table_version=landed.version if landed else intent.table_version,
             pinned=intent.pinned,
         )
-        self._append(outcome, entry)
-        self.told(Step.ABANDONED, f"number {intent.number} abandoned: {reason}")
 
     def _entry(self, before: Entry | None, intent: Intent, landed: Landed) -> Entry:
         """The entry of an intent whose write has landed."""
@@ -408,6 +417,11 @@ class SliceProtocol(Generic[SliceT]):
 
     def _landed(self, intent: Intent) -> Landed | None:
         return self.target.landed(intent.app_id, intent.number, intent.table_version)
+
+
+def _reason(error: StrandlineError) -> str:
+    """Why a number is given up, for the log. What follows for the watermark is the policy's to say."""
+    return f"{error.path}: {error.why}" if isinstance(error, BadFile) else error.message
 
 
 def _refused(error: Exception) -> bool:
