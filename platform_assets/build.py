@@ -48,7 +48,7 @@ def build_definitions(
             for flow in flows
             for check in (row_accounting, late_files, quarantined_files)
         ],
-        jobs=[*jobs.values(), *late.values(), *decision_jobs(project, platform)],
+        jobs=[*jobs.values(), *late.values(), *decision_jobs(project, platform, options)],
         sensors=[
             *(dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows),
             *(late_sensor(flow, platform, late[flow.name]) for flow in flows if _sorted(flow)),

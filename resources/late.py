@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,8 @@ from partitions.path.source import SourceFile
 from partitions.plan import counted
 from resources.decisions import decide, quarantine_late
 from resources.listing import Budget
+from resources.loop.guards import check_definition
+from resources.loop.holder import RunIsLive
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
 from resources.sweep import BUDGET, SweepStep, step, unhandled
@@ -54,12 +57,21 @@ def look(platform: Platform, dataflow: Dataflow, now: datetime, budget: Budget =
 
     Raises:
         SourceError: where a listing fails.
+        NeedsDecision: code ``definition_changed``: of another source every file would be late.
     """
+    check_definition(dataflow, platform.log.newest(dataflow.name), platform.log)
     return step(platform.log, platform.source_of(dataflow), dataflow, now, budget)
 
 
 def late_step(
-    platform: Platform, dataflow: Dataflow, now: datetime, budget: Budget = BUDGET, **options: Any
+    platform: Platform,
+    dataflow: Dataflow,
+    now: datetime,
+    budget: Budget = BUDGET,
+    *,
+    run_is_live: RunIsLive = lambda run_id: None,
+    report: Callable[[Outcome], None] = lambda outcome: None,
+    **options: Any,
 ) -> LateStep:
     """One step of the sweep, with its policy: ``ingest`` loads late files at once, ``quarantine`` sets them aside.
 
@@ -68,6 +80,8 @@ def late_step(
         dataflow: its name, source and policy.
         now: the clock, aware.
         budget: of the listing.
+        run_is_live: asks Dagster about a run on another machine.
+        report: hears of the run that loaded late files, also of one that failed half-way.
         options: of the loop, where late files are loaded.
 
     Raises:
@@ -79,13 +93,13 @@ def late_step(
     left = unhandled(log, dataflow.name, log.newest(dataflow.name))
     ingested, aside = None, None
     if left and dataflow.late_files == "ingest":
-        ingested = platform.loop(dataflow, now, **options).run(only="late")
+        ingested = platform.loop(dataflow, now, run_is_live=run_is_live, **options).run(only="late")
+        report(ingested)
         if ingested.error is not None:
             raise ingested.error
     elif left and dataflow.late_files == "quarantine":
-        aside = decide(
-            platform, dataflow, quarantine_late(f"{counted(len(left), 'file')} came late", left), "late files"
-        )
+        making = quarantine_late(f"{counted(len(left), 'file')} came late", left)
+        aside = decide(platform, dataflow, making, "late files", run_is_live)
     if ingested or aside:
         left = unhandled(log, dataflow.name, log.newest(dataflow.name))
     return LateStep(dataflow.name, found, ingested, aside, tuple(left))

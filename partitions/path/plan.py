@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -69,6 +69,12 @@ def at_or_below(definition: PathWatermark, state: PathState, since: PathState | 
             status="active"
         )  # whose position leaves out the root: no entry remembers files there
     return AtOrBelow(_above(definition, state), _above(definition, since) if since else Start())
+
+
+def covering(definition: PathWatermark, state: PathState, paths: Iterable[str]) -> Watermark:
+    """A watermark that no file is above that a state covers, nor any of these."""
+    above = _above(definition, state).above
+    return watermark_of(definition, state.processed(path for path in paths if above(path)))
 
 
 def _above(definition: PathWatermark, state: PathState) -> Position:

@@ -20,7 +20,15 @@ def command(context: Context, name: str) -> None:
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
     done = late_step(platform, flow, context.now or datetime.now(UTC))
-    context.emit(done.as_json(), lambda: _people(done, flow.late_files))
+    by_set = flow.watermark.tracking == "set"
+    context.emit(
+        done.as_json(),
+        lambda: (
+            click.echo(f"{name}: tracking: set: each run looks at all files, so none is late")
+            if by_set
+            else _people(done, flow.late_files)
+        ),
+    )
 
 
 def _people(done: LateStep, policy: str) -> None:

@@ -19,7 +19,7 @@ from platform_assets.project import Project
 from platform_assets.state_views import changes_between, exported
 from resources import decisions
 from resources.decisions import Making
-from resources.io_managers import failure
+from resources.io_managers import RunOptions, failure
 from resources.loop.loop import clock
 from resources.platform import Platform
 from resources.watermarks.log import WatermarkLog
@@ -148,11 +148,11 @@ _VIEWS: dict[str, tuple[type[Looking], Callable[[WatermarkLog, Any], Any], str]]
 }
 
 
-def decision_jobs(project: Project, platform: Platform) -> list[JobDefinition]:
+def decision_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
     """A job a decision and a job a view of the state, for all dataflows of the project."""
 
     def deciding(made: Callable[[Any], Making]) -> Callable[[OpExecutionContext, Any], None]:
-        return lambda context, given: _decide(context, given, made(given), project, platform)
+        return lambda context, given: _decide(context, given, made(given), project, platform, options)
 
     def showing(view: Callable[[WatermarkLog, Any], Any]) -> Callable[[OpExecutionContext, Any], None]:
         return lambda context, given: _show(context, given, view, project, platform)
@@ -194,15 +194,20 @@ def _with_config(
 
 
 def _decide(
-    context: OpExecutionContext, given: Decision, making: Making, project: Project, platform: Platform
+    context: OpExecutionContext,
+    given: Decision,
+    making: Making,
+    project: Project,
+    platform: Platform,
+    options: RunOptions,
 ) -> None:
     (flow,) = project.named([given.dataflow])
-    shown = decisions.preview(platform, flow, making, clock())
+    shown = decisions.preview(platform, flow, making, options.now or clock(), options.run_is_live)
     _say(context, [f"{flow.name}: {shown.draft.entry.why}", *shown.lines])
     if not given.confirm:
         context.log.warning("nothing was appended: set confirm to true to append this entry")
         return
-    entry = decisions.decide(platform, flow, making, given.reason)
+    entry = decisions.decide(platform, flow, making, given.reason, options.run_is_live)
     context.log.info("entry %d appended", entry.number)
     metadata = {
         **watermark_metadata(entry),

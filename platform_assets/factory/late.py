@@ -33,6 +33,7 @@ from platform_assets.metadata import table_metadata
 from resources.io_managers import DATAFLOW_TAG, RunOptions, failure, mark_run
 from resources.late import late_step, look
 from resources.loop.loop import clock
+from resources.loop.outcome import Outcome
 from resources.platform import Platform
 from resources.sweep import unhandled
 
@@ -45,6 +46,13 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
 
     def late(context: Any) -> None:
         mark_run(context.instance, context.run_id, dataflow.name)
+
+        def report(outcome: Outcome) -> None:
+            # What was committed is there, so it is materialised, also where the run fails right after it.
+            if outcome.committed:
+                metadata = table_metadata(outcome, platform.lake.child(dataflow.table))
+                context.log_event(AssetMaterialization(asset_key=table_key(dataflow), metadata=metadata))
+
         try:
             done = late_step(
                 platform,
@@ -55,6 +63,7 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
                 hold_wait=options.hold_wait,
                 run_is_live=options.run_is_live,
                 observer=lambda done, line: context.log.info("%s: %s", done, line),
+                report=report,
             )
         except StrandlineError as error:
             raise failure(error) from error
@@ -64,9 +73,6 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
             len(done.found.late),
             len(done.left),
         )
-        if done.ingested is not None and done.ingested.committed:
-            metadata = table_metadata(done.ingested, platform.lake.child(dataflow.table))
-            context.log_event(AssetMaterialization(asset_key=table_key(dataflow), metadata=metadata))
         context.instance.report_runless_asset_event(late_evaluation(dataflow, platform))
 
     late.__annotations__["context"] = OpExecutionContext  # the type itself: Dagster takes no text for it

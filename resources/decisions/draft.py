@@ -13,7 +13,8 @@ from partitions.path.quarantine import Quarantine
 from partitions.path.slices import PathSlice
 from partitions.plan import Plan, counted
 from resources.loop import holder as holders
-from resources.loop.guards import definition_of
+from resources.loop.guards import check_definition, definition_of
+from resources.loop.holder import RunIsLive
 from resources.loop.loop import clock
 from resources.platform import Platform
 from resources.watermarks.entry import Entry, Intent, Why, following, new_id
@@ -29,11 +30,13 @@ class Draft:
         entry: names no list yet.
         files: what it deals with, as rows of path, size, version, modification time and reason.
         quarantine: all files in quarantine after it; None leaves them as they are.
+        dealt_with: what becomes of files that no run loads any more, for people; "" where a run may.
     """
 
     entry: Entry
     files: Sequence[Sequence[Any]] = ()
     quarantine: Quarantine | None = None
+    dealt_with: str = ""
 
 
 Making = Callable[[Platform, Dataflow, Entry | None], Draft]
@@ -55,42 +58,67 @@ class Preview:
     lines: tuple[str, ...]
 
 
-def preview(platform: Platform, dataflow: Dataflow, making: Making, now: datetime) -> Preview:
-    """What the next run would do if this was decided. Changes nothing, starts no Spark."""
-    log, name = platform.log, dataflow.name
-    found = log.newest(name)
-    open_intent = log.intent(name, found.number + 1 if found else 1)
-    last = _closed(platform, dataflow, found, open_intent) if open_intent else found
+def preview(
+    platform: Platform,
+    dataflow: Dataflow,
+    making: Making,
+    now: datetime,
+    run_is_live: RunIsLive = lambda run_id: None,
+) -> Preview:
+    """What the next run would do if this was decided. Changes nothing, starts no Spark.
+
+    Raises:
+        Held: while a living run works on a slice.
+    """
+    last, open_ = platform.loop(dataflow, now, run_is_live=run_is_live).foreseen()
     draft = making(platform, dataflow, last)
-    released = draft.quarantine.released if draft.quarantine else ()
     plan = platform.flow(dataflow).plan(draft.entry, now)
-    lines = [f"the watermark goes from {last.watermark if last else '{}'} to {draft.entry.watermark}"]
-    if open_intent:
-        written = (
-            "written, so it is appended"
-            if last and last.why != "abandon"
-            else "not written, so it is given up"
+    before, after = last.watermark if last else "{}", draft.entry.watermark
+    lines = [
+        f"the watermark goes from {before} to {after}"
+        if before != after
+        else f"the watermark stays at {after}"
+    ]
+    if open_ is not None:
+        ended = (
+            "given up: its files are planned anew"
+            if last and last.why == "abandon"
+            else "appended: it was written"
         )
+        lines.insert(0, f"slice {open_.number}, which a run left unfinished, is {ended}")
+    if draft.dealt_with:
         lines.append(
-            f"slice {open_intent.number}, which a run has left unfinished, is ended first: it was {written}"
+            f"{draft.dealt_with}: {counted(len(draft.files), 'file')} of the source, which no run loads and which are not late"
         )
-    if released:
-        lines.append(f"the next run also loads {counted(len(released), 'released file')}")
     lines.append(f"next run: {plan.why}")
+    lines.extend(_beside(dataflow, draft))
     lines.extend(_again(platform, dataflow, last, draft, plan))
     return Preview(draft, plan, tuple(lines))
 
 
-def decide(platform: Platform, dataflow: Dataflow, making: Making, reason: str) -> Entry:
+def decide(
+    platform: Platform,
+    dataflow: Dataflow,
+    making: Making,
+    reason: str,
+    run_is_live: RunIsLive = lambda run_id: None,
+) -> Entry:
     """Append the decision, after what a run had left open was ended: its number would be the decision's.
 
     Its intent is put first. So no run can begin the same number, and write rows that the entry knows nothing of.
+
+    Args:
+        platform: the resources.
+        dataflow: whose state it is.
+        making: the decision.
+        reason: of the operator; also of giving up what a run had left open.
+        run_is_live: asks Dagster about a run on another machine.
 
     Raises:
         Held: while a living run, or another decision, works on the next number.
         Conflict: where another writer was faster.
     """
-    platform.loop(dataflow, clock()).close(reason)
+    platform.loop(dataflow, clock(), run_is_live=run_is_live).close(reason)
     log, name = platform.log, dataflow.name
     last = log.newest(name)
     draft = making(platform, dataflow, last)
@@ -141,30 +169,6 @@ def _with_lists(platform: Platform, dataflow: Dataflow, draft: Draft) -> Entry:
     return entry
 
 
-def _closed(platform: Platform, dataflow: Dataflow, last: Entry | None, intent: Intent) -> Entry:
-    """The entry that ends an unfinished slice, as :meth:`Loop.close` would append it, near enough to plan on."""
-    if intent.is_decision:
-        ended = {
-            "why": "abandon",
-            "fingerprint": intent.fingerprint,
-            "kind": intent.kind,
-            "app_id": intent.app_id,
-        }
-        return following(last, **ended)
-    landed = platform.target(dataflow).landed(intent.app_id, intent.number, intent.table_version)
-    written = landed is not None and landed.owner == intent.id
-    return following(
-        last,
-        number=intent.number,
-        why=intent.why if written else "abandon",
-        watermark=intent.watermark if written else intent.before,
-        fingerprint=intent.fingerprint,
-        kind=intent.kind,
-        app_id=intent.app_id,
-        pinned=intent.pinned,
-    )
-
-
 def drafted(
     platform: Platform, dataflow: Dataflow, last: Entry | None, why: Why, reason: str, **changes: Any
 ) -> Entry:
@@ -194,6 +198,28 @@ def required(dataflow: Dataflow, last: Entry | None) -> Entry:
             f"dataflow {dataflow.name}: there is no state yet, so nothing to decide about: a run starts it"
         )
     return last
+
+
+def agreed(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Entry:
+    """The newest entry, made with the definition as it is now: only such a one may be built on without a word about it.
+
+    Raises:
+        ConfigurationError: where there is none.
+        NeedsDecision: code ``definition_changed``.
+    """
+    last = required(dataflow, last)
+    check_definition(dataflow, last, platform.log)
+    return last
+
+
+def _beside(dataflow: Dataflow, draft: Draft) -> list[str]:
+    """What the next run loads beside what its plan knows of: the plan sees lists only once they are appended."""
+    if draft.entry.why == "unprocess":
+        return [
+            f"and {counted(len(draft.files), 'unprocessed file')}; load: {dataflow.target.load} adds their rows a second time"
+        ]
+    released = draft.quarantine.released if draft.quarantine else ()
+    return [f"and {counted(len(released), 'released file')}"] if released else []
 
 
 def _again(

@@ -8,7 +8,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.path.quarantine import Quarantined
 from partitions.path.source import SourceFile
-from resources.decisions.draft import Draft, Making, drafted, required
+from resources.decisions.draft import Draft, Making, agreed, drafted
 from resources.loop.flow import read_quarantine
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
@@ -23,10 +23,11 @@ def release(reason: str, paths: Sequence[str]) -> Making:
 
     Raises:
         ConfigurationError: for a path that is not in quarantine.
+        NeedsDecision: code ``definition_changed``.
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        last = required(dataflow, last)
+        last = agreed(platform, dataflow, last)
         left = read_quarantine(platform.log, last).release(paths, dataflow.name)
         return Draft(drafted(platform, dataflow, last, "release", reason), quarantine=left)
 
@@ -38,6 +39,7 @@ def unprocess(reason: str, paths: Sequence[str]) -> Making:
 
     Raises:
         ConfigurationError: for a dataflow that does not track a set, or a path that was not ingested.
+        NeedsDecision: code ``definition_changed``.
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -47,7 +49,7 @@ def unprocess(reason: str, paths: Sequence[str]) -> Making:
                 " rewind instead",
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
             )
-        last = required(dataflow, last)
+        last = agreed(platform, dataflow, last)
         known = Ingested(platform.log, dataflow.name, last).known(paths)
         unknown = [path for path in paths if path not in known]
         if unknown:
@@ -64,7 +66,7 @@ def quarantine_late(reason: str, files: Sequence[SourceFile]) -> Making:
     """Set late files aside (late_files: quarantine); nothing of them is loaded before somebody releases them."""
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        last = required(dataflow, last)
+        last = agreed(platform, dataflow, last)
         known = Ingested(platform.log, dataflow.name, last).known([file.path for file in files])
         aside = [Quarantined(file, CAME_LATE) for file in files if file.path not in known]
         rows = [

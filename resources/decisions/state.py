@@ -9,14 +9,16 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
 from partitions.path.order import FileKey
+from partitions.path.plan import covering
 from partitions.path.quarantine import Quarantine
 from partitions.path.state import PathState
 from partitions.sentinels import deserialise, serialise
 from partitions.watermark import is_empty
-from resources.decisions.draft import Draft, Making, drafted, required
+from resources.decisions.draft import Draft, Making, agreed, drafted, required
 from resources.platform import Platform
 from resources.readers.files import SOURCE_FILE
 from resources.watermarks.entry import Entry, Why
+from resources.watermarks.ingested import Ingested
 
 
 def reset(reason: str, *, replace: bool = False) -> Making:
@@ -74,15 +76,17 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
         replace: whether rows of a file make room when the file is loaded again; else an append doubles them.
 
     Raises:
-        ConfigurationError: where there is no such entry (any more), or rows do not tell their file.
+        ConfigurationError: where there is no such entry (any more), rows do not tell their file, or a set is tracked.
+        NeedsDecision: code ``definition_changed``.
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        last = required(dataflow, last)
+        last = agreed(platform, dataflow, last)
+        _has_order(dataflow)
         if replace:
             _tells_origin(platform, dataflow)
         watermark = _watermark_of(platform, dataflow, to)
-        until = _highest(platform, dataflow, last) if replace else None
+        until = _reached(platform, dataflow, last) if replace else None
         return Draft(
             drafted(platform, dataflow, last, "rewind", reason, watermark=watermark, replace_until=until)
         )
@@ -107,7 +111,9 @@ def set_watermark(reason: str, text: str) -> Making:
                 code="would_fall",
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
             )
-        return _taken_over(platform, dataflow, last, "set", reason, watermark, "passed over by state set")
+        return _taken_over(
+            platform, dataflow, last, "set", reason, watermark, ("passed over by state set", "passed over")
+        )
 
     return making
 
@@ -115,7 +121,7 @@ def set_watermark(reason: str, text: str) -> Making:
 def adopt(reason: str) -> Making:
     """The watermark that the table tells: its newest commit of ours, else the largest path that a row came from.
 
-    Every file at or below it counts as ingested.
+    Every file at or below it counts as ingested; where a set is tracked, every file that a row came from.
 
     Raises:
         NeedsDecision: code ``nothing_to_adopt``: the table tells neither.
@@ -135,7 +141,7 @@ def adopt(reason: str) -> Making:
                 ),
             )
         app_id = found.app_id if found else None
-        remark = "in the table when it was adopted"
+        remark = ("in the table when it was adopted", "taken as ingested")
         return _taken_over(platform, dataflow, last, "adopt", reason, text, remark, app_id)
 
     return making
@@ -152,7 +158,7 @@ def import_entries(reason: str, lines: Sequence[str]) -> Making:
         newest = _newest_of(dataflow, lines)
         watermark = _parsed(dataflow, json.dumps(newest["watermark"]))
         app_id = str(newest["app_id"]) if last is None and newest.get("app_id") else None
-        remark = "ingested before the import"
+        remark = ("ingested before the import", "taken as ingested")
         return _taken_over(platform, dataflow, last, "import", reason, watermark, remark, app_id)
 
     return making
@@ -165,12 +171,26 @@ def _taken_over(
     why: Why,
     reason: str,
     watermark: str,
-    remark: str,
+    remark: tuple[str, str],
     app_id: str | None = None,
 ) -> Draft:
-    """A watermark that no run has come to. What the source holds up to it is listed once, and counts as dealt with."""
+    """A watermark that no run has come to. What the source holds up to it is listed once, and counts as dealt with.
+
+    Args:
+        platform: the resources.
+        dataflow: whose state it is.
+        last: the newest entry.
+        why: of the entry.
+        reason: of the operator.
+        watermark: sentinel JSON text.
+        remark: what is noted of each of these files; and what is said of all of them.
+        app_id: the dataflow's id in the table, where the table tells it.
+    """
     target = platform.target(dataflow)
     files = platform.flow(dataflow).up_to(deserialise(watermark), above=last)
+    if why == "adopt" and dataflow.watermark.tracking == "set" and SOURCE_FILE in target.columns():
+        loaded = target.texts(SOURCE_FILE)  # a set has no order that could tell the others
+        files = [file for file in files if file.path in loaded]
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
     entry = drafted(
         platform,
@@ -183,7 +203,8 @@ def _taken_over(
         total_rows=target.count_rows(),
         **changes,
     )
-    return Draft(entry, [[file.path, file.size, file.version, file.modified, remark] for file in files])
+    rows = [[file.path, file.size, file.version, file.modified, remark[0]] for file in files]
+    return Draft(entry, rows, dealt_with=remark[1] if files else "")
 
 
 def _watermark_of(platform: Platform, dataflow: Dataflow, number: int) -> str:
@@ -200,10 +221,22 @@ def _watermark_of(platform: Platform, dataflow: Dataflow, number: int) -> str:
     return entry.watermark
 
 
-def _highest(platform: Platform, dataflow: Dataflow, last: Entry) -> str:
-    """The highest watermark whose rows are in the table: a second rewind must not forget the first one's."""
-    until = last.replace_until
-    return until if until and platform.flow(dataflow).covers(until, last.watermark) else last.watermark
+def _has_order(dataflow: Dataflow) -> None:
+    if dataflow.watermark.tracking == "set":
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected tracking: watermark, found tracking: set: a set has no order to go back in. Mark single files"
+            " for another read, or start anew",
+            choices=(
+                f"strandline files unprocess {dataflow.name} PATH…",
+                f"strandline state reset {dataflow.name} --replace --reason TEXT",
+            ),
+        )
+
+
+def _reached(platform: Platform, dataflow: Dataflow, last: Entry) -> str:
+    """The watermark that covers all files whose rows may be in the table: another rewind may lie before this one."""
+    known = Ingested(platform.log, dataflow.name, last).all()
+    return serialise(covering(dataflow.watermark, PathState.of(last.state()), (one.path for one in known)))
 
 
 def _tells_origin(platform: Platform, dataflow: Dataflow) -> None:
@@ -220,7 +253,7 @@ def _from_rows(platform: Platform, dataflow: Dataflow) -> str | None:
     """The largest path that a row came from; it tells no state of scope partition."""
     if dataflow.watermark.scope == "partition":
         return None
-    path = platform.target(dataflow).largest(SOURCE_FILE, FileKey.of)
+    path = max(platform.target(dataflow).texts(SOURCE_FILE), key=FileKey.of, default=None)
     return serialise({"path": path}) if path else None
 
 

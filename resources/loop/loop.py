@@ -24,7 +24,7 @@ from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.protocol import CHANGED_WHILE_READ, SliceProtocol
 from resources.readers.failures import cause
 from resources.watermarks.compaction import History, tidy
-from resources.watermarks.entry import Intent
+from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 from resources.writers.target import Target
 
@@ -124,17 +124,28 @@ class Loop(Generic[SliceT]):
             Held: while that run lives.
             NeedsDecision, TargetError: as :meth:`SliceProtocol.close` says.
         """
+        outcome, intent = self._left_open()
+        if intent is not None and intent.is_decision:
+            self._protocol.drop(outcome, intent)
+        elif intent is not None:
+            self._protocol.close(outcome, intent, reason)
+
+    def foreseen(self) -> tuple[Entry | None, Intent | None]:
+        """What :meth:`close` would end, and the entry that would be the newest then. Changes nothing, starts no Spark.
+
+        Raises:
+            Held: while that run lives.
+        """
+        outcome, intent = self._left_open()
+        return (self._protocol.foreseen(outcome, intent) if intent else outcome.newest), intent
+
+    def _left_open(self) -> tuple[Outcome, Intent | None]:
         outcome = Outcome(self.dataflow.name, self.run_id, {}, 0)
         outcome.newest = self.log.newest(self.dataflow.name)
         intent = self._open_intent(outcome)
-        if intent is None:
-            return
-        if self._held(intent):
+        if intent is not None and self._held(intent):
             raise self._protocol.held(intent)
-        if intent.is_decision:
-            self._protocol.drop(outcome, intent)
-        else:
-            self._protocol.close(outcome, intent, reason)
+        return outcome, intent
 
     def _advance(self, outcome: Outcome, only: str | None) -> None:
         """Plan and load, slice after slice; list again at the end, for what came in the meantime."""

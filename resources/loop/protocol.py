@@ -87,7 +87,7 @@ class SliceProtocol(Generic[SliceT]):
                 try:
                     self.flow.check(piece)
                 except BadFile as bad:
-                    if self._give_up(outcome, intent, bad.message):
+                    if self._give_up(outcome, intent, _reason(bad)):
                         raise
             return self._finish(outcome, intent, piece, started, recovered=True)
 
@@ -118,19 +118,18 @@ class SliceProtocol(Generic[SliceT]):
         Raises:
             Conflict: where the entry came after all.
         """
-        reason = f"{intent.why} was begun and not finished"
-        number = outcome.newest.number if outcome.newest else 0
-        entry = following(
-            outcome.newest,
-            number=number + 1,
-            why="abandon",
-            reason=reason,
-            fingerprint=outcome.newest.fingerprint if outcome.newest else intent.fingerprint,
-            kind=intent.kind,
-            app_id=intent.app_id,
-        )
+        entry = _dropped(outcome.newest, intent)
         self._append(outcome, entry)
-        self.told(Step.ABANDONED, f"number {entry.number} abandoned: {reason}")
+        self.told(Step.ABANDONED, f"number {entry.number} abandoned: {entry.reason}")
+
+    def foreseen(self, outcome: Outcome, intent: Intent) -> Entry:
+        """The entry that :meth:`close` would append for the intent of a run that died."""
+        if intent.is_decision:
+            return _dropped(outcome.newest, intent)
+        landed = self._landed(intent)
+        if landed is not None and landed.owner == intent.id:
+            return self._entry(outcome.newest, intent, landed)
+        return self._abandoned(outcome, intent, landed, "foreseen")
 
     def held(self, intent: Intent) -> Held:
         """The error for a number that a living run works on."""
@@ -268,7 +267,7 @@ class SliceProtocol(Generic[SliceT]):
                 " schema_mode: strict accepts no change of columns: put the old definition back; or remove the table and start anew",
                 choices=(f"strandline state reset {self.dataflow.name} --reason TEXT",),
             )
-            if self._give_up(outcome, intent, why.message):
+            if self._give_up(outcome, intent, _reason(why)):
                 raise why from error
         self.told(Step.WRITTEN, f"slice {intent.number} written")
 
@@ -333,9 +332,13 @@ class SliceProtocol(Generic[SliceT]):
 
     def _abandon(self, outcome: Outcome, intent: Intent, landed: Landed, reason: str) -> None:
         """Append the number with an unchanged watermark: the work is planned again under the next one."""
-        entry = following(
+        self._append(outcome, self._abandoned(outcome, intent, landed, reason))
+        self.told(Step.ABANDONED, f"number {intent.number} abandoned: {reason}")
+
+    def _abandoned(self, outcome: Outcome, intent: Intent, landed: Landed | None, reason: str) -> Entry:
+        return following(
             outcome.newest,
-            id=landed.owner or new_id(),
+            id=(landed and landed.owner) or new_id(),
             number=intent.number,
             watermark=intent.before,
             why="abandon",
@@ -346,11 +349,9 @@ class SliceProtocol(Generic[SliceT]):
             fingerprint=intent.fingerprint,
             kind=intent.kind,
             app_id=intent.app_id,
-            table_version=landed.version,
+            table_version=landed.version if landed else intent.table_version,
             pinned=intent.pinned,
         )
-        self._append(outcome, entry)
-        self.told(Step.ABANDONED, f"number {intent.number} abandoned: {reason}")
 
     def _entry(self, before: Entry | None, intent: Intent, landed: Landed) -> Entry:
         """The entry of an intent whose write has landed."""
@@ -456,6 +457,11 @@ class SliceProtocol(Generic[SliceT]):
         return self.target.landed(intent.app_id, intent.number, intent.table_version)
 
 
+def _reason(error: StrandlineError) -> str:
+    """Why a number is given up, for the log. What follows for the watermark is the policy's to say."""
+    return f"{error.path}: {error.why}" if isinstance(error, BadFile) else error.message
+
+
 def _refused(error: Exception) -> bool:
     """Whether Spark or Delta refused the plan of a write, as it would every time, before any row was written."""
     from pyspark.errors import AnalysisException
@@ -472,3 +478,16 @@ def _taking(intent: Intent) -> Iterator[None]:
     except BaseException:
         holders.release(intent.id)
         raise
+
+
+def _dropped(last: Entry | None, intent: Intent) -> Entry:
+    """The entry that ends a decision which came to nothing."""
+    return following(
+        last,
+        number=intent.number,
+        why="abandon",
+        reason=f"{intent.why} was begun and not finished",
+        fingerprint=last.fingerprint if last else intent.fingerprint,
+        kind=intent.kind,
+        app_id=intent.app_id,
+    )

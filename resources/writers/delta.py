@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import NeedsDecision
@@ -97,18 +97,15 @@ class DeltaTarget:
                 return Adopted(state, app_id)
         return None
 
-    def largest(self, column: str, key: Callable[[str], Any]) -> str | None:
-        """The largest text of a column by an order of ours; None where there is no such column, or no text in it."""
-        if column not in self.columns():
-            return None
-        table = self._log.table()
+    def texts(self, column: str) -> set[str]:
+        """All texts of a column, each once; none where there is no such column. Reads the column's data."""
+        table = self._log.table() if column in self.columns() else None
         if table is None:
-            return None
+            return set()
         batches = table.to_pyarrow_dataset().scanner(columns=[column]).to_batches()
-        texts = {
+        return {
             text for batch in batches for text in batch.column(0).unique().to_pylist() if text is not None
         }
-        return max(texts, key=key, default=None)
 
     def _stored(self, ours: Mapping[str, Any]) -> str | None:
         """The state of a commit, from its text or from beside the table."""

@@ -14,9 +14,11 @@ from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
 
 
-def decide(feed: Feed, verb: str) -> None:
+def decide(feed: Feed, verb: str) -> str:
+    """Decide, and return what was said before."""
     answer = feed.cli("state", verb, NAME, "--reason", "mended", "--yes")
     assert answer.code == 0, answer.out
+    return answer.err
 
 
 def whys(feed: Feed) -> list[str]:
@@ -50,7 +52,8 @@ class TestMistakes:
         error = json.loads(answer.out)["error"]
         assert (answer.code, error["code"]) == (4, "intent_changed")
         assert f"strandline state accept {NAME} --reason TEXT" in error["choices"]
-        decide(feed, "accept")
+        said = decide(feed, "accept")
+        assert "slice 1, which a run left unfinished, is given up: its files are planned anew" in said
         assert feed.load().rows == 2
         assert (feed.ids, whys(feed)) == ([1, 2], ["abandon", "accept", "run"])
 
@@ -78,7 +81,7 @@ class TestDecisions:
         with pytest.raises(KeyboardInterrupt):
             feed.run(dying_at(Step.WRITTEN))
         feed.define(sql="select id, 1 as more from input")
-        decide(feed, verb)
+        assert "slice 1, which a run left unfinished, is appended: it was written" in decide(feed, verb)
         assert (whys(feed), feed.ids) == (["run", verb], [1])
         assert (feed.entries[0].rows, feed.path) == (1, "a.ndjson" if verb == "accept" else None)
 

@@ -57,6 +57,39 @@ class TestRewind:
         feed.load()
         assert feed.ids == [1, 2, 3]
 
+    def test_with_replace_rows_that_an_earlier_rewind_has_doubled_make_room_too(self, feed: Feed) -> None:
+        decide(feed, "rewind", NAME, "--to", "1")
+        decide(feed, "rewind", NAME, "--to", "1", "--replace")
+        feed.load()
+        assert feed.ids == [1, 2, 3]
+        decide(feed, "rewind", NAME, "--to", "0")
+        feed.load()
+        assert feed.ids == [1, 1, 2, 2, 3, 3]
+        decide(feed, "rewind", NAME, "--to", "0", "--replace")
+        feed.load()
+        assert (feed.ids, feed.entries[-1].total_rows) == ([1, 2, 3], 3)
+
+    def test_with_replace_and_scope_partition_the_rows_of_all_open_partitions_make_room(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(watermark={"scope": "partition"})
+        feed.put("a/1.ndjson", 1)
+        feed.put("b/1.ndjson", 2)
+        feed.load()
+        decide(feed, "rewind", NAME, "--to", "0")
+        feed.put("c/1.ndjson", 3)
+        decide(feed, "rewind", NAME, "--to", "0", "--replace")
+        feed.load()
+        assert (feed.ids, feed.newest and feed.newest.replace_until) == ([1, 2, 3], None)
+
+    def test_where_a_set_is_tracked_there_is_no_order_to_go_back_in(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(watermark={"tracking": "set"})
+        feed.put("1.ndjson", 1)
+        feed.load()
+        answer = feed.cli("state", "rewind", NAME, "--to", "0", "--reason", "x", "--yes")
+        assert (answer.code, len(feed.entries)) == (2, 1)
+        assert answer.error["choices"][0] == f"strandline files unprocess {NAME} PATH…"
+
     def test_to_0_is_the_beginning(self, feed: Feed) -> None:
         decide(feed, "rewind", NAME, "--to", "0", "--replace")
         feed.load()
@@ -99,7 +132,8 @@ class TestSet:
     def test_files_that_it_passes_over_are_neither_loaded_nor_late(self, feed: Feed) -> None:
         for number in (4, 5, 6):
             feed.put(f"{number}.ndjson", number)
-        decide(feed, "set", NAME, '{"path": "5.ndjson"}')
+        answer = decide(feed, "set", NAME, '{"path": "5.ndjson"}')
+        assert "passed over: 2 files of the source, which no run loads and which are not late" in answer.err
         feed.put("4-late.ndjson", 44)
         assert feed.load().rows == 1
         assert feed.ids == [1, 2, 3, 6]
@@ -143,6 +177,7 @@ class TestLostState:
             "reset",
         ]
         answer = decide(feed, "adopt", NAME)
+        assert "taken as ingested: 3 files of the source" in answer.err
         assert (answer.json["number"], answer.json["entry"]["watermark"]) == (4, {"path": "3.ndjson"})
         feed.put("4.ndjson", 4)
         feed.load()
@@ -161,6 +196,18 @@ class TestLostState:
         feed.put("4.ndjson", 4)
         feed.load()
         assert feed.ids == [1, 2, 3, 4]
+
+    def test_where_a_set_is_tracked_adopt_takes_the_files_that_rows_came_from_and_no_others(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(watermark={"tracking": "set"})
+        feed.put("m.ndjson", 1)
+        feed.load()
+        feed.put("a.ndjson", 2)
+        shutil.rmtree(feed.state)
+        assert "taken as ingested: 1 file of the source" in decide(feed, "adopt", NAME).err
+        feed.load()
+        assert feed.ids == [1, 2]
 
     def test_where_nothing_tells_adopt_says_so(self, make_feed: MakeFeed) -> None:
         feed = make_feed()
@@ -219,6 +266,27 @@ class TestExport:
         (tmp_path / "export.jsonl").write_text(text)
         answer = feed.cli("state", "import", NAME, str(tmp_path / "export.jsonl"), "--reason", "x", "--yes")
         assert (answer.code, len(feed.entries)) == (2, 3)
+
+
+class TestChangedDefinition:
+    """Only a decision about the definition agrees to another one; nothing else may be built on it meanwhile."""
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("state", "rewind", NAME, "--to", "1", "--reason", "x", "--yes"),
+            ("files", "release", NAME, "1.ndjson"),
+            ("late", NAME),
+        ],
+        ids=lambda arguments: arguments[1] if arguments[0] != "late" else "late",
+    )
+    def test_it_must_be_agreed_to_before(self, feed: Feed, arguments: tuple[str, ...]) -> None:
+        feed.define(source={"extensions": [".ndjson", ".txt"]}, late_files="quarantine")
+        feed.put("0.txt", 9)
+        answer = feed.cli(*arguments)
+        assert (answer.code, answer.error["code"], len(feed.entries)) == (4, "definition_changed", 3)
+        assert answer.error["choices"][0] == f"strandline state accept {NAME} --reason TEXT"
+        assert feed.cli("run", NAME).error["code"] == "definition_changed"
 
 
 class TestShowing:

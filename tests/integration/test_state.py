@@ -235,20 +235,23 @@ class TestLost:
         assert loaded.ids == [1, 2, 3]
 
 
-CHOICES = {
+_CHOICES = {
     "state_lost": ["adopt flow", "import flow FILE", "reset flow --replace", "reset flow"],
     "table_missing": ["reset flow"],
     "table_behind": ["adopt flow", "reset flow --replace"],
     "foreign_tag": ["adopt flow", "reset flow --replace"],
 }
+"""What an operator may choose, most advisable first."""
 
 
 def _refused_to_write(feed: Feed, code: str) -> None:
-    """As :func:`_refused`, with commands to choose from; a list of files may have been kept."""
+    """As :func:`_refused`, with the commands to choose from; a list of files may have been kept."""
     rows, entries = feed.commits if feed.table.exists() else [], feed.entries
     answer = feed.cli("run", NAME)
     assert (answer.code, answer.error["code"]) == (4, code)
-    assert answer.error["choices"] == [f"strandline state {choice} --reason TEXT" for choice in CHOICES[code]]
+    assert answer.error["choices"] == [
+        f"strandline state {choice} --reason TEXT" for choice in _CHOICES[code]
+    ]
     assert feed.entries == entries
     assert (feed.commits if feed.table.exists() else []) == rows
     assert feed.open_intent is None
@@ -261,6 +264,7 @@ class TestDefinition:
             {"source": {"path": "./elsewhere"}},
             {"source": {"extensions": [".ndjson", ".json"]}},
             {"watermark": {"scope": "partition"}},
+            {"watermark": {"tracking": "set"}},
             {"watermark": {"partition_filter": {"prefix_template": "date=%Y-%m-%d", "lookback": 3}}},
             {"target": {"table": "bronze/other"}},
         ],

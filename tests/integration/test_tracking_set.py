@@ -37,7 +37,9 @@ def test_an_unprocessed_file_is_read_again_once(feed: Feed) -> None:
     feed.put("b.ndjson", 1)
     feed.put("a.ndjson", 2)
     feed.load()
-    assert feed.cli("files", "unprocess", NAME, "a.ndjson").code == 0
+    answer = feed.cli("files", "unprocess", NAME, "a.ndjson")
+    assert answer.code == 0
+    assert "and 1 unprocessed file; load: append adds their rows a second time" in answer.err
     assert feed.cli("plan").json[0]["slices"] == [{"files": ["a.ndjson"]}]
     assert feed.load().rows == 1
     assert feed.load().status == "nothing"
