@@ -27,8 +27,8 @@ def test_the_run_goes_on_past_bad_files_and_the_watermark_moves(feed: Feed) -> N
         ("abandon", 0),
         ("run", 2),
     ]
-    assert feed.entries[1].reason is not None
-    assert feed.entries[1].reason.startswith("2.ndjson.gz: cannot be read: ")
+    given_up = sorted(str(entry.reason).partition(":")[0] for entry in feed.entries[:2])
+    assert given_up == ["2.ndjson.gz", "4.ndjson"], "in whichever order Spark meets them"
     assert feed.load().status == "nothing"
     (listed,) = feed.cli("list").json
     assert [held["path"] for held in listed["quarantined"]["files"]] == ["2.ndjson.gz", "4.ndjson"]
