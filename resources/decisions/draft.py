@@ -87,7 +87,7 @@ def preview(
         lines.insert(0, f"slice {open_.number}, which a run left unfinished, is {ended}")
     if draft.dealt_with:
         lines.append(
-            f"{draft.dealt_with}: {counted(len(draft.files), 'file')} of the source, which no run loads and which are not late"
+            f"{draft.dealt_with}, so neither loaded nor late: {counted(len(draft.files), 'file')} of the source"
         )
     lines.append(f"next run: {plan.why}")
     lines.extend(_beside(dataflow, draft))
