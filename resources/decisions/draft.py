@@ -38,6 +38,9 @@ class Draft:
     dealt_with: str = ""
 
 
+_ANEW: tuple[Why, ...] = ("adopt", "reset", "import")
+"""Decisions that do not build on what the log says of the table."""
+
 Making = Callable[[Platform, Dataflow, Entry | None], Draft]
 """Makes the draft on top of the newest entry. Raises what the decision's own function says."""
 
@@ -115,7 +118,10 @@ def decide(
         Held: while a living run works on a slice.
         Conflict: where another writer was faster.
     """
-    platform.loop(dataflow, clock(), run_is_live=run_is_live).close(reason)
+    loop = platform.loop(dataflow, clock(), run_is_live=run_is_live)
+    foreseen, open_ = loop.foreseen()
+    if open_ is not None:
+        loop.close(reason, anew=making(platform, dataflow, foreseen).entry.why in _ANEW)
     log, name = platform.log, dataflow.name
     draft = making(platform, dataflow, log.newest(name))
     entry, objects = draft.entry, f"{draft.entry.number:010d}-{new_id()}"

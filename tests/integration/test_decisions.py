@@ -205,7 +205,10 @@ class TestLostState:
         feed.load()
         feed.put("a.ndjson", 2)
         shutil.rmtree(feed.state)
-        assert "taken as ingested, so neither loaded nor late: 1 file of the source" in decide(feed, "adopt", NAME).err
+        assert (
+            "taken as ingested, so neither loaded nor late: 1 file of the source"
+            in decide(feed, "adopt", NAME).err
+        )
         feed.load()
         assert feed.ids == [1, 2]
 
