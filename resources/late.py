@@ -16,7 +16,7 @@ from resources.loop.guards import check_definition
 from resources.loop.holder import RunIsLive
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
-from resources.sweep import BUDGET, SweepStep, step, unhandled
+from resources.sweep import SweepStep, step, unhandled
 from resources.watermarks.entry import Entry
 
 
@@ -52,7 +52,7 @@ class LateStep:
         }
 
 
-def look(platform: Platform, dataflow: Dataflow, now: datetime, budget: Budget = BUDGET) -> SweepStep:
+def look(platform: Platform, dataflow: Dataflow, now: datetime, budget: Budget | None = None) -> SweepStep:
     """One step of the sweep, and nothing done about what it finds.
 
     Raises:
@@ -67,7 +67,7 @@ def late_step(
     platform: Platform,
     dataflow: Dataflow,
     now: datetime,
-    budget: Budget = BUDGET,
+    budget: Budget | None = None,
     *,
     run_is_live: RunIsLive = lambda run_id: None,
     report: Callable[[Outcome], None] = lambda outcome: None,
@@ -79,7 +79,7 @@ def late_step(
         platform: the resources.
         dataflow: its name, source and policy.
         now: the clock, aware.
-        budget: of the listing.
+        budget: of the listing; None is one that suits the place.
         run_is_live: asks Dagster about a run on another machine.
         report: hears of the run that loaded late files, also of one that failed half-way.
         options: of the loop, where late files are loaded.

@@ -24,8 +24,10 @@ from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.log import WatermarkLog
 
-BUDGET = Budget(pages=20, seconds=20.0)
-"""Of one step: at most 20,000 keys of an object store."""
+_OF_A_STORE = Budget(pages=20, seconds=20.0)
+"""Of one step: at most 20,000 keys."""
+_OF_A_FOLDER = Budget(pages=500, seconds=5.0)
+"""Folders are opened quickly, and often hold few files."""
 
 _NOTE = "sweep"
 _MOST = 10_000
@@ -107,9 +109,16 @@ class SweepStep:
 
 
 def step(
-    log: WatermarkLog, place: Place, dataflow: Dataflow, now: datetime, budget: Budget = BUDGET
+    log: WatermarkLog, place: Place, dataflow: Dataflow, now: datetime, budget: Budget | None = None
 ) -> SweepStep:
     """Go one step on: list some pages, and compare them with what was ingested.
+
+    Args:
+        log: what was ingested.
+        place: the source's root.
+        dataflow: its name, source and policy.
+        now: the clock, aware.
+        budget: of the listing; None is one that suits the place.
 
     Raises:
         SourceError: where a listing fails; nothing is noted of it then.
@@ -128,6 +137,7 @@ def step(
         return SweepStep(0, (), complete=False, sweep=sweep)
     since = PathState.of(deserialise(entry.since)) if entry.since else None
     below = at_or_below(dataflow.watermark, state, since)
+    budget = budget or (_OF_A_STORE if place.local is None else _OF_A_FOLDER)
     listing = list_above(place, below, dataflow.source.endings, budget=budget, resume=sweep.resume)
     late = _unknown(log, dataflow.name, entry, listing.found.files)
     sweep = _noted(sweep, len(listing.found.files), late, listing.resume)

@@ -39,6 +39,9 @@ class Draft:
     dealt_with: str = ""
 
 
+_ANEW: tuple[Why, ...] = ("adopt", "reset", "import")
+"""Decisions that do not build on what the log says of the table."""
+
 Making = Callable[[Platform, Dataflow, Entry | None], Draft]
 """Makes the draft on top of the newest entry. Raises what the decision's own function says."""
 
@@ -88,7 +91,7 @@ def preview(
         lines.insert(0, f"slice {open_.number}, which a run left unfinished, is {ended}")
     if draft.dealt_with:
         lines.append(
-            f"{draft.dealt_with}: {counted(len(draft.files), 'file')} of the source, which no run loads and which are not late"
+            f"{draft.dealt_with}, so neither loaded nor late: {counted(len(draft.files), 'file')} of the source"
         )
     lines.append(f"next run: {plan.why}")
     lines.extend(_beside(dataflow, draft))
@@ -118,7 +121,10 @@ def decide(
         Held: while a living run, or another decision, works on the next number.
         Conflict: where another writer was faster.
     """
-    platform.loop(dataflow, clock(), run_is_live=run_is_live).close(reason)
+    loop = platform.loop(dataflow, clock(), run_is_live=run_is_live)
+    foreseen, open_ = loop.foreseen()
+    if open_ is not None:
+        loop.close(reason, anew=making(platform, dataflow, foreseen).entry.why in _ANEW)
     log, name = platform.log, dataflow.name
     last = log.newest(name)
     draft = making(platform, dataflow, last)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
@@ -12,7 +13,7 @@ from partitions.path.plan import Beside, at_or_below, plan, position
 from partitions.path.position import Start
 from partitions.path.quarantine import Quarantine, Quarantined
 from partitions.path.slices import PathSlice
-from partitions.path.source import Found, SourceFile
+from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan, Slice
 from partitions.sentinels import Watermark, deserialise
@@ -146,33 +147,53 @@ class PathFlow:
         """What waits beside the watermark. What was dealt with is looked up only where something waits for the answer."""
         if entry is None:
             return Beside()
-        definition, name = self._dataflow.watermark, self._dataflow.name
-        released = [one.file.path for one in read_quarantine(self._log, entry).released]
-        late = [] if definition.tracking == "set" else waiting(self._log, self._dataflow, entry)
-        known: set[str] = set()
-        if definition.tracking == "set" or late:
-            asked = [file.path for file in found.files] if definition.tracking == "set" else late
-            known = Ingested(self._log, name, entry).known(asked)
-        below = at_or_below(definition, state, self._since(entry))
-        late = [path for path in late if path not in known and below.above(path)]
-        if definition.tracking == "watermark":  # what lies above is read with all that is new there
-            released = [path for path in released if below.above(path)]
-        there = look(self._place, [*late, *released]) if late or released else {}
-        until = entry.replace_until
+        by_set, until = self._dataflow.watermark.tracking == "set", entry.replace_until
         return Beside(
-            late=tuple(there[path] for path in late if path in there),
-            released=tuple(there[path] for path in released if path in there),
+            late=() if by_set else self._late(entry, state),
+            released=self._released(entry, state),
             replace_until=PathState.of(deserialise(until)) if until else None,
-            known=frozenset(known) if definition.tracking == "set" else frozenset(),
+            known=frozenset(self._known(entry, [file.path for file in found.files]))
+            if by_set
+            else frozenset(),
         )
+
+    def _known(self, entry: Entry, paths: Sequence[str]) -> set[str]:
+        return Ingested(self._log, self._dataflow.name, entry).known(paths)
+
+    def _late(self, entry: Entry, state: PathState) -> tuple[SourceFile, ...]:
+        """What the sweep has found and nobody has dealt with since."""
+        below = at_or_below(self._dataflow.watermark, state, self._since(entry))
+        paths = [path for path in waiting(self._log, self._dataflow, entry) if below.above(path)]
+        known = self._known(entry, paths) if paths else set()
+        return self._there([path for path in paths if path not in known])
+
+    def _released(self, entry: Entry, state: PathState) -> tuple[SourceFile, ...]:
+        """What somebody took out of quarantine. What lies above the watermark is read with all that is new there."""
+        definition = self._dataflow.watermark
+        below = at_or_below(definition, state, self._since(entry))
+        paths = [one.file.path for one in read_quarantine(self._log, entry).released]
+        return self._there([path for path in paths if definition.tracking == "set" or below.above(path)])
+
+    def _there(self, paths: Sequence[str]) -> tuple[SourceFile, ...]:
+        there = look(self._place, paths) if paths else {}
+        return tuple(there[path] for path in paths if path in there)
 
     def _since(self, entry: Entry | None) -> PathState | None:
         return PathState.of(deserialise(entry.since)) if entry and entry.since else None
 
     def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:
-        """Look above the watermark within a budget, to see whether a run is worth asking for."""
-        start = position(self._dataflow.watermark, self._state(entry), now, self._since(entry))
-        return list_above(self._place, start, self._dataflow.source.endings, budget=budget, resume=resume)
+        """Look for what the next run would load within a budget, to see whether one is worth asking for."""
+        definition, state = self._dataflow.watermark, self._state(entry)
+        start = position(definition, state, now, self._since(entry))
+        listing = list_above(self._place, start, self._dataflow.source.endings, budget=budget, resume=resume)
+        if entry is None:
+            return listing
+        files = listing.found.files
+        if definition.tracking == "set":
+            known = self._known(entry, [file.path for file in files])
+            files = tuple(file for file in files if file.path not in known)
+        files = in_pair_order([*files, *self._released(entry, state)])
+        return replace(listing, found=replace(listing.found, files=files))
 
     def up_to(self, watermark: Watermark, above: Entry | None) -> list[SourceFile]:
         """The files that the source holds at or below a watermark, and above an entry's: what a decision passes over."""

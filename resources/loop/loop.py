@@ -117,8 +117,12 @@ class Loop(Generic[SliceT]):
         except StrandlineError as error:
             outcome.warnings.append(f"the log was not compacted: {error.message}")
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, *, anew: bool = False) -> None:
         """End what a run left open, without loading anything: for decisions about the state.
+
+        Args:
+            reason: of the operator.
+            anew: whether the state is taken anew after it, as :meth:`SliceProtocol.close` says.
 
         Raises:
             Held: while that run lives.
@@ -128,7 +132,7 @@ class Loop(Generic[SliceT]):
         if intent is not None and intent.is_decision:
             self._protocol.drop(outcome, intent)
         elif intent is not None:
-            self._protocol.close(outcome, intent, reason)
+            self._protocol.close(outcome, intent, reason, anew=anew)
 
     def foreseen(self) -> tuple[Entry | None, Intent | None]:
         """What :meth:`close` would end, and the entry that would be the newest then. Changes nothing, starts no Spark.

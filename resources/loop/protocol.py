@@ -91,23 +91,34 @@ class SliceProtocol(Generic[SliceT]):
                         raise
             return self._finish(outcome, intent, piece, started, recovered=True)
 
-    def close(self, outcome: Outcome, intent: Intent, reason: str) -> None:
+    def close(self, outcome: Outcome, intent: Intent, reason: str, *, anew: bool = False) -> None:
         """End the intent of a run that died without reading its slice again: append it if it was written, else give it up.
 
+        Args:
+            outcome: what was committed before.
+            intent: the run's.
+            reason: why.
+            anew: whether the state is taken anew after it, so that a number of somebody else may stand, too.
+
         Raises:
-            NeedsDecision: somebody else wrote under its number.
+            NeedsDecision: somebody else wrote under its number, or nobody can say who did.
             TargetError: the table refuses the give-up, too.
         """
         holders.activate(intent.id)
         with self._holding(intent):
-            if self._landed(intent) is None and self._give_up(outcome, intent, reason):
-                return
-            landed = self._landed(intent)
+            try:
+                if self._landed(intent) is None and self._give_up(outcome, intent, reason):
+                    return
+                landed = self._landed(intent)
+            except NeedsDecision:
+                if not anew:
+                    raise
+                landed = Landed(None, self.target.head(None).version or 0, 0, 0)
             if landed is None:
                 raise self._skipped(intent)
             if landed.owner == intent.id:
                 self._append(outcome, self._entry(outcome.newest, intent, landed))
-            elif landed.gives_up:
+            elif landed.gives_up or anew:
                 self._abandon(outcome, intent, landed, reason)
             else:
                 raise self._foreign(intent, landed)
@@ -126,7 +137,10 @@ class SliceProtocol(Generic[SliceT]):
         """The entry that :meth:`close` would append for the intent of a run that died."""
         if intent.is_decision:
             return _dropped(outcome.newest, intent)
-        landed = self._landed(intent)
+        try:
+            landed = self._landed(intent)
+        except NeedsDecision:
+            landed = None
         if landed is not None and landed.owner == intent.id:
             return self._entry(outcome.newest, intent, landed)
         return self._abandoned(outcome, intent, landed, "foreseen")
@@ -425,9 +439,10 @@ class SliceProtocol(Generic[SliceT]):
     def _foreign(self, intent: Intent, landed: Landed) -> NeedsDecision:
         return NeedsDecision(
             f"dataflow {self.dataflow.name}: table {self.dataflow.table} holds number {intent.number} under this dataflow's tag, written by"
-            f" somebody else (version {landed.version}, owner {landed.owner or 'unknown'}): another project uses a copy of this state",
+            f" somebody else (version {landed.version}, owner {landed.owner or 'unknown'}): another project uses a copy of this state. End that;"
+            " then take the state that the table tells, or empty it and start anew",
             code="foreign_tag",
-            choices=(f"strandline state reset {self.dataflow.name} --reason TEXT",),
+            choices=self._anew,
         )
 
     def _beaten(self, winner: Intent) -> StrandlineError:
@@ -454,7 +469,23 @@ class SliceProtocol(Generic[SliceT]):
         return self.log.get_schema(intent.pinned)
 
     def _landed(self, intent: Intent) -> Landed | None:
-        return self.target.landed(intent.app_id, intent.number, intent.table_version)
+        try:
+            return self.target.landed(intent.app_id, intent.number, intent.table_version)
+        except NeedsDecision as error:
+            raise NeedsDecision(
+                f"dataflow {self.dataflow.name}: {error.message}. Take the state that the table tells, or empty it and start anew",
+                code=error.code,
+                choices=self._anew,
+            ) from error
+
+    @property
+    def _anew(self) -> tuple[str, str]:
+        """The commands that take the state anew."""
+        name = self.dataflow.name
+        return (
+            f"strandline state adopt {name} --reason TEXT",
+            f"strandline state reset {name} --replace --reason TEXT",
+        )
 
 
 def _reason(error: StrandlineError) -> str:

@@ -133,7 +133,7 @@ class TestSet:
         for number in (4, 5, 6):
             feed.put(f"{number}.ndjson", number)
         answer = decide(feed, "set", NAME, '{"path": "5.ndjson"}')
-        assert "passed over: 2 files of the source, which no run loads and which are not late" in answer.err
+        assert "passed over, so neither loaded nor late: 2 files of the source" in answer.err
         feed.put("4-late.ndjson", 44)
         assert feed.load().rows == 1
         assert feed.ids == [1, 2, 3, 6]
@@ -177,7 +177,7 @@ class TestLostState:
             "reset",
         ]
         answer = decide(feed, "adopt", NAME)
-        assert "taken as ingested: 3 files of the source" in answer.err
+        assert "taken as ingested, so neither loaded nor late: 3 files of the source" in answer.err
         assert (answer.json["number"], answer.json["entry"]["watermark"]) == (4, {"path": "3.ndjson"})
         feed.put("4.ndjson", 4)
         feed.load()
@@ -205,7 +205,10 @@ class TestLostState:
         feed.load()
         feed.put("a.ndjson", 2)
         shutil.rmtree(feed.state)
-        assert "taken as ingested: 1 file of the source" in decide(feed, "adopt", NAME).err
+        assert (
+            "taken as ingested, so neither loaded nor late: 1 file of the source"
+            in decide(feed, "adopt", NAME).err
+        )
         feed.load()
         assert feed.ids == [1, 2]
 

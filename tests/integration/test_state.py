@@ -234,6 +234,27 @@ class TestLost:
         _refused_to_write(loaded, "foreign_tag")
         assert loaded.ids == [1, 2, 3]
 
+    @pytest.mark.parametrize("verb", ["adopt", "reset"])
+    def test_a_number_that_it_took_from_an_unfinished_slice_is_settled_by_a_state_taken_anew(
+        self, loaded: Feed, tmp_path: Path, verb: str
+    ) -> None:
+        other = Feed(
+            tmp_path / "other", loaded.engine, loaded.definition, {"lake": str(loaded.folder / "lake")}
+        )
+        shutil.copytree(loaded.folder / "state", other.folder / "state")
+        shutil.copytree(loaded.landing, other.landing, dirs_exist_ok=True)
+        loaded.put("d.ndjson", 4)
+        _interrupt(loaded, Step.INTENT_PUT)
+        other.load()
+        for refused in (("run", NAME), ("state", "accept", NAME, "--reason", "x", "--yes")):
+            answer = loaded.cli(*refused)
+            assert (answer.code, answer.error["code"]) == (4, "foreign_tag")
+            assert [choice.split()[2] for choice in answer.error["choices"]] == ["adopt", "reset"]
+        assert loaded.cli("state", verb, NAME, "--reason", "the copy is gone", "--yes").code == 0
+        loaded.load()
+        assert loaded.ids == ([1, 2, 3, 4] if verb == "adopt" else [1, 1, 2, 2, 3, 3, 4])
+        assert [entry.why for entry in loaded.entries][2:4] == ["abandon", verb]
+
 
 _CHOICES = {
     "state_lost": ["adopt flow", "import flow FILE", "reset flow --replace", "reset flow"],
