@@ -1,0 +1,107 @@
+"""A sensor as Dagster ticks it: with its landing zone, its clock, and the cursor that is kept between ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dagster import (
+    DagsterInstance,
+    RunRequest,
+    SensorDefinition,
+    SensorResult,
+    SkipReason,
+    build_sensor_context,
+)
+
+from partitions.dataflow import Dataflow
+from partitions.sentinels import serialise
+from resources.places import Place
+from resources.platform import Platform
+from resources.spark import SparkEngine
+from resources.watermarks.entry import Entry, following
+from resources.watermarks.log import QUARANTINE
+
+Clock = Callable[[], float]
+
+
+def flow_of(**definition: Any) -> Dataflow:
+    """A dataflow named ``arrivals``, with these keys beside the usual ones."""
+    base = {
+        "name": "arrivals",
+        "source": {"type": "files", "path": "landing", "format": "ndjson"},
+        "watermark": {"type": "path"},
+    }
+    return Dataflow.model_validate(base | definition)
+
+
+class Ticker:
+    """A sensor of a dataflow; ``now`` is its clock, and ``events`` what it has reported at its last tick."""
+
+    def __init__(
+        self,
+        root: Path,
+        instance: DagsterInstance,
+        flow: Dataflow,
+        make: Callable[[Dataflow, Platform, Clock], SensorDefinition],
+    ) -> None:
+        self.landing = root / "landing"
+        self.landing.mkdir()
+        self.instance = instance
+        self.flow = flow
+        self.now = 1_700_000_000.0
+        self.cursor: str | None = None
+        self.events: list[Any] = []
+        self.platform = Platform(
+            Place(str(root / "state")),
+            Place(str(root / "lake")),
+            SparkEngine(),
+            lambda flow: Place(str(self.landing)),
+        )
+        self.sensor = make(flow, self.platform, lambda: self.now)
+
+    def put(self, *paths: str) -> None:
+        """Put empty files."""
+        for path in paths:
+            file = self.landing / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+
+    def tick(self) -> RunRequest | str:
+        """The run that is asked for, or why none is."""
+        result = self.sensor(build_sensor_context(instance=self.instance, cursor=self.cursor))
+        assert isinstance(result, SensorResult)
+        self.cursor = result.cursor
+        self.events = list(result.asset_events)
+        if result.run_requests:
+            (request,) = result.run_requests
+            return request
+        assert isinstance(result.skip_reason, SkipReason)
+        return str(result.skip_reason.skip_message)
+
+    def commit(self, *paths: str, **changes: Any) -> Entry:
+        """What a run that has loaded these files leaves; the last of them is the watermark."""
+        log, name = self.platform.log, self.flow.name
+        last = log.newest(name)
+        number = last.number + 1 if last else 1
+        first = {} if last else {"kind": "path", "app_id": "a"}
+        loaded = {
+            "why": "run",
+            "watermark": serialise({"path": paths[-1]}) if paths else last and last.watermark,
+            "file_list": log.put_list(name, f"{number:010d}-x", [[path, 0, "v", 0] for path in paths]),
+            "fingerprint": self.flow.fingerprint,
+        }
+        return log.append(name, following(last, **{**loaded, **first, **changes}), expected=number - 1)
+
+    def set_aside(self, path: str, *, released: bool) -> Entry:
+        """What leaves a file in quarantine, released or not."""
+        row = [path, 0, "v", 0, "bad", released]
+        name = "released" if released else "held"
+        return self.commit(quarantine=self.platform.log.put_list(self.flow.name, name, [row], QUARANTINE))
+
+
+def asked(answer: RunRequest | str) -> RunRequest:
+    """The run that a tick asks for."""
+    assert isinstance(answer, RunRequest), answer
+    return answer
