@@ -18,6 +18,7 @@ from platform_assets.project import Project
 from resources import decisions
 from resources.decisions import Making
 from resources.io_managers import RunOptions, failure
+from resources.loop.flow import read_quarantine
 from resources.loop.loop import clock
 from resources.platform import Platform
 
@@ -165,7 +166,7 @@ def _decide(
     entry = decisions.decide(platform, flow, making, given.reason, options.run_is_live)
     context.log.info("entry %d appended", entry.number)
     metadata = {
-        **watermark_metadata(entry),
+        **watermark_metadata(entry, read_quarantine(platform.log, entry)),
         "reason": given.reason,
         "effect": MetadataValue.md(_list(shown.lines)),
     }
