@@ -20,6 +20,7 @@ from platform_assets.metadata import table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
+from resources.loop.flow import read_quarantine
 from resources.platform import Platform
 
 
@@ -60,7 +61,9 @@ def build_definitions(
                 table_metadata,
                 {table_key(flow).to_user_string(): flow.table for flow in flows},
             ),
-            "watermark": WatermarkIOManager(platform, watermark_metadata),
+            "watermark": WatermarkIOManager(
+                platform, lambda entry: watermark_metadata(entry, read_quarantine(platform.log, entry))
+            ),
             "watermarks": ResourceDefinition(
                 lambda context: platform.manager(),
                 description="The watermark manager: get_watermark, save_watermark.",

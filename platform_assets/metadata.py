@@ -8,6 +8,7 @@ from typing import Any
 
 from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
+from partitions.path.quarantine import Quarantine
 from partitions.sentinels import encode
 from resources.loop.outcome import Outcome
 from resources.places import Place
@@ -45,8 +46,8 @@ def table_metadata(outcome: Outcome, place: Place) -> dict[str, Any]:
     return shown
 
 
-def watermark_metadata(entry: Entry | None) -> dict[str, Any]:
-    """Of the watermark's output."""
+def watermark_metadata(entry: Entry | None, quarantine: Quarantine) -> dict[str, Any]:
+    """Of the watermark's output: an entry, and the files that it leaves in quarantine."""
     if entry is None:
         return {"state_number": 0, "watermark": MetadataValue.json({})}
     return {
@@ -56,12 +57,20 @@ def watermark_metadata(entry: Entry | None) -> dict[str, Any]:
         "appended": entry.time,
         "total_rows": entry.total_rows,
         "total_files": entry.total_files,
+        "in_quarantine": len(quarantine.held),
+        **({"quarantine": _quarantine_table(quarantine)} if quarantine.held else {}),
     }
 
 
 def lag_seconds(entry: Entry, now: datetime) -> float | None:
     """How old the newest committed file is, by the store's clock and ours."""
     return None if entry.modified is None else round(now.timestamp() - entry.modified / 1000, 3)
+
+
+def _quarantine_table(quarantine: Quarantine) -> MetadataValue:
+    """The first hundred files that wait for somebody, with the reasons."""
+    records = [TableRecord({"file": one.file.path, "reason": one.reason}) for one in quarantine.held[:_SHOWN]]
+    return MetadataValue.table(records, TableSchema([TableColumn("file"), TableColumn("reason")]))
 
 
 def _plan_table(outcome: Outcome) -> MetadataValue:

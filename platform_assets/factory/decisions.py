@@ -20,6 +20,7 @@ from platform_assets.state_views import changes_between, exported
 from resources import decisions
 from resources.decisions import Making
 from resources.io_managers import RunOptions, failure
+from resources.loop.flow import read_quarantine
 from resources.loop.loop import clock
 from resources.platform import Platform
 from resources.watermarks.log import WatermarkLog
@@ -210,7 +211,7 @@ def _decide(
     entry = decisions.decide(platform, flow, making, given.reason, options.run_is_live)
     context.log.info("entry %d appended", entry.number)
     metadata = {
-        **watermark_metadata(entry),
+        **watermark_metadata(entry, read_quarantine(platform.log, entry)),
         "reason": given.reason,
         "effect": MetadataValue.md(_list(shown.lines)),
     }

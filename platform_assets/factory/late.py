@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,9 +29,10 @@ from partitions.plan import counted
 from platform_assets.factory.assets import pool, table_key, watermark_key
 from platform_assets.factory.checks import completeness, late_evaluation
 from platform_assets.factory.sensors import Cursor, asked_for, in_flight
-from platform_assets.metadata import table_metadata
+from platform_assets.metadata import table_metadata, watermark_metadata
 from resources.io_managers import DATAFLOW_TAG, RunOptions, failure, mark_run
 from resources.late import late_step, look
+from resources.loop.flow import read_quarantine
 from resources.loop.loop import clock
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
@@ -44,15 +45,9 @@ _INTERVAL = 300
 def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
     """A job that goes one step of the sweep, and ingests or quarantines what is late."""
 
-    def late(context: Any) -> None:
+    def late(context: Any) -> Iterator[Any]:
         mark_run(context.instance, context.run_id, dataflow.name)
-
-        def report(outcome: Outcome) -> None:
-            # What was committed is there, so it is materialised, also where the run fails right after it.
-            if outcome.committed:
-                metadata = table_metadata(outcome, platform.lake.child(dataflow.table))
-                context.log_event(AssetMaterialization(asset_key=table_key(dataflow), metadata=metadata))
-
+        loaded: list[Outcome] = []
         try:
             done = late_step(
                 platform,
@@ -63,9 +58,11 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
                 hold_wait=options.hold_wait,
                 run_is_live=options.run_is_live,
                 observer=lambda done, line: context.log.info("%s: %s", done, line),
-                report=report,
+                report=loaded.append,
             )
         except StrandlineError as error:
+            # What was committed is there, so it is materialised, and the run fails right after it.
+            yield from _materialised(loaded)
             raise failure(error) from error
         context.log.info(
             "%s listed, %d late, %d left",
@@ -73,10 +70,21 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
             len(done.found.late),
             len(done.left),
         )
+        yield from _materialised(loaded)
+        if done.quarantined is not None:
+            quarantine = read_quarantine(platform.log, done.quarantined)
+            metadata = watermark_metadata(done.quarantined, quarantine)
+            yield AssetObservation(watermark_key(dataflow.name), metadata=metadata)
         context.instance.report_runless_asset_event(late_evaluation(dataflow, platform))
 
+    def _materialised(loaded: Sequence[Outcome]) -> Iterator[AssetMaterialization]:
+        for outcome in loaded:
+            if outcome.committed:
+                metadata = table_metadata(outcome, platform.lake.child(dataflow.table))
+                yield AssetMaterialization(asset_key=table_key(dataflow), metadata=metadata)
+
     late.__annotations__["context"] = OpExecutionContext  # the type itself: Dagster takes no text for it
-    step = op(name=f"late_{dataflow.name}_step", pool=pool(dataflow.name))(late)
+    step = op(name=f"late_{dataflow.name}_step", pool=pool(dataflow.name), out={})(late)
 
     @job(
         name=f"late_{dataflow.name}",

@@ -1,17 +1,21 @@
-"""What Dagster runs and shows of a dataflow: two outputs of one step, checks, inputs of downstream assets, failures."""
+"""What Dagster runs and shows of a dataflow: two outputs of one step, checks, inputs of downstream assets, failures, decisions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from dagster import (
+    AssetCheckKey,
     AssetIn,
     AssetKey,
     AssetMaterialization,
+    AssetObservation,
     DagsterInstance,
+    DagsterInvalidConfigError,
     ExecuteInProcessResult,
     Output,
     asset,
@@ -20,7 +24,6 @@ from dagster import (
 )
 
 from platform_assets.build import build_definitions
-from platform_assets.metadata import watermark_metadata
 from platform_assets.project import load_project
 from resources.io_managers import Load, RunOptions, WatermarkIOManager
 from resources.platform import Platform
@@ -35,14 +38,19 @@ def platform_of(feed: Feed) -> Platform:
     return Platform(project.state, project.lake, feed.engine, project.source_place)
 
 
-def run(feed: Feed) -> ExecuteInProcessResult:
-    """Run the dataflow's job as the command line and the sensor do."""
+def run(
+    feed: Feed,
+    job: str = f"load_{NAME}",
+    config: Mapping[str, Any] | None = None,
+    instance: DagsterInstance | None = None,
+) -> ExecuteInProcessResult:
+    """Run a job as the command line, a sensor and the launchpad do; ``config`` is that of its one op."""
     project = load_project(feed.folder)
     definitions = build_definitions(project, platform_of(feed), RunOptions(now=NOW, hold_wait=timedelta(0)))
-    with DagsterInstance.ephemeral() as instance:
-        return definitions.resolve_job_def(f"load_{NAME}").execute_in_process(
-            instance=instance, raise_on_error=False, run_config=QUIET
-        )
+    ops = {"ops": {f"{job}_step": {"config": dict(config)}}} if config is not None else {}
+    return definitions.resolve_job_def(job).execute_in_process(
+        instance=instance or DagsterInstance.ephemeral(), raise_on_error=False, run_config=QUIET | ops
+    )
 
 
 def materialised(result: ExecuteInProcessResult) -> dict[str, AssetMaterialization]:
@@ -53,8 +61,20 @@ def materialised(result: ExecuteInProcessResult) -> dict[str, AssetMaterializati
     }
 
 
-def values(found: AssetMaterialization) -> Mapping[str, Any]:
+def values(found: AssetMaterialization | AssetObservation) -> Mapping[str, Any]:
     return {key: value.value for key, value in found.metadata.items()}
+
+
+def failed(result: ExecuteInProcessResult) -> tuple[str, Mapping[str, Any]]:
+    """The text of the step's failure, and its metadata."""
+    failure = next(event for event in result.all_events if event.is_step_failure).step_failure_data
+    assert failure.user_failure_data is not None
+    metadata = {key: value.value for key, value in failure.user_failure_data.metadata.items()}
+    return str(failure.user_failure_data.description), metadata
+
+
+def bullets(choices: Sequence[str]) -> str:
+    return "\n".join(f"- `{choice}`" for choice in choices)
 
 
 def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_measured(feed: Feed) -> None:
@@ -131,11 +151,7 @@ def test_what_was_committed_before_a_failure_is_materialised_and_the_run_fails_w
         1,
         "failed",
     )
-    failure = next(event for event in result.all_events if event.is_step_failure).step_failure_data
-    assert failure.user_failure_data is not None
-    assert str(failure.user_failure_data.description).startswith(
-        "file 2.ndjson, line 1: expected a record of the pinned schema"
-    )
+    assert failed(result)[0].startswith("file 2.ndjson, line 1: expected a record of the pinned schema")
 
 
 def test_a_project_file_with_errors_leaves_the_others_loaded_and_fails_when_it_is_materialised(
@@ -151,13 +167,221 @@ def test_a_project_file_with_errors_leaves_the_others_loaded_and_fails_when_it_i
     (broken,) = [each for each in definitions.assets or () if AssetKey(["silver", "broken"]) in each.keys]  # type: ignore[union-attr]
     with DagsterInstance.ephemeral() as instance:
         result = materialize([broken], instance=instance, raise_on_error=False, run_config=QUIET)  # type: ignore[list-item]
-    failure = next(event for event in result.all_events if event.is_step_failure).step_failure_data
-    assert "dataflows/broken.yaml:2" in str(
-        failure.user_failure_data and failure.user_failure_data.description
-    )
+    assert "dataflows/broken.yaml:2" in failed(result)[0]
 
 
 def test_the_watermark_before_the_table_is_refused(feed: Feed) -> None:
-    manager = WatermarkIOManager(platform_of(feed), watermark_metadata)
+    manager = WatermarkIOManager(platform_of(feed), lambda entry: {})
     with pytest.raises(Exception, match="expected the table first"):
         manager.handle_output(build_output_context(), Load(load_project(feed.folder).dataflows[NAME]))
+
+
+def test_files_in_quarantine_are_counted_and_listed_with_their_reasons(make_feed: MakeFeed) -> None:
+    feed = make_feed(on_bad_file="quarantine")
+    feed.put_text("1.ndjson", '{"id": "no number"}\n')
+    feed.put("2.ndjson", 2)
+    found = materialised(run(feed))
+    table = values(found[f"bronze/{NAME}"])
+    assert (table["files"], table["quarantined"], table["late"]) == (1, 1, 0)
+    shown = values(found[f"watermark/{NAME}"])
+    assert shown["in_quarantine"] == 1
+    (record,) = shown["quarantine"].records
+    assert record.data["file"] == "1.ndjson"
+    assert record.data["reason"].startswith("line 1: expected a record of the pinned schema")
+
+
+def test_a_guard_shows_the_command_line_s_text_and_choices_in_the_failed_run(feed: Feed) -> None:
+    feed.put("1.ndjson", 1)
+    feed.load()
+    shutil.rmtree(feed.state)
+    refused = feed.cli("run", NAME).error
+    assert refused["code"] == "state_lost"
+    text, metadata = failed(run(feed))
+    assert text == refused["message"]
+    assert metadata == {"code": "state_lost", "exit_code": 4, "choices": bullets(refused["choices"])}
+
+
+class TestLateJob:
+    JOB = f"late_{NAME}"
+    CHECK = AssetCheckKey(AssetKey(["bronze", NAME]), "late_files")
+
+    @pytest.fixture
+    def late(self, feed: Feed) -> Feed:
+        """One file is loaded, and one has come late."""
+        feed.put("2.ndjson", 2)
+        feed.load()
+        feed.put("1.ndjson", 1, 11)
+        return feed
+
+    def passed(self, instance: DagsterInstance) -> bool | None:
+        record = instance.event_log_storage.get_latest_asset_check_execution_by_key([self.CHECK])[self.CHECK]
+        evaluation = record.event and record.event.asset_check_evaluation
+        return evaluation.passed if evaluation else None
+
+    def test_it_loads_late_files_materialises_the_table_and_reports_the_check(self, late: Feed) -> None:
+        with DagsterInstance.ephemeral() as instance:
+            result = run(late, self.JOB, instance=instance)
+            assert result.success
+            assert self.passed(instance) is True
+        table = values(materialised(result)[f"bronze/{NAME}"])
+        assert {key: table[key] for key in ("status", "rows", "files", "state_number")} == {
+            "status": "committed",
+            "rows": 2,
+            "files": 1,
+            "state_number": 2,
+        }
+        assert table["watermark_before"] == table["watermark_after"] == {"path": "2.ndjson"}
+        assert (late.ids, late.path) == ([1, 2, 11], "2.ndjson")
+
+    def test_under_alert_it_loads_nothing_and_the_check_fails(self, late: Feed) -> None:
+        late.define(late_files="alert")
+        with DagsterInstance.ephemeral() as instance:
+            result = run(late, self.JOB, instance=instance)
+            assert result.success
+            assert (materialised(result), self.passed(instance)) == ({}, False)
+        assert late.ids == [2]
+
+    def test_under_quarantine_it_sets_them_aside_and_an_observation_lists_them(self, late: Feed) -> None:
+        late.define(late_files="quarantine")
+        with DagsterInstance.ephemeral() as instance:
+            result = run(late, self.JOB, instance=instance)
+            assert (result.success, self.passed(instance)) == (True, True)
+        (event,) = [event for event in result.all_events if event.is_asset_observation]
+        shown = values(event.asset_observation_data.asset_observation)
+        assert (shown["why"], shown["in_quarantine"]) == ("late", 1)
+        assert [record.data for record in shown["quarantine"].records] == [
+            {"file": "1.ndjson", "reason": "came late"}
+        ]
+        assert late.ids == [2]
+
+    def test_what_was_committed_before_a_bad_late_file_is_materialised_and_the_run_fails_naming_it(
+        self, late: Feed
+    ) -> None:
+        late.put_text("1b.ndjson", '{"id": "no number"}\n')
+        result = run(late, self.JOB)
+        assert not result.success
+        assert failed(result)[0].startswith("file 1b.ndjson, line 1: expected a record of the pinned schema")
+        assert values(materialised(result)[f"bronze/{NAME}"])["rows"] == 2
+        assert late.ids == [1, 2, 11]
+
+
+class TestDecisionJobs:
+    @pytest.fixture
+    def feed(self, make_feed: MakeFeed) -> Feed:
+        """Two entries, of a file each."""
+        made = make_feed(watermark={"checkpoint": {"interval_files": 1}})
+        for number in (1, 2):
+            made.put(f"{number}.ndjson", number)
+        made.load()
+        return made
+
+    REWIND: Mapping[str, Any] = {"dataflow": NAME, "reason": "because", "to": 1, "replace": True}
+    SHOWN = (
+        'the watermark goes from {"path": "2.ndjson"} to {"path": "1.ndjson"}',
+        "next run: 1 file above 1.ndjson, in 1 slice",
+        "1 file of these were ingested before; each commit deletes the rows of its own files and inserts them again",
+    )
+
+    def test_without_confirm_it_logs_what_would_follow_and_appends_nothing(self, feed: Feed) -> None:
+        with DagsterInstance.ephemeral() as instance:
+            result = run(feed, "state_rewind", self.REWIND, instance)
+            logged = [
+                event.user_message for event in instance.all_logs(result.run_id) if not event.dagster_event
+            ]
+        assert result.success
+        assert logged == [
+            "flow: rewind",
+            *self.SHOWN,
+            "nothing was appended: set confirm to true to append this entry",
+        ]
+        assert len(feed.entries) == 2
+
+    def test_with_confirm_it_appends_the_entry_and_an_observation_shows_it(self, feed: Feed) -> None:
+        result = run(feed, "state_rewind", {**self.REWIND, "confirm": True})
+        assert result.success
+        newest = feed.entries[-1]
+        assert (newest.number, newest.why, newest.reason, feed.path) == (3, "rewind", "because", "1.ndjson")
+        (event,) = [event for event in result.all_events if event.is_asset_observation]
+        observation = event.asset_observation_data.asset_observation
+        assert observation.asset_key == AssetKey(["watermark", NAME])
+        shown = values(observation)
+        assert (shown["state_number"], shown["watermark"], shown["why"], shown["reason"]) == (
+            3,
+            {"path": "1.ndjson"},
+            "rewind",
+            "because",
+        )
+        assert shown["effect"] == "\n".join(f"- {line}" for line in self.SHOWN)
+        assert feed.load().rows == 1
+        assert feed.ids == [1, 2]
+
+    @pytest.mark.parametrize(
+        ("job", "config", "command"),
+        [
+            (
+                "state_set",
+                {"watermark": '{"path": "1.ndjson"}'},
+                ["state", "set", NAME, '{"path": "1.ndjson"}'],
+            ),
+            ("state_rewind", {"to": 9}, ["state", "rewind", NAME, "--to", "9"]),
+            ("files_release", {"paths": ["1.ndjson"]}, ["files", "release", NAME, "1.ndjson"]),
+            ("files_unprocess", {"paths": ["1.ndjson"]}, ["files", "unprocess", NAME, "1.ndjson"]),
+        ],
+    )
+    def test_a_refused_decision_fails_the_run_with_the_command_line_s_text_and_choices(
+        self, feed: Feed, job: str, config: Mapping[str, Any], command: list[str]
+    ) -> None:
+        text, metadata = failed(
+            run(feed, job, {"dataflow": NAME, "reason": "because", "confirm": True, **config})
+        )
+        answer = feed.cli(*command, "--reason", "because", *(["--yes"] if job.startswith("state") else []))
+        assert text == answer.error["message"]
+        assert metadata == {
+            "code": answer.error["code"],
+            "exit_code": answer.code,
+            "choices": bullets(answer.error["choices"]),
+        }
+        assert len(feed.entries) == 2
+
+    def test_an_unknown_dataflow_fails_the_run_with_the_nearest_name(self, feed: Feed) -> None:
+        text, metadata = failed(run(feed, "state_accept", {"dataflow": "flw", "reason": "because"}))
+        assert (metadata["code"], metadata["exit_code"]) == ("unknown_dataflow", 2)
+        assert "flow" in text
+
+    @pytest.mark.parametrize(
+        "config", [{"dataflow": NAME, "to": 1}, {**REWIND, "to": "one"}, {**REWIND, "too": 1}]
+    )
+    def test_what_does_not_fit_its_form_never_runs(self, feed: Feed, config: Mapping[str, Any]) -> None:
+        with pytest.raises(DagsterInvalidConfigError):
+            run(feed, "state_rewind", config)
+
+    @pytest.mark.parametrize(
+        ("job", "config", "why"),
+        [
+            ("state_accept", {}, "accept"),
+            ("state_adopt", {}, "adopt"),
+            ("state_reset", {"replace": True}, "reset"),
+            ("state_set", {"watermark": '{"path": "3.ndjson"}'}, "set"),
+        ],
+    )
+    def test_every_decision_is_a_job(self, feed: Feed, job: str, config: Mapping[str, Any], why: str) -> None:
+        assert run(feed, job, {"dataflow": NAME, "reason": "because", "confirm": True, **config}).success
+        assert [entry.why for entry in feed.entries] == ["run", "run", why]
+
+    def test_import_takes_the_lines_of_an_export(self, feed: Feed) -> None:
+        lines = feed.cli("state", "export", NAME).out.splitlines()
+        shutil.rmtree(feed.state)
+        config = {"dataflow": NAME, "reason": "because", "confirm": True, "lines": lines}
+        assert run(feed, "state_import", config).success
+        assert [(entry.number, entry.why) for entry in feed.entries] == [(3, "import")]
+
+    def test_release_hands_a_quarantined_file_to_the_next_run(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(on_bad_file="quarantine")
+        feed.put_text("1.ndjson", '{"id": "no number"}\n')
+        feed.put("2.ndjson", 2)
+        feed.load()
+        feed.put("1.ndjson", 1)
+        config = {"dataflow": NAME, "reason": "because", "confirm": True, "paths": ["1.ndjson"]}
+        assert run(feed, "files_release", config).success
+        feed.load()
+        assert feed.ids == [1, 2]

@@ -110,7 +110,7 @@ def test_a_tick_goes_one_step_and_reports_nothing_in_the_middle_of_a_round(make_
         assert values(check(ticker))["completeness"] == "no round of the sweep is over yet"
         ticker.commit("d=1/a.ndjson", why="late", watermark='{"path": "d=2/b.ndjson"}')
         ticker.now += 300
-        assert ticker.tick() == "1 file looked at (1 listing calls), 0 late"
+        assert ticker.tick() == "1 file looked at (3 listing calls), 0 late"
     assert values(check(ticker))["completeness"].endswith(f" verified at {BEGUN.isoformat()}"), (
         "as of the beginning of the round"
     )
