@@ -101,7 +101,12 @@ def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_meas
 def test_the_checks_of_the_step_pass_on_a_sound_load(feed: Feed) -> None:
     feed.put("1706450400-a.ndjson", 1)
     checks = {each.check_name: each.passed for each in run(feed).get_asset_check_evaluations()}
-    assert checks == {"watermark_monotone": True, "rows_accounted": True, "names_sort_by_time": True}
+    assert checks == {
+        "watermark_monotone": True,
+        "rows_accounted": True,
+        "names_sort_by_time": True,
+        "quarantined_files": True,
+    }
 
 
 def test_names_that_do_not_sort_by_time_fail_their_check(feed: Feed) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Answer, Feed
 
@@ -18,14 +19,21 @@ def decide(feed: Feed, *arguments: str) -> Answer:
     return answer
 
 
-@pytest.fixture
-def feed(make_feed: MakeFeed) -> Feed:
+@pytest.fixture(scope="module")
+def loaded_once(tmp_path_factory: pytest.TempPathFactory, engine: SparkEngine) -> Feed:
     """Three entries, of a file each."""
-    made = make_feed(watermark={"checkpoint": {"interval_files": 1}})
+    one_a_slice = {"watermark": {"checkpoint": {"interval_files": 1}}}
+    made = Feed(tmp_path_factory.mktemp("loaded") / "project", engine, one_a_slice)
     for number in (1, 2, 3):
         made.put(f"{number}.ndjson", number)
     made.load()
     return made
+
+
+@pytest.fixture
+def feed(loaded_once: Feed, tmp_path: Path) -> Feed:
+    """A copy of one's own."""
+    return loaded_once.copy(tmp_path / "loaded")
 
 
 class TestRewind:

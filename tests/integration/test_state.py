@@ -86,15 +86,10 @@ def _interrupt(feed: Feed, at: Step) -> None:
         feed.run(observer)
 
 
-def _copy(feed: Feed, folder: Path) -> Feed:
-    shutil.copytree(feed.folder, folder, symlinks=True)
-    return Feed(folder, feed.engine, feed.definition)
-
-
 @pytest.fixture
 def loaded(loaded_once: Feed, tmp_path: Path) -> Feed:
     """A copy of one's own, with a file that waits."""
-    feed = _copy(loaded_once, tmp_path / "project")
+    feed = loaded_once.copy(tmp_path / "project")
     feed.put("c.ndjson", 3)
     return feed
 
@@ -102,7 +97,7 @@ def loaded(loaded_once: Feed, tmp_path: Path) -> Feed:
 @pytest.fixture
 def interrupted(interrupted_once: Feed, tmp_path: Path) -> Feed:
     """A copy of one's own."""
-    return _copy(interrupted_once, tmp_path / "project")
+    return interrupted_once.copy(tmp_path / "project")
 
 
 def _untouched(feed: Feed) -> bool:

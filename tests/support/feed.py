@@ -10,6 +10,7 @@ import bz2
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -104,6 +105,11 @@ class Feed:
         }
         self.definition = _merged(base, self.definition)
         self._write()
+
+    def copy(self, folder: Path) -> Feed:
+        """The same dataflow with all that it has, in another folder."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Feed(folder, self.engine, self.definition, self.settings, self.environment)
 
     @property
     def landing(self) -> Path:
