@@ -9,7 +9,6 @@ from dagster import (
     AssetCheckResult,
     AssetChecksDefinition,
     AssetCheckSeverity,
-    MetadataValue,
     asset_check,
 )
 
@@ -22,6 +21,14 @@ ROW_ACCOUNTING = "row_accounting"
 LATE_FILES = "late_files"
 
 _SHOWN = 50
+
+_POLICIES = {
+    "ingest": "the next run loads them",
+    "quarantine": "the next step sets them aside until they are released",
+    "alert": "they wait for somebody; late_files: ingest loads them, quarantine sets them aside",
+    "ignore": "they are left alone",
+}
+"""What becomes of late files."""
 
 
 def row_accounting(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
@@ -75,11 +82,10 @@ def late_findings(dataflow: Dataflow, platform: Platform) -> tuple[bool, dict[st
     """Whether no late file waits for anybody, and what there is to show."""
     entry = platform.log.newest(dataflow.name)
     found = unhandled(platform.log, dataflow.name, entry)
-    paths = "\n".join(f"- `{file.path}`" for file in found[:_SHOWN])
-    metadata = {
+    metadata: dict[str, Any] = {
         "late_files": len(found),
-        "policy": dataflow.late_files,
-        "paths": MetadataValue.md(paths or "none"),
+        "policy": f"{dataflow.late_files}: {_POLICIES[dataflow.late_files]}",
+        "paths": ", ".join(file.path for file in found[:_SHOWN]) or "none",
         **completeness(Sweep.read(platform.log, dataflow.name, entry.era if entry else 0)),
     }
     return not found or dataflow.late_files == "ignore", metadata

@@ -27,7 +27,7 @@ class Decision(Config):
     """What every decision asks for."""
 
     dataflow: str = Field(description="Its name.")
-    reason: str = Field(description="Why; it stays in the log.")
+    reason: str = Field(description="Why; it stays in the log. Not empty.")
     confirm: bool = Field(default=False, description="Append the entry; else only show what would follow.")
 
 
@@ -108,6 +108,10 @@ _DECISIONS: dict[str, tuple[type[Decision], Callable[[Any], Making], str]] = {
 }
 
 
+_EMPTY: dict[str, Any] = {"reason": "", "to": -1, "watermark": "", "lines": [], "paths": []}
+"""What stands in a form for what only an operator can know."""
+
+
 def decision_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
     """A job a decision, for all dataflows of the project."""
     return [_job(name, *parts, project, platform, options) for name, parts in _DECISIONS.items()]
@@ -128,13 +132,24 @@ def _job(
         except StrandlineError as error:
             raise failure(error) from error
 
-    step = op(name=f"{name}_step", description=description)(_with_config(decide, config))
+    step = op(name=f"{name}_step", description=description, out={})(_with_config(decide, config))
 
-    @job(name=name, description=description)
+    @job(name=name, description=description, config=_form(f"{name}_step", config, project))
     def run() -> None:
         step()
 
     return run
+
+
+def _form(step: str, config: type[Decision], project: Project) -> dict[str, Any]:
+    """What the launchpad shows to be filled in; what is left empty is refused."""
+    names = list(project.dataflows)
+    empty = {**_EMPTY, "dataflow": names[0] if len(names) == 1 else ""}
+    form = {
+        key: empty[key] if field.is_required() else field.default
+        for key, field in config.model_fields.items()
+    }
+    return {"ops": {step: {"config": form}}}
 
 
 def _with_config(
@@ -145,7 +160,7 @@ def _with_config(
     def step(context: OpExecutionContext, config: Any) -> None:
         decide(context, config)
 
-    step.__annotations__ = {"context": OpExecutionContext, "config": config, "return": None}
+    step.__annotations__ = {"context": OpExecutionContext, "config": config}
     return step
 
 
