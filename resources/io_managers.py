@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from dagster import DagsterInstance, Failure, InputContext, IOManager, MetadataValue, OutputContext
+from dagster import DagsterInstance, Failure, InputContext, IOManager, OutputContext
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
@@ -158,8 +158,8 @@ def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:
 def failure(error: StrandlineError) -> Failure:
     """An error as Dagster shows it: the same text as on the command line."""
     metadata: dict[str, Any] = {"code": error.code, "exit_code": error.exit_code}
-    if error.choices:
-        metadata["choices"] = MetadataValue.md("\n".join(f"- `{choice}`" for choice in error.choices))
+    # One by one: a list would be hidden behind a click.
+    metadata |= {f"choice {number}": choice for number, choice in enumerate(error.choices, 1)}
     return Failure(description=error.message, metadata=metadata, allow_retries=error.transient)
 
 

@@ -9,7 +9,6 @@ from dagster import (
     AssetCheckResult,
     AssetChecksDefinition,
     AssetCheckSeverity,
-    MetadataValue,
     asset_check,
 )
 
@@ -24,6 +23,14 @@ LATE_FILES = "late_files"
 QUARANTINED_FILES = "quarantined_files"
 
 _SHOWN = 50
+
+_POLICIES = {
+    "ingest": "the next run loads them",
+    "quarantine": "the next step sets them aside until they are released",
+    "alert": "they wait for somebody; late_files: ingest loads them, quarantine sets them aside",
+    "ignore": "they are left alone",
+}
+"""What becomes of late files."""
 
 
 def row_accounting(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
@@ -56,11 +63,11 @@ def quarantined_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefi
     )
     def quarantined() -> AssetCheckResult:
         held = read_quarantine(platform.log, platform.log.newest(dataflow.name)).held
-        files = "\n".join(f"- `{one.file.path}`: {one.reason}" for one in held[:_SHOWN])
+        files = "; ".join(f"{one.file.path}: {one.reason}" for one in held[:_SHOWN])
         return AssetCheckResult(
             passed=not held,
             severity=AssetCheckSeverity.WARN,
-            metadata={"quarantined_files": len(held), "files": MetadataValue.md(files or "none")},
+            metadata={"quarantined_files": len(held), "files": files or "none"},
         )
 
     return quarantined
@@ -97,11 +104,10 @@ def late_findings(dataflow: Dataflow, platform: Platform) -> tuple[bool, dict[st
     """Whether no late file waits for anybody, and what there is to show."""
     entry = platform.log.newest(dataflow.name)
     found = unhandled(platform.log, dataflow.name, entry)
-    paths = "\n".join(f"- `{file.path}`" for file in found[:_SHOWN])
-    metadata = {
+    metadata: dict[str, Any] = {
         "late_files": len(found),
-        "policy": dataflow.late_files,
-        "paths": MetadataValue.md(paths or "none"),
+        "policy": f"{dataflow.late_files}: {_POLICIES[dataflow.late_files]}",
+        "paths": ", ".join(file.path for file in found[:_SHOWN]) or "none",
         **completeness(Sweep.read(platform.log, dataflow.name, entry.era if entry else 0)),
     }
     return not found or dataflow.late_files == "ignore", metadata

@@ -30,7 +30,7 @@ class Decision(Config):
     """What every decision asks for."""
 
     dataflow: str = Field(description="Its name.")
-    reason: str = Field(description="Why; it stays in the log.")
+    reason: str = Field(description="Why; it stays in the log. Not empty.")
     confirm: bool = Field(default=False, description="Append the entry; else only show what would follow.")
 
 
@@ -149,6 +149,10 @@ _VIEWS: dict[str, tuple[type[Looking], Callable[[WatermarkLog, Any], Any], str]]
 }
 
 
+_EMPTY: dict[str, Any] = {"reason": "", "to": -1, "watermark": "", "lines": [], "paths": []}
+"""What stands in a form for what only an operator can know."""
+
+
 def decision_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
     """A job a decision and a job a view of the state, for all dataflows of the project."""
 
@@ -159,13 +163,20 @@ def decision_jobs(project: Project, platform: Platform, options: RunOptions) -> 
         return lambda context, given: _show(context, given, view, project, platform)
 
     return [
-        *(_job(name, config, deciding(made), text) for name, (config, made, text) in _DECISIONS.items()),
-        *(_job(name, config, showing(view), text) for name, (config, view, text) in _VIEWS.items()),
+        *(
+            _job(name, config, deciding(made), text, project)
+            for name, (config, made, text) in _DECISIONS.items()
+        ),
+        *(_job(name, config, showing(view), text, project) for name, (config, view, text) in _VIEWS.items()),
     ]
 
 
 def _job(
-    name: str, config: type[Config], act: Callable[[OpExecutionContext, Any], None], description: str
+    name: str,
+    config: type[Config],
+    act: Callable[[OpExecutionContext, Any], None],
+    description: str,
+    project: Project,
 ) -> JobDefinition:
     def decide(context: OpExecutionContext, given: Any) -> None:
         try:
@@ -173,13 +184,24 @@ def _job(
         except StrandlineError as error:
             raise failure(error) from error
 
-    step = op(name=f"{name}_step", description=description)(_with_config(decide, config))
+    step = op(name=f"{name}_step", description=description, out={})(_with_config(decide, config))
 
-    @job(name=name, description=description)
+    @job(name=name, description=description, config=_form(f"{name}_step", config, project))
     def run() -> None:
         step()
 
     return run
+
+
+def _form(step: str, config: type[Config], project: Project) -> dict[str, Any]:
+    """What the launchpad shows to be filled in; what is left empty is refused."""
+    names = list(project.dataflows)
+    empty = {**_EMPTY, "dataflow": names[0] if len(names) == 1 else ""}
+    form = {
+        key: empty[key] if field.is_required() else field.default
+        for key, field in config.model_fields.items()
+    }
+    return {"ops": {step: {"config": form}}}
 
 
 def _with_config(
@@ -190,7 +212,7 @@ def _with_config(
     def step(context: OpExecutionContext, config: Any) -> None:
         decide(context, config)
 
-    step.__annotations__ = {"context": OpExecutionContext, "config": config, "return": None}
+    step.__annotations__ = {"context": OpExecutionContext, "config": config}
     return step
 
 

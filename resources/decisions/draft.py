@@ -13,6 +13,7 @@ from partitions.path.quarantine import Quarantine
 from partitions.path.slices import PathSlice
 from partitions.plan import Plan, counted
 from resources.loop import holder as holders
+from resources.loop.flow import read_quarantine
 from resources.loop.guards import check_definition, definition_of
 from resources.loop.holder import RunIsLive
 from resources.loop.loop import clock
@@ -178,7 +179,15 @@ def _with_lists(platform: Platform, dataflow: Dataflow, draft: Draft) -> Entry:
 def drafted(
     platform: Platform, dataflow: Dataflow, last: Entry | None, why: Why, reason: str, **changes: Any
 ) -> Entry:
-    """The entry after ``last``, under the definition as it is now."""
+    """The entry after ``last``, under the definition as it is now.
+
+    Raises:
+        ConfigurationError: where nobody says why.
+    """
+    if not reason.strip():
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a reason, which stays in the log, found none"
+        )
     app_id = changes.get("app_id") or (last.app_id if last else None)
     tag = platform.target(dataflow).tag(app_id) if app_id else 0
     decided = {
@@ -234,9 +243,10 @@ def _again(
     """What happens to the rows of files that were loaded before."""
     paths = [file.path for piece in plan.slices if piece.why == "run" for file in piece.files]
     known = Ingested(platform.log, dataflow.name, last).known(paths) if last and paths else set()
+    known -= {one.file.path for one in read_quarantine(platform.log, last).files}
     if not known:
         return []
-    files = f"{counted(len(known), 'file')} of these were ingested before"
+    files = f"{len(known):,} of these files {'was' if len(known) == 1 else 'were'} ingested before"
     if draft.entry.replace_table:
         return [f"{files}; the first commit empties the table, so their rows are there once"]
     if draft.entry.replace_until:

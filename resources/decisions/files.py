@@ -28,6 +28,7 @@ def release(reason: str, paths: Sequence[str]) -> Making:
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = agreed(platform, dataflow, last)
+        _some(dataflow, paths)
         left = read_quarantine(platform.log, last).release(paths, dataflow.name)
         return Draft(drafted(platform, dataflow, last, "release", reason), quarantine=left)
 
@@ -50,6 +51,7 @@ def unprocess(reason: str, paths: Sequence[str]) -> Making:
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
             )
         last = agreed(platform, dataflow, last)
+        _some(dataflow, paths)
         known = Ingested(platform.log, dataflow.name, last).known(paths)
         unknown = [path for path in paths if path not in known]
         if unknown:
@@ -76,3 +78,8 @@ def quarantine_late(reason: str, files: Sequence[SourceFile]) -> Making:
         return Draft(entry, rows, read_quarantine(platform.log, last).after((), aside))
 
     return making
+
+
+def _some(dataflow: Dataflow, paths: Sequence[str]) -> None:
+    if not paths:
+        raise ConfigurationError(f"dataflow {dataflow.name}: expected paths of files, found none")

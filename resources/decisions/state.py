@@ -213,7 +213,7 @@ def _watermark_of(platform: Platform, dataflow: Dataflow, number: int) -> str:
     entry = platform.log.find(dataflow.name, number)
     if entry is None:
         floor = platform.log.floor(dataflow.name)
-        gone = f"; entries up to {floor} were compacted away" if number <= floor else ""
+        gone = f"; entries up to {floor} were compacted away" if 0 < number <= floor else ""
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected the number of an entry, found {number}{gone}",
             choices=(f"strandline state history {dataflow.name}",),

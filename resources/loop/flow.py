@@ -322,10 +322,10 @@ class PathFlow:
         return (None if after == before else after.rows()), len(piece.quarantined)
 
     def room(self, piece: PathSlice, replaces: Literal["files", "table"] | None) -> Room | None:
-        """The rows of the same files, by the column that tells a row's file."""
+        """The rows of the same files, by the column that tells a row's file; of those that it passes over, too: released, they add theirs."""
         if replaces is None:
             return None
-        paths = tuple(file.path for file in piece.files)
+        paths = tuple(file.path for file in piece.all_files)
         return Room(SOURCE_FILE, paths if replaces == "files" else None)
 
     def covers(self, state: str, other: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import NeedsDecision
@@ -56,7 +57,7 @@ class DeltaTarget:
         commits = self._log.commits(since)
         for commit in reversed(commits):
             if commit.tags.get(app_id) == number:
-                return _landed(commit)
+                return self._counted(commit)
         gap = commits and since is not None and commits[0].version > since + 1
         if gap and self.tag(app_id) >= number:
             raise NeedsDecision(
@@ -76,9 +77,20 @@ class DeltaTarget:
         table = self._log.table()
         return (table.transaction_version(app_id) if table else None) or 0
 
+    def _counted(self, commit: Commit) -> Landed:
+        """What a commit did. One that only deletes does not count rows: the table before and after it tells."""
+        landed = _landed(commit)
+        if landed.removed is not None or not commit.partial:
+            return landed
+        before, after = (self._rows_at(version) for version in (commit.version - 1, commit.version))
+        return replace(landed, removed=before + landed.rows - after)
+
     def count_rows(self) -> int:
         """All rows of the table, from its files' statistics; 0 where there is no table."""
-        table = self._log.table()
+        return self._rows_at(None)
+
+    def _rows_at(self, version: int | None) -> int:
+        table = self._log.table(version)
         return sum(table.get_add_actions(flatten=True).column("num_records").to_pylist()) if table else 0
 
     def columns(self) -> list[str]:

@@ -28,12 +28,14 @@ class Commit:
         metadata: the commit's user metadata.
         tags: txn versions by app id.
         metrics: what the commit counted.
+        partial: whether it replaced rows by a predicate, and not the whole table.
     """
 
     version: int
     metadata: str | None = None
     tags: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, str] = field(default_factory=dict)
+    partial: bool = False
 
     def count(self, metric: str) -> int:
         """A metric that counts; 0 where the commit has none of that name."""
@@ -66,8 +68,8 @@ class DeltaLog:
             if (version := _version(path)) is not None and version > (-1 if since is None else since)
         )
 
-    def table(self) -> DeltaTable | None:
-        """The whole table as its newest version knows it, checkpoints included; None where there is none.
+    def table(self, version: int | None = None) -> DeltaTable | None:
+        """The whole table as a version (None: the newest) knows it, checkpoints included; None where there is none.
 
         Raises:
             TargetError: where it cannot be opened.
@@ -78,7 +80,9 @@ class DeltaLog:
         if not self.versions(None):
             return None
         try:
-            return DeltaTable(self._place.url, storage_options=self._place.storage_options or None)
+            return DeltaTable(
+                self._place.url, version=version, storage_options=self._place.storage_options or None
+            )
         except (DeltaError, OSError) as error:
             raise self._failed("read", error) from error
 
@@ -129,4 +133,5 @@ def _parse(version: int, data: bytes) -> Commit:
         elif line.startswith(b'{"txn"'):
             action = json.loads(line)["txn"]
             tags[action["appId"]] = int(action["version"])
-    return Commit(version, info.get("userMetadata"), tags, info.get("operationMetrics") or {})
+    partial = (info.get("operationParameters") or {}).get("predicate") not in (None, "", "[]")
+    return Commit(version, info.get("userMetadata"), tags, info.get("operationMetrics") or {}, partial)

@@ -73,8 +73,8 @@ def failed(result: ExecuteInProcessResult) -> tuple[str, Mapping[str, Any]]:
     return str(failure.user_failure_data.description), metadata
 
 
-def bullets(choices: Sequence[str]) -> str:
-    return "\n".join(f"- `{choice}`" for choice in choices)
+def numbered(choices: Sequence[str]) -> dict[str, str]:
+    return {f"choice {number}": choice for number, choice in enumerate(choices, 1)}
 
 
 def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_measured(feed: Feed) -> None:
@@ -203,7 +203,7 @@ def test_a_guard_shows_the_command_line_s_text_and_choices_in_the_failed_run(fee
     assert refused["code"] == "state_lost"
     text, metadata = failed(run(feed))
     assert text == refused["message"]
-    assert metadata == {"code": "state_lost", "exit_code": 4, "choices": bullets(refused["choices"])}
+    assert metadata == {"code": "state_lost", "exit_code": 4, **numbered(refused["choices"])}
 
 
 class TestLateJob:
@@ -284,7 +284,7 @@ class TestDecisionJobs:
     SHOWN = (
         'the watermark goes from {"path": "2.ndjson"} to {"path": "1.ndjson"}',
         "next run: 1 file above 1.ndjson, in 1 slice",
-        "1 file of these were ingested before; each commit deletes the rows of its own files and inserts them again",
+        "1 of these files was ingested before; each commit deletes the rows of its own files and inserts them again",
     )
 
     def test_without_confirm_it_logs_what_would_follow_and_appends_nothing(self, feed: Feed) -> None:
@@ -344,8 +344,28 @@ class TestDecisionJobs:
         assert metadata == {
             "code": answer.error["code"],
             "exit_code": answer.code,
-            "choices": bullets(answer.error["choices"]),
+            **numbered(answer.error["choices"]),
         }
+        assert len(feed.entries) == 2
+
+    @pytest.mark.parametrize(
+        ("job", "found"),
+        [
+            ("state_accept", "expected a reason"),
+            ("state_rewind", "expected the number of an entry, found -1"),
+            ("state_set", 'expected a watermark such as {"path": text}'),
+            ("state_import", "expected the lines of `strandline state export`"),
+            ("files_release", "expected paths of files, found none"),
+        ],
+    )
+    def test_its_form_names_the_only_dataflow_and_launched_as_it_stands_it_says_what_is_missing(
+        self, feed: Feed, job: str, found: str
+    ) -> None:
+        definitions = build_definitions(load_project(feed.folder), platform_of(feed))
+        filled = definitions.resolve_job_def(job).run_config or {}
+        form = filled["ops"][f"{job}_step"]["config"]
+        assert (form["dataflow"], form["confirm"]) == (NAME, False)
+        assert found in failed(run(feed, job, {**form, "confirm": True}))[0]
         assert len(feed.entries) == 2
 
     def test_an_unknown_dataflow_fails_the_run_with_the_nearest_name(self, feed: Feed) -> None:

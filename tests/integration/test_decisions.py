@@ -40,7 +40,7 @@ class TestRewind:
     def test_what_lies_above_the_older_entry_is_read_again_and_append_doubles_it(self, feed: Feed) -> None:
         answer = decide(feed, "rewind", NAME, "--to", "1")
         assert (
-            "2 files of these were ingested before; load: append adds their rows a second time" in answer.err
+            "2 of these files were ingested before; load: append adds their rows a second time" in answer.err
         )
         assert (answer.json["number"], answer.json["entry"]["watermark"]) == (4, {"path": "1.ndjson"})
         assert (answer.json["entry"]["why"], answer.json["entry"]["reason"]) == ("rewind", "because")
@@ -76,6 +76,22 @@ class TestRewind:
         decide(feed, "rewind", NAME, "--to", "0", "--replace")
         feed.load()
         assert (feed.ids, feed.entries[-1].total_rows) == ([1, 2, 3], 3)
+
+    def test_with_replace_a_file_that_does_not_read_any_more_goes_to_quarantine_without_its_rows(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(on_bad_file="quarantine", watermark={"checkpoint": {"interval_files": 1}})
+        feed.put("1.ndjson", 1)
+        feed.put("2.ndjson", 2)
+        feed.load()
+        feed.put_text("2.ndjson", '{"id": "no number"}\n')
+        decide(feed, "rewind", NAME, "--to", "0", "--replace")
+        assert feed.load().quarantined == 1
+        assert (feed.ids, feed.path, feed.entries[-1].total_rows) == ([1], "2.ndjson", 1)
+        feed.put("2.ndjson", 22)
+        assert feed.cli("files", "release", NAME, "2.ndjson").code == 0
+        feed.load()
+        assert feed.ids == [1, 22]
 
     def test_with_replace_and_scope_partition_the_rows_of_all_open_partitions_make_room(
         self, make_feed: MakeFeed

@@ -248,7 +248,12 @@ def test_a_mistake_in_a_dataflow_is_named_with_line_and_key(
 
 
 SETTINGS = [
-    ("lakes: x\n", (1, "lakes", "an unknown key"), "one of connections, format, lake, spark, state", "lake"),
+    (
+        "lakes: x\n",
+        (1, "lakes", "an unknown key"),
+        "one of connections, format, history, lake, spark, state",
+        "lake",
+    ),
     ("format: dleta\n", (1, "format", "dleta"), "delta", "delta"),
     ("state: 5\n", (1, "state", "5"), "text or a mapping (put it in quotes)", None),
     ("state: [a]\n", (1, "state", "a list"), "text or a mapping", None),
