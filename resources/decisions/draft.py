@@ -84,12 +84,7 @@ def preview(
         else f"the watermark stays at {after}"
     ]
     if open_ is not None:
-        ended = (
-            "given up: its files are planned anew"
-            if last and last.why == "abandon"
-            else "appended: it was written"
-        )
-        lines.insert(0, f"slice {open_.number}, which a run left unfinished, is {ended}")
+        lines.insert(0, _ended(open_, last))
     if draft.dealt_with:
         lines.append(
             f"{draft.dealt_with}, so neither loaded nor late: {counted(len(draft.files), 'file')} of the source"
@@ -98,6 +93,15 @@ def preview(
     lines.extend(_beside(dataflow, draft))
     lines.extend(_again(platform, dataflow, last, draft, plan))
     return Preview(draft, plan, tuple(lines))
+
+
+def _ended(intent: Intent, last: Entry | None) -> str:
+    """What becomes of an intent that somebody left open."""
+    if intent.is_decision:
+        return f"number {intent.number}, of another decision ({intent.why}) that was begun and not finished, is dropped"
+    landed = last is not None and last.why != "abandon"
+    ended = "appended: it was written" if landed else "given up: its files are planned anew"
+    return f"slice {intent.number}, which a run left unfinished, is {ended}"
 
 
 def decide(
