@@ -70,8 +70,11 @@ class PathSlice:
         return {"files": [file.path for file in self.files], **beside}
 
     def take(self, count: int) -> PathSlice:
-        """The slice of only the first ``count`` files, which closes nothing."""
-        return self._of(self.before, self.files[:count], None)
+        """The slice of only the first ``count`` files and of what is passed over before the last of them; it closes nothing."""
+        files = self.files[:count]
+        last = pair_order(files[-1].path)
+        aside = tuple(one for one in self.quarantined if pair_order(one.file.path) < last)
+        return self._of(self.before, files, None, aside)
 
     def halve(self) -> tuple[PathSlice, ...]:
         """Two slices of about as many files each."""
@@ -89,11 +92,17 @@ class PathSlice:
         )
         return replace(self, files=kept, quarantined=tuple(aside))
 
-    def _of(self, before: Watermark, files: tuple[SourceFile, ...], closing: datetime | None) -> PathSlice:
+    def _of(
+        self,
+        before: Watermark,
+        files: tuple[SourceFile, ...],
+        closing: datetime | None,
+        aside: tuple[Quarantined, ...] = (),
+    ) -> PathSlice:
         if self.why != "run":
-            return replace(self, files=files, quarantined=())
-        made = slice_of(self.definition, before, files, closing)
-        return replace(made, replaces=self.replaces, since=self.since)
+            return replace(self, files=files, quarantined=aside)
+        made = slice_of(self.definition, before, (*files, *(one.file for one in aside)), closing)
+        return replace(made, files=files, quarantined=aside, replaces=self.replaces, since=self.since)
 
 
 def cut(

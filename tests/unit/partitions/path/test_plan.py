@@ -12,7 +12,7 @@ from pydantic import ByteSize
 
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.path.order import FileKey
-from partitions.path.plan import plan, position
+from partitions.path.plan import covering, plan, position
 from partitions.path.position import AbovePartitions, AbovePath, Start
 from partitions.path.slices import PathSlice
 from partitions.path.source import Found, SourceFile, in_pair_order
@@ -284,3 +284,15 @@ def test_a_breach_of_layout_leaf_is_said_at_a_cold_start() -> None:
     definition = PathWatermark(type="path", layout="leaf")
     made = _plan(definition, (_file("d=1/001"), _file("d=1/e=1/001")))
     assert any("d=1 holds files and folders" in warning for warning in made.warnings)
+
+
+@given(definitions | closing, files | dated, files | dated)
+def test_a_covering_watermark_is_below_nothing_that_was_loaded_and_never_falls(
+    definition: PathWatermark, found: tuple[SourceFile, ...], more: tuple[SourceFile, ...]
+) -> None:
+    states = [PathState.of(piece.after) for piece in _plan(definition, found).slices] or [PathState()]
+    known = [file.path for file in more if "/" in file.path]
+    made = PathState.of(covering(definition, states[-1], known))
+    above = position(definition, made, NOW).above if made.status == "active" else lambda path: False
+    assert not any(map(above, known))
+    assert made.covers(states[-1], definition.template)

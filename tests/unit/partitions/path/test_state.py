@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from partitions.errors import CorruptWatermark
 from partitions.path.order import FileKey
 from partitions.path.state import PathState
+from partitions.path.template import TimeTemplate
 from partitions.sentinels import deserialise, serialise
 from tests.support.trees import paths
 
@@ -88,3 +89,45 @@ def test_the_path_stays_readable_when_idle_and_a_file_makes_the_source_active_ag
     idle = PathState().processed(["d=2/b"]).idle()
     assert (idle.path, idle.status) == ("d=2/b", "idle")
     assert (idle.processed(["d=1/a"]).path, idle.processed(["d=1/a"]).status) == ("d=2/b", "active")
+
+
+class TestCovers:
+    """Whether going from one state to another lowers nothing."""
+
+    @given(processed, processed)
+    def test_a_state_covers_itself_and_whatever_it_has_come_from(
+        self, first: list[str], second: list[str]
+    ) -> None:
+        before = PathState().processed(first)
+        after = before.processed(second)
+        assert before.covers(before)
+        assert after.covers(before)
+        assert before.covers(after) == ((before.last, before.names) == (after.last, after.names))
+
+    @given(processed, processed, processed)
+    def test_it_is_transitive(self, first: list[str], second: list[str], third: list[str]) -> None:
+        one, two, three = (PathState().processed(files) for files in (first, second, third))
+        if one.covers(two) and two.covers(three):
+            assert one.covers(three)
+
+    def test_every_state_covers_that_of_a_new_source_and_this_one_covers_no_other(self) -> None:
+        some = PathState().processed(["a"])
+        assert (some.covers(PathState()), PathState().covers(some)) == (True, False)
+
+    def test_no_name_of_an_open_partition_may_fall_or_be_forgotten(self) -> None:
+        other = PathState(names={"p": "b", "q": "b"}, status="active")
+        assert PathState(names={"p": "b", "q": "c", "r": "a"}).covers(other)
+        assert not PathState(names={"p": "a", "q": "b"}).covers(other)
+        assert not PathState(names={"p": "b"}).covers(other)
+
+    def test_a_closed_partition_may_be_forgotten(self) -> None:
+        template, bound = TimeTemplate("d=%Y-%m-%d"), datetime(2026, 1, 5, tzinfo=UTC)
+        other = PathState(names={"d=2026-01-04": "b", "d=2026-01-05": "b"})
+        state = PathState(names={"d=2026-01-05": "b"}, closed_before=bound)
+        assert state.covers(other, template)
+        assert not state.covers(other), "without a template nothing tells that it is closed"
+        assert not PathState(names={}, closed_before=bound).covers(other, template), "the 5th is open"
+
+    def test_the_closed_bound_may_not_fall(self) -> None:
+        lower, higher = (PathState(closed_before=datetime(2026, 1, day, tzinfo=UTC)) for day in (4, 5))
+        assert (higher.covers(lower), lower.covers(higher), PathState().covers(lower)) == (True, False, False)
