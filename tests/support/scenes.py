@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
+from partitions.path.definition import PathWatermark
 from partitions.path.order import FileKey, hidden, past
-from partitions.path.position import AbovePartitions, AbovePath, Position, Start
+from partitions.path.plan import at_or_below
+from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, Position, Start
+from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
 from tests.support.trees import ENDING, leaf_tree, partitions, paths, trees
 
@@ -33,9 +36,10 @@ class Scene:
     @property
     def shows_folder_by_folder(self) -> bool:
         """Whether a store that lists folder by folder shows it all: see ``resources.listing.objects``."""
-        if not isinstance(self.position, AbovePath):
+        start = self.position.since if isinstance(self.position, AtOrBelow) else self.position
+        if not isinstance(start, AbovePath):
             return True
-        last = self.position.last
+        last = start.last
         return not any(path > last.path and not past(path, last.partition) for path in self.expected)
 
 
@@ -86,4 +90,76 @@ def cold_scenes(draw: st.DrawFn) -> Scene:
     return Scene(tree, Start.within(draw(st.lists(one, max_size=4))))
 
 
-scenes = st.one_of(global_scenes(), partition_scenes(), dated_scenes(), cold_scenes())
+@dataclass(frozen=True)
+class Sweep(Scene):
+    """What lies in a store, and where the late-file sweep looks of it.
+
+    Attributes:
+        state: what is committed.
+        since: where a filtered cold start began.
+        definition: what the user declared.
+    """
+
+    state: PathState
+    since: PathState | None
+    definition: PathWatermark
+
+    @property
+    def expected(self) -> list[str]:
+        """The rule, without a position: what is committed or lower, and not from before the start."""
+        found = (
+            path
+            for path in self.tree
+            if path.endswith(ENDING) and not hidden(path) and self._reached(path) and self._meant(path)
+        )
+        return sorted(found, key=FileKey.of)
+
+    def _reached(self, path: str) -> bool:
+        partition, name = FileKey.of(path)
+        if self.definition.scope == "global":
+            return self.state.last is not None and (partition, name) <= self.state.last
+        if partition in self.state.names:
+            return name <= self.state.names[partition]
+        return self._before(partition, self.state.closed_before)
+
+    def _meant(self, path: str) -> bool:
+        if self.definition.scope == "global":
+            return self.since is None or self.since.last is None or FileKey.of(path) > self.since.last
+        partition = FileKey.of(path).partition
+        return bool(partition) and not (self.since and self._before(partition, self.since.closed_before))
+
+    def _before(self, partition: str, bound: datetime | None) -> bool:
+        start = self.definition.template.time(partition) if self.definition.template else None
+        return start is not None and bound is not None and start < bound
+
+
+def _sweep(tree: list[str], definition: PathWatermark, state: PathState, since: PathState | None) -> Sweep:
+    return Sweep(tree, at_or_below(definition, state, since), state, since, definition)
+
+
+@st.composite
+def global_sweeps(draw: st.DrawFn) -> Sweep:
+    """Scope global, from the beginning on or from a partition on."""
+    tree = draw(trees())
+    one = st.sampled_from(tree) | paths if tree else paths
+    last, start = draw(one), draw(st.none() | partitions)
+    since = PathState(last=FileKey(start, ""), status="active") if start else None
+    definition = PathWatermark(type="path", layout=draw(st.sampled_from(["mixed", "leaf"])))
+    return _sweep(tree, definition, PathState(last=FileKey.of(last), status="active"), since)
+
+
+@st.composite
+def dated_sweeps(draw: st.DrawFn) -> Sweep:
+    """Scope partition, with regions, and days that are closed, or from before a filtered cold start."""
+    scene = draw(dated_scenes())
+    position = scene.position
+    assert isinstance(position, AbovePartitions)
+    state = PathState(names=position.names, closed_before=position.closed_before, status="active")
+    bound = draw(st.none() | st.integers(1, 9).map(lambda day: datetime(2026, 1, day, tzinfo=UTC)))
+    since = PathState(closed_before=bound, status="active") if bound else None
+    definition = PathWatermark(type="path", scope="partition", time_template="*/d=%Y-%m-%d")
+    return _sweep([*scene.tree, *draw(st.sampled_from([[], [f"root{ENDING}"]]))], definition, state, since)
+
+
+sweeps = st.one_of(global_sweeps(), dated_sweeps())
+scenes = st.one_of(global_scenes(), partition_scenes(), dated_scenes(), cold_scenes(), sweeps)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.path.order import FileKey, below, past, upwards
-from partitions.path.position import AbovePartitions, AbovePath, Position, Span, Start
+from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, Position, Span, Start
 from partitions.path.template import TimeTemplate
 from tests.support.trees import leaf_tree, partitions, paths, trees
 
@@ -32,13 +32,12 @@ _open_partitions = st.builds(
     st.none() | st.integers(1, 9).map(lambda day: datetime(2026, 1, day, tzinfo=UTC)),
     st.booleans(),
 )
-positions = (
-    st.builds(AbovePath, paths.map(FileKey.of))
-    | st.lists(partitions, max_size=3).map(Start.within)
-    | st.dictionaries(partitions, paths.map(lambda path: FileKey.of(path).name), max_size=3).map(
-        AbovePartitions
-    )
-)
+_above_path = st.builds(AbovePath, paths.map(FileKey.of))
+_above_partitions = st.dictionaries(
+    partitions, paths.map(lambda path: FileKey.of(path).name), max_size=3
+).map(AbovePartitions)
+_sweeps = st.builds(AtOrBelow, _above_path | _above_partitions, st.just(Start()) | _above_path)
+positions = _above_path | st.lists(partitions, max_size=3).map(Start.within) | _above_partitions | _sweeps
 
 
 @given(positions, paths)
@@ -72,6 +71,21 @@ def test_a_jump_leaves_out_nothing_that_is_above(position: Position, tree: list[
                 path for path in ordered[index + 1 :] if past(target, key) and order(path) <= order(target)
             ]
             assert not any(map(position.above, skipped))
+
+
+@given(_above_path | _above_partitions, _above_path, paths)
+def test_the_sweep_s_files_are_those_that_are_not_new_and_from_the_start_on(
+    position: Position, since: AbovePath, path: str
+) -> None:
+    assert AtOrBelow(position, Start()).above(path) is not position.above(path)
+    expected = not position.above(path) and FileKey.of(path) > since.last
+    assert AtOrBelow(position, since).above(path) is expected
+
+
+def test_the_sweep_opens_no_folder_after_the_last_partition_nor_one_before_the_start() -> None:
+    position = AtOrBelow(AbovePath(FileKey("d=5", "a")), AbovePath(FileKey("d=3", "")))
+    folders = ["d=1", "d=3", "d=4", "d=5", "d=6"]
+    assert [folder for folder in folders if position.may_hold(folder)] == ["d=3", "d=4", "d=5"]
 
 
 def test_above_is_strict() -> None:
@@ -138,6 +152,8 @@ def test_prefixes_whose_order_depends_on_the_store_are_found_by_listing_everythi
 
 def _hidden_from_component_order(position: Position, path: str) -> bool:
     """The one thing that a listing folder by folder does not show: see ``resources.listing.objects``."""
+    if isinstance(position, AtOrBelow):
+        return _hidden_from_component_order(position.since, path)
     if not isinstance(position, AbovePath):
         return False
     return not past(path, below(position.last.partition)) and path > position.last.path
