@@ -393,6 +393,22 @@ class TestDecisionJobs:
         assert run(feed, job, {"dataflow": NAME, "reason": "because", "confirm": True, **config}).success
         assert [entry.why for entry in feed.entries] == ["run", "run", why]
 
+    @pytest.mark.parametrize(
+        ("job", "config", "command"),
+        [
+            ("state_history", {"limit": 1}, ["history", NAME, "--limit", "1"]),
+            ("state_diff", {"before": None, "after": None}, ["diff", NAME]),
+            ("state_diff", {"before": 0, "after": 1}, ["diff", NAME, "--from", "0", "--to", "1"]),
+        ],
+    )
+    def test_views_show_the_command_line_s_documents(
+        self, feed: Feed, job: str, config: Mapping[str, Any], command: list[str]
+    ) -> None:
+        result = run(feed, job, {"dataflow": NAME, **config})
+        (event,) = [event for event in result.all_events if event.is_asset_observation]
+        shown = values(event.asset_observation_data.asset_observation)
+        assert shown == {"state": feed.cli("state", *command).json}
+
     def test_import_takes_the_lines_of_an_export(self, feed: Feed) -> None:
         lines = feed.cli("state", "export", NAME).out.splitlines()
         shutil.rmtree(feed.state)
