@@ -119,24 +119,19 @@ def cut(
         files: all of them.
         closing: the clock, where the last slice may close partitions.
     """
-    start = 0
-    while start < len(files):
-        count = _fits(definition.checkpoint, files, start)
-        last = start + count == len(files)
-        piece = slice_of(definition, before, tuple(files[start : start + count]), closing if last else None)
+    for portion in _portions(definition.checkpoint, files):
+        last = portion[-1] is files[-1]
+        piece = slice_of(definition, before, portion, closing if last else None)
         yield piece
-        before, start = piece.after, start + count
+        before = piece.after
 
 
 def cut_beside(
     definition: PathWatermark, state: Watermark, files: Sequence[SourceFile], why: SliceWhy
 ) -> Iterator[PathSlice]:
     """Cut files that do not move the watermark into slices within the checkpoint's limits."""
-    start = 0
-    while start < len(files):
-        count = _fits(definition.checkpoint, files, start)
-        yield PathSlice(tuple(files[start : start + count]), state, state, definition, why=why)
-        start += count
+    for portion in _portions(definition.checkpoint, files):
+        yield PathSlice(portion, state, state, definition, why=why)
 
 
 def slice_of(
@@ -153,6 +148,15 @@ def slice_of(
 def watermark_of(definition: PathWatermark, state: PathState) -> Watermark:
     """The watermark of a state, in the form of the definition's scope."""
     return state.global_watermark() if definition.scope == "global" else state.partition_watermark()
+
+
+def _portions(limits: Checkpoint, files: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, ...]]:
+    """As many files at a time as make a slice, in order."""
+    start = 0
+    while start < len(files):
+        count = _fits(limits, files, start)
+        yield tuple(files[start : start + count])
+        start += count
 
 
 def _fits(limits: Checkpoint, files: Sequence[SourceFile], start: int) -> int:

@@ -13,11 +13,9 @@ from dagster import (
     DefaultSensorStatus,
     JobDefinition,
     OpExecutionContext,
-    RunRequest,
     SensorDefinition,
     SensorEvaluationContext,
     SensorResult,
-    SkipReason,
     job,
     op,
     sensor,
@@ -28,7 +26,7 @@ from partitions.errors import StrandlineError
 from partitions.plan import counted
 from platform_assets.factory.assets import pool, table_key, watermark_key
 from platform_assets.factory.checks import completeness, late_evaluation
-from platform_assets.factory.sensors import Cursor, asked_for, in_flight
+from platform_assets.factory.sensors import Cursor, ask, asked_for, in_flight, skip
 from platform_assets.metadata import table_metadata, watermark_metadata
 from resources.io_managers import DATAFLOW_TAG, RunOptions, failure, mark_run
 from resources.late import late_step, look
@@ -113,27 +111,18 @@ def late_sensor(
         cursor, seconds = Cursor.read(context.cursor), now()
         busy = in_flight(context.instance, dataflow.name)
         if busy is not None:
-            return _skip(f"run {busy.run_id[:8]} is in flight", cursor)
+            return skip(f"run {busy.run_id[:8]} is in flight", cursor)
         done = look(platform, dataflow, datetime.fromtimestamp(seconds, UTC))
-        found = unhandled(platform.log, dataflow.name, platform.log.newest(dataflow.name))
+        entry = platform.log.newest(dataflow.name)
+        found = unhandled(platform.log, dataflow.name, entry)
         events: list[Any] = [late_evaluation(dataflow, platform)] if done.complete or found else []
         if done.complete and done.listed:
             events.append(AssetObservation(watermark_key(dataflow.name), metadata=completeness(done.sweep)))
         said = f"{counted(done.listed, 'file')} looked at ({done.calls} listing calls), {len(found)} late"
         if not found or dataflow.late_files not in ("ingest", "quarantine"):
-            return _skip(said, cursor, events)
-        asked = asked_for(platform.log.newest(dataflow.name), found[0].path)
-        if asked == cursor.asked and seconds < cursor.pause_until:
-            return _skip(f"{said}; attempt {cursor.attempt} did not deal with them", cursor, events)
-        after = cursor.next_attempt(asked, seconds)
-        request = RunRequest(
-            run_key=f"{dataflow.name}:late:{asked}:{after.since}:{after.attempt}",
-            tags={DATAFLOW_TAG: dataflow.name},
-        )
-        return SensorResult(run_requests=[request], cursor=after.write(), asset_events=events)
+            return skip(said, cursor, events)
+        asked = asked_for(entry, found[0].path)
+        waits = f"{said}; attempt {cursor.attempt} did not deal with them"
+        return ask(dataflow, f"{dataflow.name}:late", asked, cursor, seconds, waits, events)
 
     return late
-
-
-def _skip(reason: str, cursor: Cursor, events: list[Any] | None = None) -> SensorResult:
-    return SensorResult(skip_reason=SkipReason(reason), cursor=cursor.write(), asset_events=events or [])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -100,28 +100,55 @@ def dataflow_sensor(
         cursor, now = Cursor.read(context.cursor), clock()
         busy = in_flight(context.instance, dataflow.name)
         if busy is not None:
-            return _skip(f"run {busy.run_id[:8]} is in flight", cursor)
+            return skip(f"run {busy.run_id[:8]} is in flight", cursor)
         entry = platform.log.newest(dataflow.name)
         look = platform.flow(dataflow).peek(
             entry, datetime.fromtimestamp(now, UTC), _BUDGET, cursor.resume or None
         )
         if not look.found.files:
             more = "goes on at the next tick" if look.resume else "no file is above the watermark"
-            return _skip(f"{more} ({look.found.calls} listing calls)", Cursor(resume=look.resume or ""))
+            return skip(f"{more} ({look.found.calls} listing calls)", Cursor(resume=look.resume or ""))
         asked = asked_for(entry, look.found.files[0].path)
-        if asked == cursor.asked and now < cursor.pause_until:
-            return _skip(
-                f"attempt {cursor.attempt} did not commit; the next one is in {int(cursor.pause_until - now)} s",
-                cursor,
-            )
-        after = cursor.next_attempt(asked, now)
-        request = RunRequest(
-            run_key=f"{dataflow.name}:{asked}:{after.since}:{after.attempt}",
-            tags={DATAFLOW_TAG: dataflow.name},
+        waits = (
+            f"attempt {cursor.attempt} did not commit; the next one is in {int(cursor.pause_until - now)} s"
         )
-        return SensorResult(run_requests=[request], cursor=after.write())
+        return ask(dataflow, dataflow.name, asked, cursor, now, waits)
 
     return files
+
+
+def ask(
+    dataflow: Dataflow,
+    key: str,
+    asked: str,
+    cursor: Cursor,
+    now: float,
+    waits: str,
+    events: Sequence[Any] = (),
+) -> SensorResult:
+    """Ask for a run, unless the pause after the last attempt for the same state goes on.
+
+    Args:
+        dataflow: what the run loads.
+        key: what run keys of this sensor begin with.
+        asked: the state that the run shall get on from.
+        cursor: of the last tick.
+        now: epoch seconds.
+        waits: what is said while the pause goes on.
+        events: what the tick reports beside it.
+    """
+    if asked == cursor.asked and now < cursor.pause_until:
+        return skip(waits, cursor, events)
+    after = cursor.next_attempt(asked, now)
+    request = RunRequest(
+        run_key=f"{key}:{asked}:{after.since}:{after.attempt}", tags={DATAFLOW_TAG: dataflow.name}
+    )
+    return SensorResult(run_requests=[request], cursor=after.write(), asset_events=events)
+
+
+def skip(reason: str, cursor: Cursor, events: Sequence[Any] = ()) -> SensorResult:
+    """Ask for nothing, and say why."""
+    return SensorResult(skip_reason=SkipReason(reason), cursor=cursor.write(), asset_events=events)
 
 
 def asked_for(entry: Entry | None, path: str) -> str:
@@ -140,7 +167,3 @@ def in_flight(instance: DagsterInstance, name: str) -> DagsterRun | None:
             f"the process of this run is gone (killed?): {tag}. What it had begun is finished by the next run",
         )
     return None
-
-
-def _skip(reason: str, cursor: Cursor) -> SensorResult:
-    return SensorResult(skip_reason=SkipReason(reason), cursor=cursor.write())

@@ -113,7 +113,7 @@ class SliceProtocol(Generic[SliceT]):
             except NeedsDecision:
                 if not anew:
                     raise
-                landed = Landed(None, self.target.head(None).version or 0, 0, 0)
+                landed = Landed(None, self.target.version() or 0, 0, 0)
             if landed is None:
                 raise self._skipped(intent)
             if landed.owner == intent.id:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.errors import CorruptWatermark
-from partitions.path.source import SourceFile
 from resources.watermarks.entry import Entry, new_id
 from resources.watermarks.log import FILES, WatermarkLog, falling_name, number_of
 
@@ -237,11 +236,6 @@ class Ingested:
         lists = self._log.names(self._dataflow, FILES, 10 * _EVERY)
         covered = [name for name in lists if int(name.partition("-")[0]) <= self.manifest.number]
         self._log.delete(self._dataflow, FILES, covered)
-
-
-def source_files(known: Iterable[Known]) -> list[SourceFile]:
-    """As files of a listing."""
-    return [SourceFile(one.path, one.size, one.version, one.modified) for one in known]
 
 
 def _named(manifest: Manifest) -> set[str]:

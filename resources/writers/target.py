@@ -89,10 +89,14 @@ class Adopted:
 
 
 class Target(Protocol):
-    """One table. ``head`` and ``landed`` start no Spark."""
+    """One table. ``head``, ``version`` and ``landed`` start no Spark."""
 
     def head(self, since: int | None) -> TableHead:
         """The newest version, and the tags of the commits after version ``since``."""
+        ...
+
+    def version(self) -> int | None:
+        """The newest version; None where there is no table."""
         ...
 
     def landed(self, app_id: str, number: int, since: int | None) -> Landed | None:
