@@ -1,0 +1,25 @@
+"""What one read, and one delete, of the window kind is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Unit = Mapping[str, Any]
+"""One member of a list of ids: names to values. ``{}`` is the one unit of a definition without units."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The rows of one stretch of time, of some units.
+
+    Attributes:
+        lower: inclusive, epoch milliseconds; None where there is no time dimension.
+        upper: exclusive, epoch milliseconds; None where there is no time dimension.
+        units: at least one.
+    """
+
+    lower: int | None
+    upper: int | None
+    units: tuple[Unit, ...]
