@@ -78,7 +78,7 @@ def _plan_table(outcome: Outcome) -> MetadataValue:
     plan = outcome.plan
     records = []
     for index, piece in enumerate(plan.slices[:_SHOWN] if plan else (), 1):
-        described = piece.describe()
+        described = piece.describe()[0]
         files = described.get("files", [])
         what = f"{files[0]} … {files[-1]}" if len(files) > 1 else (files[0] if files else str(described))
         records.append(

@@ -178,7 +178,7 @@ class SliceProtocol(Generic[SliceT]):
             app_id=entry.app_id if entry else new_id(),
             why=piece.why,
             before=serialise(entry.state() if entry else {}),
-            watermark=serialise(piece.after),
+            watermark=serialise(piece.advance(entry.state() if entry else {})),
             lower=serialise(piece.lower) if piece.lower else None,
             upper=serialise(piece.upper),
             definition=definition_of(self.dataflow),
@@ -203,7 +203,8 @@ class SliceProtocol(Generic[SliceT]):
         Raises:
             NeedsDecision: code ``would_fall``.
         """
-        before, after = (entry.watermark if entry else "{}"), serialise(piece.after)
+        before = entry.watermark if entry else "{}"
+        after = serialise(piece.advance(entry.state() if entry else {}))
         if not self.flow.covers(after, before):
             raise NeedsDecision(
                 f"dataflow {self.dataflow.name}: expected a watermark at or above {before[:500]}, found a slice that ends at {after[:500]}:"
