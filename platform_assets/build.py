@@ -20,7 +20,7 @@ from platform_assets.metadata import table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
-from resources.loop.flow import read_quarantine
+from resources.watermarks.quarantine import read_quarantine
 from resources.platform import Platform
 
 

@@ -12,7 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.path.slices import PathSlice
 from partitions.plan import Plan
 from resources.databases import Database
-from resources.loop.flow import PathFlow
+from resources.kinds.path import PathFlow
 from resources.loop.guards import check_definition
 from resources.loop.loop import Loop
 from resources.places import Place

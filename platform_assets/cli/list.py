@@ -12,7 +12,7 @@ from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import each
 from platform_assets.platform import build_platform
-from resources.loop.flow import read_quarantine
+from resources.watermarks.quarantine import read_quarantine
 from resources.loop.outcome import error_json
 from resources.sweep import unhandled
 from resources.watermarks.entry import Entry

@@ -14,7 +14,7 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.assets import table_key
-from resources.loop.flow import read_quarantine
+from resources.watermarks.quarantine import read_quarantine
 from resources.platform import Platform
 from resources.sweep import Sweep, unhandled
 

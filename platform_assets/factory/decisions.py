@@ -20,7 +20,7 @@ from platform_assets.state_views import changes_between, exported
 from resources import decisions
 from resources.decisions import Making
 from resources.io_managers import RunOptions, failure
-from resources.loop.flow import read_quarantine
+from resources.watermarks.quarantine import read_quarantine
 from resources.loop.loop import clock
 from resources.platform import Platform
 from resources.watermarks.log import WatermarkLog

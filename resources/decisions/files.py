@@ -9,7 +9,7 @@ from partitions.errors import ConfigurationError
 from partitions.path.quarantine import Quarantined
 from partitions.path.source import SourceFile
 from resources.decisions.draft import Draft, Making, agreed, drafted
-from resources.loop.flow import read_quarantine
+from resources.watermarks.quarantine import read_quarantine
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import UNPROCESSED, Ingested

@@ -103,6 +103,16 @@ class Outcome:
         return sum(piece.entry.quarantined for piece in self.committed)
 
     @property
+    def work_units(self) -> int:
+        """Windows of units that were loaded."""
+        return sum(piece.entry.work_units for piece in self.committed)
+
+    @property
+    def failed_units(self) -> int:
+        """Windows of units that could not be read."""
+        return sum(piece.entry.failed_units for piece in self.committed)
+
+    @property
     def bytes(self) -> int:
         """Bytes of these files."""
         return sum(piece.bytes for piece in self.committed)
@@ -124,6 +134,8 @@ class Outcome:
             "files": self.files,
             "late": self.late,
             "quarantined": self.quarantined,
+            "work_units": self.work_units,
+            "failed_units": self.failed_units,
             "watermark_before": encode(self.before) or None,
             "watermark_effective": encode(self.before) or None,
             "watermark_after": encode(self.after) or None,
