@@ -20,8 +20,8 @@ from platform_assets.metadata import table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
-from resources.watermarks.quarantine import read_quarantine
 from resources.platform import Platform
+from resources.watermarks.quarantine import read_quarantine
 
 
 def build_definitions(

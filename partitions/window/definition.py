@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from partitions.errors import ConfigurationError
-from partitions.instants import DAY, Instant, floor_minute, zone_of
+from partitions.instants import DAY, Floor, Instant, floor_minute, zone_of
 from partitions.model import Duration, Model
 from partitions.window.extent import Unit
 from partitions.window.grid import GRAINS, Grain, Grid, Stretch, Windows
@@ -255,6 +255,11 @@ class WindowWatermark(Model):
     def to_at(self, now: datetime | None) -> int:
         """Where the last window ends, in the future too; only asked where there is a datetime entry."""
         return self._at(self._range().to, now)
+
+    @property
+    def to_floor(self) -> Floor | None:
+        """What ``to`` is floored to; None where it is constant."""
+        return Instant.parse(self._range().to, self.zone).floor
 
     def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
         """All windows at an instant.

@@ -12,11 +12,11 @@ from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import each
 from platform_assets.platform import build_platform
-from resources.watermarks.quarantine import read_quarantine
 from resources.loop.outcome import error_json
 from resources.sweep import unhandled
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
+from resources.watermarks.quarantine import read_quarantine
 
 _NONE = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
 _SHOWN = 50

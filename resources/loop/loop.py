@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Generic
 
 from partitions.dataflow import Dataflow
-from partitions.plan import counted
 from partitions.errors import BadPart, Conflict, SourceError, StrandlineError
+from partitions.plan import counted
 from resources.loop import holder as holders
 from resources.loop.flow import Flow, SliceT
 from resources.loop.guards import check_definition, check_intent
