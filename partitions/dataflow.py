@@ -9,59 +9,12 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
+from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from partitions.path.definition import PathWatermark
-
-FileFormat = Literal["ndjson", "json", "csv", "parquet"]
-
-_COMPRESSED = ("", ".gz", ".bz2")
-_PLAIN: dict[str, tuple[str, ...]] = {
-    "ndjson": (".ndjson", ".jsonl", ".json"),
-    "json": (".json",),
-    "csv": (".csv", ".tsv"),
-    "parquet": (".parquet",),
-}
-
-
-def _table_name(text: str) -> str:
-    parts = text.split("/")
-    if len(parts) != 2 or not all(
-        part.isidentifier() and part.isascii() and not part.startswith("_") for part in parts
-    ):
-        raise ValueError("expected <layer>/<name>, letters, digits and underscores")
-    return text
-
-
-TableName = Annotated[str, AfterValidator(_table_name)]
-
-
-class FilesSource(Model):
-    """Files under a root.
-
-    Attributes:
-        path: a folder (relative paths count from the project folder) or an object store's ``s3://bucket/prefix``.
-        schema_: Spark DDL; without it the schema is inferred once from a bounded sample and pinned.
-        options: for Spark's reader.
-        extensions: case-sensitive endings; by default the format's own, each plain, .gz and .bz2.
-    """
-
-    type: Literal["files"]
-    path: Annotated[str, Field(min_length=1)]
-    connection: str | None = None
-    format: FileFormat
-    schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
-    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    extensions: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)] | None = None
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """The endings of the files that belong to the source."""
-        if self.extensions is not None:
-            return self.extensions
-        compressed = ("",) if self.format == "parquet" else _COMPRESSED
-        return tuple(plain + packed for plain in _PLAIN[self.format] for packed in compressed)
+from partitions.sources import FilesSource, JdbcSource, TableName, TableSource
 
 
 class Target(Model):
@@ -102,7 +55,7 @@ class Dataflow(Model):
 
     name: str
     layer: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "bronze"
-    source: FilesSource
+    source: Annotated[FilesSource | JdbcSource | TableSource, Field(discriminator="type")]
     watermark: PathWatermark
     target: Target = Target()
     late_files: Literal["ingest", "quarantine", "alert", "ignore"] = "ingest"
@@ -131,16 +84,39 @@ class Dataflow(Model):
         """The table's name in the lake, ``<layer>/<name>``."""
         return self.target.table or f"{self.layer}/{self.name}"
 
+    @property
+    def files(self) -> FilesSource:
+        """Its source, for what only files have.
+
+        Raises:
+            ConfigurationError: where it is another.
+        """
+        if isinstance(self.source, FilesSource):
+            return self.source
+        raise ConfigurationError(
+            f"dataflow {self.name}: expected a source of type files, found {self.source.type}"
+        )
+
+    @property
+    def asked(self) -> JdbcSource | TableSource:
+        """Its source, for what only sources have that are asked for rows.
+
+        Raises:
+            ConfigurationError: where it is files.
+        """
+        if isinstance(self.source, JdbcSource | TableSource):
+            return self.source
+        raise ConfigurationError(
+            f"dataflow {self.name}: expected a source of type jdbc or table, found {self.source.type}"
+        )
+
     def identity(self) -> dict[str, Any]:
         """What the state depends on: a change of any of it needs a decision (spec 09, Fingerprint)."""
         chosen = self.watermark.partition_filter
         return {
             "kind": self.kind,
             "source": {
-                "type": self.source.type,
-                "connection": self.source.connection,
-                "path": self.source.path,
-                "extensions": sorted(self.source.endings),
+                **self.source.identity(),
                 "prefix_template": chosen.prefix_template if chosen else None,
             },
             "scope": self.watermark.scope,

@@ -9,9 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
 from partitions.path.slices import PathSlice
 from partitions.plan import Plan
 from resources.databases import Database
+from resources.jdbc import JdbcConnection
 from resources.kinds.path import PathFlow
 from resources.loop.guards import check_definition
 from resources.loop.loop import Loop
@@ -33,14 +35,15 @@ class Platform:
         state: where the watermark log lies.
         lake: where tables lie, at ``<lake>/<layer>/<name>``.
         spark: makes sessions.
-        source_of: the root of a dataflow's source; asked when it is needed, since a secret may be unset.
+        source_of: the root of a dataflow's files, the table or the database that it reads; asked when it is needed, since a
+            secret may be unset.
         history: how much of each log stays.
     """
 
     state: Place | Database
     lake: Place
     spark: SparkEngine
-    source_of: Callable[[Dataflow], Place]
+    source_of: Callable[[Dataflow], Place | JdbcConnection]
     history: History = field(default_factory=History)
 
     @cached_property
@@ -54,7 +57,18 @@ class Platform:
 
     def flow(self, dataflow: Dataflow) -> PathFlow:
         """The dataflow's kind, bound to its source."""
-        return PathFlow(dataflow, self.source_of(dataflow), self.log)
+        return PathFlow(dataflow, self.root_of(dataflow), self.log)
+
+    def root_of(self, dataflow: Dataflow) -> Place:
+        """The root of a dataflow's files.
+
+        Raises:
+            ConfigurationError: where it reads something else.
+        """
+        found = self.source_of(dataflow)
+        if dataflow.files and isinstance(found, Place):
+            return found
+        raise ConfigurationError(f"dataflow {dataflow.name}: expected a folder or a bucket, found {found}")
 
     def target(self, dataflow: Dataflow) -> DeltaTarget:
         """The dataflow's table."""

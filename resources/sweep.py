@@ -138,7 +138,7 @@ def step(
     since = PathState.of(deserialise(entry.since)) if entry.since else None
     below = at_or_below(dataflow.watermark, state, since)
     budget = budget or (_OF_A_STORE if place.local is None else _OF_A_FOLDER)
-    listing = list_above(place, below, dataflow.source.endings, budget=budget, resume=sweep.resume)
+    listing = list_above(place, below, dataflow.files.endings, budget=budget, resume=sweep.resume)
     late = _unknown(log, dataflow.name, entry, listing.found.files)
     sweep = _noted(sweep, len(listing.found.files), late, listing.resume)
     sweep.write(log, dataflow.name)

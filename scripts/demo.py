@@ -237,7 +237,8 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
             f"expected a valid dataflows/{FLOW}.yaml in {short(project.folder)}{errors and ', found:'}\n{errors}"
         )
     flow = project.dataflows[FLOW]
-    landing = project.source_place(flow).local
+    root = project.source_place(flow)
+    landing = root.local if isinstance(root, Place) else None
     home = landing.parent.parent if landing else Path()
     if landing != home / "landing" / FLOW or (project.state, project.lake) != (
         Place(str(home / "state")),
@@ -245,7 +246,7 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
     ):
         raise Stopped(
             f"the demo removes what it loads, so it works only where landing/{FLOW}, state and lake lie side by side in a folder of"
-            f" its own, as they do in a new checkout; found {flow.source.path}, {project.state}, {project.lake}. Copy the project"
+            f" its own, as they do in a new checkout; found {flow.files.path}, {project.state}, {project.lake}. Copy the project"
             " as it was shipped, and name the copy: make demo ARGS='--project DIR'"
         )
     return Demo(project.folder, home, build_platform(project), flow.table, days(0, count), days(count, more))

@@ -19,7 +19,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 60_000, 3_600_000
 
 def pause(failure: Failure) -> int:
     """Milliseconds from the last attempt to the next: it doubles with each, from a minute to an hour."""
-    return 0 if failure.attempts == 0 else min(_FIRST_PAUSE * 2 ** min(failure.attempts - 1, 10), _LONGEST_PAUSE)
+    return (
+        0 if failure.attempts == 0 else min(_FIRST_PAUSE * 2 ** min(failure.attempts - 1, 10), _LONGEST_PAUSE)
+    )
 
 
 def asked_for(

@@ -60,7 +60,7 @@ def dataflow_assets(dataflow: Dataflow) -> AssetsDefinition:
                 key=table_key(dataflow),
                 io_manager_key="table",
                 description=dataflow.description
-                or f"Loaded from {dataflow.source.path} above a {dataflow.kind} watermark.",
+                or f"Loaded from {dataflow.source.shown} above a {dataflow.kind} watermark.",
                 kinds={dataflow.target.format, "spark"},
                 tags=dataflow.tags,
                 **common,

@@ -75,17 +75,15 @@ SETTINGS: tuple[Pending, ...] = (
     ),
     Pending("format", one_of(*_TABLES), "delta", "Iceberg and Parquet tables are"),
     Pending("iceberg", anything, "no such key", "Iceberg tables are"),
-    Pending(
-        "connections.*.type", one_of("jdbc", "api"), "s3", "databases and HTTP APIs are", part="connections.*"
-    ),
+    Pending("connections.*.type", one_of("api"), "s3 or jdbc", "HTTP APIs are", part="connections.*"),
 )
 
 DATAFLOW: tuple[Pending, ...] = (
     Pending(
         "source.type",
-        one_of("jdbc", "table", "api"),
-        "files",
-        "databases, tables and HTTP APIs as sources are",
+        one_of("api"),
+        "files, jdbc or table",
+        "HTTP APIs as sources are",
         part="source",
     ),
     Pending(

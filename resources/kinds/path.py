@@ -44,7 +44,7 @@ class PathFlow:
         self._dataflow = dataflow
         self._place = source
         self._log = log
-        self._reader = FilesReader(source, dataflow.source)
+        self._reader = FilesReader(source, dataflow.files)
         self._calls = 0
 
     @property
@@ -62,7 +62,7 @@ class PathFlow:
         state, since = self._state(entry), self._since(entry)
         definition = self._dataflow.watermark
         start = position(definition, state, now, since)
-        listing = list_above(self._place, start, self._dataflow.source.endings)
+        listing = list_above(self._place, start, self._dataflow.files.endings)
         self._calls += listing.found.calls
         return plan(
             definition,
@@ -116,7 +116,7 @@ class PathFlow:
         """Look for what the next run would load within a budget, to see whether one is worth asking for."""
         definition, state = self._dataflow.watermark, self._state(entry)
         start = position(definition, state, now, self._since(entry))
-        listing = list_above(self._place, start, self._dataflow.source.endings, budget=budget, resume=resume)
+        listing = list_above(self._place, start, self._dataflow.files.endings, budget=budget, resume=resume)
         if entry is None:
             return listing
         files = listing.found.files
@@ -132,7 +132,7 @@ class PathFlow:
         start = self._since(above) if state.status == "initial" else state
         by_set = definition.tracking == "set"  # which has no order: whatever is there
         reached = Start() if by_set else at_or_below(definition, PathState.of(watermark), start)
-        return list(list_above(self._place, reached, self._dataflow.source.endings).found.files)
+        return list(list_above(self._place, reached, self._dataflow.files.endings).found.files)
 
     def _state(self, entry: Entry | None) -> PathState:
         try:

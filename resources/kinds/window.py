@@ -127,7 +127,9 @@ class WindowFlow:
         try:
             return WindowState.of(entry.state() if entry else None)
         except CorruptWatermark as error:
-            raise corrupt(f"entry {entry.number if entry else 0} of {self.dataflow.name}", error.message) from error
+            raise corrupt(
+                f"entry {entry.number if entry else 0} of {self.dataflow.name}", error.message
+            ) from error
 
     def check(self, piece: WindowSlice) -> None:
         """What a database or a table holds may change; each read takes what is there."""
@@ -185,7 +187,9 @@ class WindowFlow:
         self._columns.check(df, self.dataflow)
         return df
 
-    def blame(self, spark: SparkSession, piece: WindowSlice, pinned: str, error: Exception) -> BadUnits | None:
+    def blame(
+        self, spark: SparkSession, piece: WindowSlice, pinned: str, error: Exception
+    ) -> BadUnits | None:
         """Read alone, halving what fails, until each work unit that does is known.
 
         Raises:
@@ -241,9 +245,13 @@ class WindowFlow:
         """The slice that passes over them, and says so in its entry."""
         if not isinstance(bad, BadUnits) or not self.holds(piece, bad):
             return None
-        return piece.without([FailedUnit(one, bad.units[one.key]) for one in piece.works if one.key in bad.units])
+        return piece.without(
+            [FailedUnit(one, bad.units[one.key]) for one in piece.works if one.key in bad.units]
+        )
 
-    def also_bad(self, spark: SparkSession, piece: WindowSlice, pinned: str, bad: BadPart) -> Sequence[BadPart]:  # noqa: ARG002 - the protocol's
+    def also_bad(
+        self, spark: SparkSession, piece: WindowSlice, pinned: str, bad: BadPart
+    ) -> Sequence[BadPart]:  # noqa: ARG002 - the protocol's
         """All that failed were looked for at once."""
         return ()
 

@@ -18,7 +18,10 @@ _LOOKED_AT = 20
 
 _INVALIDATES = {
     "kind": "the watermark means something else altogether",
-    "source": "the watermark names files of the old place: whatever lies at or below it in the new one counts as loaded",
+    "source": "what the watermark says is of the old place: whatever lies at or below it in the new one counts as loaded",
+    "source.query": "the watermark still holds where rows of the same times and units come out of it",
+    "source.window_column": "other rows belong to the windows that were loaded",
+    "source.unit_columns": "other rows belong to the units that were loaded",
     "extensions": "files with a new ending at or below the watermark count as late, not as new",
     "prefix_template": "only a cold start looks at it: the watermark still holds",
     "scope": "the watermark has another form: it cannot be taken over, only set or reset",
@@ -76,8 +79,8 @@ def _flat(identity: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def _part(name: str) -> str:
-    last = name.rpartition(".")[2]
-    return last if last in _INVALIDATES else name.partition(".")[0]
+    last, (first, second, *_) = name.rpartition(".")[2], [*name.split("."), ""]
+    return next(one for one in (last, f"{first}.{second}", first) if one in _INVALIDATES)
 
 
 def check_intent(dataflow: Dataflow, intent: Intent) -> None:
@@ -104,9 +107,7 @@ def definition_of(dataflow: Dataflow) -> dict[str, object]:
     """What a write depends on; holds no secret, since connections are only named."""
     return {
         **dataflow.identity(),
-        "format": dataflow.source.format,
-        "schema": dataflow.source.schema_,
-        "options": {key: dataflow.source.options[key] for key in sorted(dataflow.source.options)},
+        **dataflow.source.reading(),
         "load": dataflow.target.load,
         "partition_by": list(dataflow.target.partition_by),
         "origin_columns": dataflow.target.origin_columns,
