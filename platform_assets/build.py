@@ -78,7 +78,7 @@ def build_definitions(
 
 def _sorted(flow: Dataflow) -> bool:
     """Whether a file of it can be late; where a set is tracked, each listing is a whole one."""
-    return flow.watermark.tracking == "watermark"
+    return flow.path.tracking == "watermark"
 
 
 def _run_is_live(run_id: str) -> bool | None:

@@ -195,6 +195,17 @@ class WindowWatermark(Model):
         if all(one.floor is None for one in read) and read[0].at(None) > read[1].at(None):
             raise ConfigurationError(f"{key}: expected a start before the end, found {start!r} and {end!r}")
 
+    def identity(self) -> dict[str, Any]:
+        """What the state depends on (spec 09, Fingerprint)."""
+        window = {grain: list(given) for grain, given in self._composite.items()} or self.window
+        return {
+            "time": self.time_entry.name if self.time_entry else None,
+            "units": sorted(self.unit_fields),
+            "from": self.time_entry.range.from_ if self.time_entry else None,
+            "window": window,
+            "timezone": self.timezone,
+        }
+
     @property
     def zone(self) -> tzinfo:
         """The definition's zone."""

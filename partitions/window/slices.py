@@ -76,6 +76,7 @@ class WindowSlice:
         at: the clock of the plan, epoch milliseconds.
         failed: what was found unreadable; the entry says so, and asks for it again.
         left_out: what was due and is not in the plan, since it holds no more.
+        makes_room: whether rows that are in the table already are deleted, whatever the target's load says.
         why: what brought it here.
     """
 
@@ -85,6 +86,7 @@ class WindowSlice:
     at: int | None = None
     failed: tuple[FailedUnit, ...] = ()
     left_out: tuple[tuple[str, Start], ...] = ()
+    makes_room: bool = False
     why: Literal["run"] = "run"
 
     @property
@@ -105,7 +107,7 @@ class WindowSlice:
     @property
     def replaces(self) -> bool:
         """Whether somebody asked to write windows anew that are loaded."""
-        return any(one.reason == "forced" for one in self.works)
+        return self.makes_room or any(one.reason == "forced" for one in self.works)
 
     def advance(self, before: Watermark) -> Watermark:
         """The state after it."""

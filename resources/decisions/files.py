@@ -44,7 +44,7 @@ def unprocess(reason: str, paths: Sequence[str]) -> Making:
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        if dataflow.watermark.tracking != "set":
+        if dataflow.path.tracking != "set":
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected tracking: set, found tracking: watermark: there no single file is read again;"
                 " rewind instead",

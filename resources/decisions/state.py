@@ -183,7 +183,7 @@ def _taken_over(
     """
     target = platform.target(dataflow)
     files = platform.flow(dataflow).up_to(deserialise(watermark), above=last)
-    if why == "adopt" and dataflow.watermark.tracking == "set" and SOURCE_FILE in target.columns():
+    if why == "adopt" and dataflow.path.tracking == "set" and SOURCE_FILE in target.columns():
         loaded = target.texts(SOURCE_FILE)  # a set has no order that could tell the others
         files = [file for file in files if file.path in loaded]
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}

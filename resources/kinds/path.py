@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
@@ -60,7 +60,7 @@ class PathFlow:
     def plan(self, entry: Entry | None, now: datetime) -> Plan[PathSlice]:
         """List above the watermark, in full, and cut slices."""
         state, since = self._state(entry), self._since(entry)
-        definition = self._dataflow.watermark
+        definition = self._dataflow.path
         start = position(definition, state, now, since)
         listing = list_above(self._place, start, self._dataflow.files.endings)
         self._calls += listing.found.calls
@@ -78,7 +78,7 @@ class PathFlow:
         """What waits beside the watermark. What was dealt with is looked up only where something waits for the answer."""
         if entry is None:
             return Beside()
-        by_set, until = self._dataflow.watermark.tracking == "set", entry.replace_until
+        by_set, until = self._dataflow.path.tracking == "set", entry.replace_until
         return Beside(
             late=() if by_set else self._late(entry, state),
             released=self._released(entry, state),
@@ -93,14 +93,14 @@ class PathFlow:
 
     def _late(self, entry: Entry, state: PathState) -> tuple[SourceFile, ...]:
         """What the sweep has found and nobody has dealt with since."""
-        below = at_or_below(self._dataflow.watermark, state, self._since(entry))
+        below = at_or_below(self._dataflow.path, state, self._since(entry))
         paths = [path for path in waiting(self._log, self._dataflow, entry) if below.above(path)]
         known = self._known(entry, paths) if paths else set()
         return self._there([path for path in paths if path not in known])
 
     def _released(self, entry: Entry, state: PathState) -> tuple[SourceFile, ...]:
         """What somebody took out of quarantine. What lies above the watermark is read with all that is new there."""
-        definition = self._dataflow.watermark
+        definition = self._dataflow.path
         below = at_or_below(definition, state, self._since(entry))
         paths = [one.file.path for one in read_quarantine(self._log, entry).released]
         return self._there([path for path in paths if definition.tracking == "set" or below.above(path)])
@@ -114,7 +114,7 @@ class PathFlow:
 
     def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:
         """Look for what the next run would load within a budget, to see whether one is worth asking for."""
-        definition, state = self._dataflow.watermark, self._state(entry)
+        definition, state = self._dataflow.path, self._state(entry)
         start = position(definition, state, now, self._since(entry))
         listing = list_above(self._place, start, self._dataflow.files.endings, budget=budget, resume=resume)
         if entry is None:
@@ -128,7 +128,7 @@ class PathFlow:
 
     def up_to(self, watermark: Watermark, above: Entry | None) -> list[SourceFile]:
         """The files that the source holds at or below a watermark, and above an entry's: what a decision passes over."""
-        definition, state = self._dataflow.watermark, self._state(above)
+        definition, state = self._dataflow.path, self._state(above)
         start = self._since(above) if state.status == "initial" else state
         by_set = definition.tracking == "set"  # which has no order: whatever is there
         reached = Start() if by_set else at_or_below(definition, PathState.of(watermark), start)
@@ -160,7 +160,7 @@ class PathFlow:
             tuple(SourceFile(*row) for row in rows if len(row) == 4),
             deserialise(intent.before),
             deserialise(intent.watermark),
-            self._dataflow.watermark,
+            self._dataflow.path,
             why="late" if intent.why == "late" else "release" if intent.why == "release" else "run",
             quarantined=tuple(Quarantined(SourceFile(*row[:4]), row[4]) for row in rows if len(row) > 4),
             replaces=intent.replaces == "own",
@@ -262,11 +262,16 @@ class PathFlow:
     def covers(self, state: str, other: str) -> bool:
         """Compare the last file, or that of every open partition."""
         mine, theirs = (PathState.of(deserialise(text)) for text in (state, other))
-        return mine.covers(theirs, self._dataflow.watermark.template)
+        return mine.covers(theirs, self._dataflow.path.template)
 
     def size(self, piece: PathSlice) -> Size:
         """Files and bytes."""
         return Size(len(piece.files), piece.size)
+
+    @property
+    def pacing(self) -> timedelta:
+        """Files need none."""
+        return timedelta(0)
 
     def modified(self, piece: PathSlice) -> int | None:
         """Of the file modified last; what is late or released tells nothing of how far the source is loaded."""
@@ -274,7 +279,7 @@ class PathFlow:
 
     def parsed(self, text: str) -> str:
         """``{"path": …}`` or ``{"paths": …}``, as the scope is."""
-        name, scope = self._dataflow.name, self._dataflow.watermark.scope
+        name, scope = self._dataflow.name, self._dataflow.path.scope
         form = (
             '{"path": text}'
             if scope == "global"
@@ -294,7 +299,7 @@ class PathFlow:
 
     def told_by_rows(self, target: DeltaTarget) -> str | None:
         """The largest path that a row came from; it tells no state of scope partition."""
-        if self._dataflow.watermark.scope == "partition":
+        if self._dataflow.path.scope == "partition":
             return None
         path = max(target.texts(SOURCE_FILE), key=FileKey.of, default=None)
         return serialise({"path": path}) if path else None
@@ -310,13 +315,13 @@ class PathFlow:
             )
         known = Ingested(self._log, name, entry).all()
         return serialise(
-            covering(self._dataflow.watermark, PathState.of(entry.state()), (one.path for one in known))
+            covering(self._dataflow.path, PathState.of(entry.state()), (one.path for one in known))
         )
 
     def check_rewind(self) -> None:
         """A set has no order."""
         name = self._dataflow.name
-        if self._dataflow.watermark.tracking == "set":
+        if self._dataflow.path.tracking == "set":
             raise ConfigurationError(
                 f"dataflow {name}: expected tracking: watermark, found tracking: set: a set has no order to go back in. Mark single files"
                 " for another read, or start anew",

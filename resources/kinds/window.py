@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from partitions.dataflow import Dataflow
@@ -23,10 +23,10 @@ from partitions.window.extent import Extent
 from partitions.window.plan import Selection, plan
 from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, extents
 from partitions.window.state import WindowState
-from partitions.window.units import unit_of
 from resources.kinds.window_rows import WindowColumns
 from resources.loop.flow import Size
 from resources.readers.failures import cause
+from resources.sql import quoted
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
 from resources.writers.delta import DeltaTarget
 from resources.writers.target import Room
@@ -41,26 +41,26 @@ _BYTES_PER_ROW = 100
 class WindowReader(Protocol):
     """A source that is asked for rows of stretches of time and units."""
 
-    @property
-    def reads_ranges(self) -> bool:
-        """Whether a part of a window can be asked for; else only windows as a whole."""
+    def version(self) -> int | None:
+        """What can be asked for again later; None where the source has no versions."""
         ...
 
-    @property
-    def asks_once(self) -> bool:
-        """Whether many windows and units can be asked for at once; else one by one."""
-        ...
-
-    def pin(self, spark: SparkSession, pending: Sequence[Extent]) -> str | None:
-        """The schema of the source, as text; None while nothing tells it."""
+    def pin(self, spark: SparkSession) -> str:
+        """The schema of the source, as text."""
         ...
 
     def agree(self, spark: SparkSession, pinned: str, name: str) -> None:
         """Raise SchemaError where the source has another schema than the pinned one."""
         ...
 
-    def read(self, spark: SparkSession, wanted: Sequence[Extent], pinned: str) -> DataFrame:
+    def read(
+        self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: int | None = None
+    ) -> DataFrame:
         """Exactly the rows of these stretches; none for none."""
+        ...
+
+    def failure(self, error: Exception) -> Exception | None:
+        """What an error says of the source, where a read of it failed while its rows were written; None where it says nothing."""
         ...
 
 
@@ -80,6 +80,7 @@ class WindowFlow:
     units: Callable[[], tuple[str, ...]]
     selection: Selection | None = None
     _row_size: int | None = field(default=None, init=False)
+    _version: int | None = field(default=None, init=False)
     _highest: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -103,7 +104,6 @@ class WindowFlow:
         self._highest = state.highest or 0
         if entry and entry.work_units:
             self._row_size = entry.rows * _BYTES_PER_ROW // entry.work_units
-        whole = not self.reader.reads_ranges
         made = plan(
             self._definition,
             state,
@@ -111,7 +111,7 @@ class WindowFlow:
             now,
             dataflow=self.dataflow.name,
             number=entry.number if entry else 0,
-            whole=whole and self.dataflow.target.load != "append",
+            whole=self._columns.tagged and self.dataflow.target.load != "append",
             selection=self.selection,
         )
         if entry is None or entry.replace_until is None:
@@ -131,23 +131,26 @@ class WindowFlow:
                 f"entry {entry.number if entry else 0} of {self.dataflow.name}", error.message
             ) from error
 
-    def check(self, piece: WindowSlice) -> None:
-        """What a database or a table holds may change; each read takes what is there."""
+    def check(self, piece: WindowSlice) -> None:  # noqa: ARG002 - the protocol's
+        """A table of the lake is read at one version; what a database holds may change, and each read takes what is there."""
+        if self._version is None:
+            self._version = self.reader.version()
 
     def record(self, piece: WindowSlice) -> Sequence[Sequence[Any]]:
-        """Each work unit; those that are passed over with the reason."""
-        return [*map(list, piece.works), *([*one.work, one.error] for one in piece.failed)]
+        """The version that is read, then each work unit; those that are passed over with the reason."""
+        return [[self._version], *map(list, piece.works), *([*one.work, one.error] for one in piece.failed)]
 
     def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> WindowSlice:
-        """The same work units."""
+        """The same work units, of the same version."""
+        self._version = rows[0][0]
         size = len(WorkUnit._fields)
         works = tuple(WorkUnit(*row) for row in rows if len(row) == size)
         failed = tuple(FailedUnit(WorkUnit(*row[:size]), row[size]) for row in rows if len(row) > size)
         return WindowSlice(works, self._definition.zone, failed=failed, makes_room=intent.replaces == "own")
 
-    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
+    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:  # noqa: ARG002 - the protocol's
         """What the source says of its columns."""
-        return self.reader.pin(spark, [one for piece in pending[:1] for one in piece.extents()])
+        return self.reader.pin(spark)
 
     def agree(self, spark: SparkSession, pinned: str) -> None:
         """Compare the source's columns with what was pinned."""
@@ -160,18 +163,31 @@ class WindowFlow:
             BadUnits: where the source refuses some of them before it is read.
         """
         works = piece.works if piece else ()
-        if self.reader.asks_once and not self._columns.tagged:
-            return self.reader.read(spark, extents(works), pinned)
+        if not self._columns.tagged:
+            return self._latest(self.reader.read(spark, extents(works), pinned, self._version))
         if not works:
-            return self._columns.tag(self.reader.read(spark, (), pinned), None)
-        return self._one_by_one(spark, works, pinned)
+            return self._columns.tag(self.reader.read(spark, (), pinned, self._version), None)
+        return self._latest(self._one_by_one(spark, works, pinned))
+
+    def _latest(self, df: DataFrame) -> DataFrame:
+        """Of rows with the same keys the latest: the one of the highest time, and of these always the same."""
+        keys = self.dataflow.target.merge_keys
+        if not keys:
+            return df
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F
+
+        times = [F.col(quoted(name)).desc() for name in (self._columns.window,) if name]
+        ties = F.to_json(F.struct(*[F.col(quoted(name)) for name in df.columns])).desc()
+        order = Window.partitionBy(*[F.col(quoted(key)) for key in keys]).orderBy(*times, ties)
+        return df.withColumn("_rank", F.row_number().over(order)).where("_rank = 1").drop("_rank")
 
     def _one_by_one(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
         made: DataFrame | None = None
         refused: dict[WorkUnit, str] = {}
         for one in works:
             try:
-                rows = self._columns.tag(self.reader.read(spark, extents((one,)), pinned), one)
+                rows = self._columns.tag(self.reader.read(spark, extents((one,)), pinned, self._version), one)
             except SourceError as error:
                 if error.transient:
                     raise
@@ -182,9 +198,9 @@ class WindowFlow:
             raise self._bad(refused)
         return made
 
-    def prepared(self, df: DataFrame, piece: WindowSlice | None) -> DataFrame:
+    def prepared(self, df: DataFrame, piece: WindowSlice | None) -> DataFrame:  # noqa: ARG002 - the protocol's
         """Rows must still tell their window and unit after the user's step."""
-        self._columns.check(df, self.dataflow)
+        self._columns.check(df)
         return df
 
     def blame(
@@ -220,7 +236,10 @@ class WindowFlow:
                 raise
             return error.message
         except Exception as error:  # noqa: BLE001 - whatever it is, it is why this read fails
-            return cause(error)
+            told = self.reader.failure(error)
+            if isinstance(told, StrandlineError) and told.transient:
+                raise told from error
+            return told.message if isinstance(told, StrandlineError) else cause(error)
         return None
 
     def _bad(self, failing: dict[WorkUnit, str]) -> BadUnits:
@@ -276,6 +295,11 @@ class WindowFlow:
         known = None if self._row_size is None else self._row_size * len(piece.works)
         return Size(bytes=known, work_units=len(piece.works), failed_units=len(piece.failed))
 
+    @property
+    def pacing(self) -> timedelta:
+        """As the user declares; a slice is one work unit then."""
+        return self._definition.pacing
+
     def modified(self, piece: WindowSlice) -> int | None:
         """The end of the newest window that is loaded."""
         ends = [one.end for one in piece.works if one.end is not None]
@@ -307,8 +331,3 @@ class WindowFlow:
     def check_rewind(self) -> None:
         """Highs have an order."""
 
-
-def unit_label(identity: str) -> str:
-    """A unit for people: the value of its only field, or its JSON."""
-    values = list(unit_of(identity).values())
-    return str(values[0]) if len(values) == 1 else identity

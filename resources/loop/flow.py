@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from partitions.errors import BadPart
@@ -119,6 +119,11 @@ class Flow(Protocol[SliceT]):
 
     def size(self, piece: SliceT) -> Size:
         """How much a slice is, as far as it is known before it is read."""
+        ...
+
+    @property
+    def pacing(self) -> timedelta:
+        """Time between the starts of two slices, at least."""
         ...
 
     def modified(self, piece: SliceT) -> int | None:

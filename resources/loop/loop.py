@@ -170,6 +170,7 @@ class Loop(Generic[SliceT]):
                 piece = pending.popleft()
                 parts = piece.halve() if slower else (piece,)
                 pending.extendleft(reversed(parts[1:]))
+                self._pace(outcome)
                 done = self._load(outcome, parts[0], pinned)
                 slower = max(
                     0, slower + (1 if done.seconds > self.dataflow.watermark.checkpoint.interval_secs else -1)
@@ -177,6 +178,12 @@ class Loop(Generic[SliceT]):
                 left -= 1
             if not self.flow.repeats:
                 return
+
+    def _pace(self, outcome: Outcome) -> None:
+        """Wait until the last slice's start is far enough away."""
+        pacing = self.flow.pacing.total_seconds()
+        if pacing and outcome.committed:
+            self.wait(max(0.0, pacing - outcome.committed[-1].seconds))
 
     def _load(self, outcome: Outcome, piece: SliceT, pinned: str) -> Committed:
         """Commit a slice. Where a file of it is bad, pass it over, or commit the files before it and fail naming it."""
