@@ -135,7 +135,9 @@ class Dataflow(Model):
         """
         if isinstance(self.watermark, PathWatermark):
             return self.watermark
-        raise ConfigurationError(f"dataflow {self.name}: expected a watermark of type path, found {self.kind}")
+        raise ConfigurationError(
+            f"dataflow {self.name}: expected a watermark of type path, found {self.kind}"
+        )
 
     @property
     def window(self) -> WindowWatermark:
@@ -146,7 +148,9 @@ class Dataflow(Model):
         """
         if isinstance(self.watermark, WindowWatermark):
             return self.watermark
-        raise ConfigurationError(f"dataflow {self.name}: expected a watermark of type window, found {self.kind}")
+        raise ConfigurationError(
+            f"dataflow {self.name}: expected a watermark of type window, found {self.kind}"
+        )
 
     def identity(self) -> dict[str, Any]:
         """What the state depends on: a change of any of it needs a decision (spec 09, Fingerprint)."""

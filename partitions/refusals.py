@@ -45,7 +45,9 @@ def _source(flow: Dataflow, watermark: WindowWatermark) -> Iterator[str]:
     lost = [name for name in fields if name not in source.unit_columns and f"unit.{name}" not in told]
     if lost:
         yield f"source.unit_columns: expected a column for each of {', '.join(fields)} (or {{unit.{lost[0]}}} in a query), found none for {lost[0]}"
-    unknown = sorted({*source.unit_columns, *(name.removeprefix("unit.") for name in told - _WHOLE)} - set(fields))
+    unknown = sorted(
+        {*source.unit_columns, *(name.removeprefix("unit.") for name in told - _WHOLE)} - set(fields)
+    )
     if unknown:
         yield f"source.unit_columns: expected names of the definition's units ({', '.join(fields) or 'it has none'}), found {unknown[0]}"
 

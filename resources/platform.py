@@ -26,7 +26,6 @@ from resources.loop.loop import Loop
 from resources.places import Place
 from resources.readers.jdbc import JdbcReader
 from resources.readers.lake import LakeReader
-from resources.readers.rows import rows
 from resources.spark import SparkEngine
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import History
@@ -95,7 +94,13 @@ class Platform:
         return listed(watermark.units, watermark.secondary_input, self._rows_of)
 
     def _rows_of(self, given: SecondaryInput) -> Iterable[Mapping[str, Any]]:
-        place = Place.parse(given.path, self.folder) if given.path else self.lake.child(given.table or given.asset or "")
+        from resources.readers.rows import rows
+
+        place = (
+            Place.parse(given.path, self.folder)
+            if given.path
+            else self.lake.child(given.table or given.asset or "")
+        )
         return rows(place, given.columns)
 
     def _reader(self, dataflow: Dataflow) -> WindowReader:
@@ -104,7 +109,9 @@ class Platform:
             return JdbcReader(found, source, dataflow.window.zone)
         if isinstance(source, TableSource) and isinstance(found, Place):
             return LakeReader(found, source, dataflow.window.zone)
-        raise ConfigurationError(f"dataflow {dataflow.name}: expected a database or a table, found {source.shown}")
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a database or a table, found {source.shown}"
+        )
 
     def root_of(self, dataflow: Dataflow) -> Place:
         """The root of a dataflow's files.
@@ -135,7 +142,9 @@ class Platform:
         check_definition(dataflow, entry, self.log)
         return self.flow(dataflow).plan(entry, now)
 
-    def loop(self, dataflow: Dataflow, now: datetime, selection: Selection | None = None, **options: Any) -> Loop[Any]:
+    def loop(
+        self, dataflow: Dataflow, now: datetime, selection: Selection | None = None, **options: Any
+    ) -> Loop[Any]:
         """A run of the dataflow.
 
         Args:

@@ -114,7 +114,8 @@ class _Planning:
         works = self._capped()
         most = self.definition.max_slices
         name = self.definition.time_entry.name if self.definition.time_entry else "window"
-        blank = WindowSlice((), self.definition.zone, name, milliseconds(self.now))
+        grid = self.definition.default_grid.text
+        blank = WindowSlice((), self.definition.zone, grid, name, milliseconds(self.now))
         first: list[WorkUnit] = []
         again: list[WorkUnit] = []
         for one in works:

@@ -72,6 +72,7 @@ class WindowSlice:
     Attributes:
         works: in planning order: windows ascending, units as given.
         zone: of texts for people.
+        grid: text of how most windows of the definition are cut.
         name: of the time dimension.
         at: the clock of the plan, epoch milliseconds.
         failed: what was found unreadable; the entry says so, and asks for it again.
@@ -82,6 +83,7 @@ class WindowSlice:
 
     works: tuple[WorkUnit, ...]
     zone: tzinfo
+    grid: str = "none"
     name: str = "window"
     at: int | None = None
     failed: tuple[FailedUnit, ...] = ()
@@ -116,7 +118,12 @@ class WindowSlice:
             for one in self.works
         ]
         failed = [(one.work.unit, one.work.start, one.error) for one in self.failed]
-        return WindowState.of(before).after(done, failed, self.left_out, at=self.at).watermark()
+        return (
+            WindowState.of(before)
+            .rebased(Grid.parse(self.grid))
+            .after(done, failed, self.left_out, at=self.at)
+            .watermark()
+        )
 
     def describe(self) -> list[dict[str, Any]]:
         """Each work unit in the plan's JSON form."""

@@ -235,7 +235,7 @@ class WindowFlow:
             if error.transient:
                 raise
             return error.message
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is why this read fails
+        except Exception as error:
             told = self.reader.failure(error)
             if isinstance(told, StrandlineError) and told.transient:
                 raise told from error
@@ -270,7 +270,7 @@ class WindowFlow:
 
     def also_bad(
         self, spark: SparkSession, piece: WindowSlice, pinned: str, bad: BadPart
-    ) -> Sequence[BadPart]:  # noqa: ARG002 - the protocol's
+    ) -> Sequence[BadPart]:
         """All that failed were looked for at once."""
         return ()
 
@@ -330,4 +330,3 @@ class WindowFlow:
 
     def check_rewind(self) -> None:
         """Highs have an order."""
-
