@@ -76,7 +76,9 @@ def _forced(context: Context, flow: Dataflow, force: str, unit: str | None) -> S
     lower, upper = Instant.parse(start, zone).at(now), Instant.parse(end, zone).at(now)
     if lower >= upper:
         raise ConfigurationError(f"--force: expected a START before END, found {force!r}")
-    return Selection(forced=True, ranges=((lower, upper),), units=unit and _known_unit(context, flow, unit))
+    return Selection(
+        forced=True, ranges=((lower, upper),), units=_known_unit(context, flow, unit) if unit else None
+    )
 
 
 def _known_unit(context: Context, flow: Dataflow, text: str) -> frozenset[str]:

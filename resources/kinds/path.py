@@ -248,11 +248,11 @@ class PathFlow:
         after = before.after([file.path for file in piece.files], piece.quarantined)
         return (None if after == before else after.rows()), len(piece.quarantined)
 
-    def prepared(self, df: DataFrame, piece: PathSlice | None) -> DataFrame:  # noqa: ARG002 - the protocol's
+    def prepared(self, df: DataFrame, piece: PathSlice | None) -> DataFrame:
         """Rows carry their file already, where they carry their origin."""
         return df
 
-    def room(self, piece: PathSlice, replaces: Replaces | None, df: DataFrame) -> Room | None:  # noqa: ARG002 - the protocol's
+    def room(self, piece: PathSlice, replaces: Replaces | None, df: DataFrame) -> Room | None:
         """The rows of the same files, by the column that tells a row's file; of those that it passes over, too: released, they add theirs."""
         if replaces is None:
             return None

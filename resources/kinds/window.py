@@ -131,7 +131,7 @@ class WindowFlow:
                 f"entry {entry.number if entry else 0} of {self.dataflow.name}", error.message
             ) from error
 
-    def check(self, piece: WindowSlice) -> None:  # noqa: ARG002 - the protocol's
+    def check(self, piece: WindowSlice) -> None:
         """A table of the lake is read at one version; what a database holds may change, and each read takes what is there."""
         if self._version is None:
             self._version = self.reader.version()
@@ -148,7 +148,7 @@ class WindowFlow:
         failed = tuple(FailedUnit(WorkUnit(*row[:size]), row[size]) for row in rows if len(row) > size)
         return WindowSlice(works, self._definition.zone, failed=failed, makes_room=intent.replaces == "own")
 
-    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:  # noqa: ARG002 - the protocol's
+    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
         """What the source says of its columns."""
         return self.reader.pin(spark)
 
@@ -198,7 +198,7 @@ class WindowFlow:
             raise self._bad(refused)
         return made
 
-    def prepared(self, df: DataFrame, piece: WindowSlice | None) -> DataFrame:  # noqa: ARG002 - the protocol's
+    def prepared(self, df: DataFrame, piece: WindowSlice | None) -> DataFrame:
         """Rows must still tell their window and unit after the user's step."""
         self._columns.check(df)
         return df
@@ -256,7 +256,7 @@ class WindowFlow:
         """Whether one of them is of this slice."""
         return isinstance(bad, BadUnits) and any(one.key in bad.units for one in piece.works)
 
-    def before(self, piece: WindowSlice, bad: BadPart) -> WindowSlice | None:  # noqa: ARG002 - the protocol's
+    def before(self, piece: WindowSlice, bad: BadPart) -> WindowSlice | None:
         """A work unit stands for itself: none is before another."""
         return None
 
@@ -274,7 +274,7 @@ class WindowFlow:
         """All that failed were looked for at once."""
         return ()
 
-    def quarantine(self, entry: Entry | None, piece: WindowSlice) -> tuple[None, int]:  # noqa: ARG002 - the protocol's
+    def quarantine(self, entry: Entry | None, piece: WindowSlice) -> tuple[None, int]:
         """No file is set aside."""
         return None, 0
 
@@ -316,15 +316,15 @@ class WindowFlow:
             ) from error
         return serialise(state.watermark())
 
-    def up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:  # noqa: ARG002 - the protocol's
+    def up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
         """No file is passed over."""
         return ()
 
-    def told_by_rows(self, target: DeltaTarget) -> str | None:  # noqa: ARG002 - the protocol's
+    def told_by_rows(self, target: DeltaTarget) -> str | None:
         """A window without rows is loaded like any other, so rows do not tell what is."""
         return None
 
-    def reached(self, entry: Entry, target: DeltaTarget) -> str:  # noqa: ARG002 - the protocol's
+    def reached(self, entry: Entry, target: DeltaTarget) -> str:
         """Rows always tell their window and unit."""
         return entry.watermark
 
