@@ -292,8 +292,8 @@ def _failed(dataflow: Dataflow, outcome: Outcome) -> StrandlineError | None:
     if not outcome.failed_units:
         return None
     return SourceError(
-        f"dataflow {dataflow.name}: {counted(outcome.failed_units, 'work unit')} could not be read ({'; '.join(outcome.warnings)[:1000]})."
-        f" {counted(outcome.work_units, 'work unit')} loaded; those that failed are asked for again",
+        f"dataflow {dataflow.name}: {counted(outcome.failed_units, 'work unit')} could not be read; what failed is asked for again."
+        f" {'; '.join(outcome.warnings)[:2000]}",
         code="failed_units",
     )
 
