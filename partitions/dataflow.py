@@ -14,7 +14,9 @@ from pydantic import Field, model_validator
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from partitions.path.definition import PathWatermark
+from partitions.refusals import refusals
 from partitions.sources import FilesSource, JdbcSource, TableName, TableSource
+from partitions.window.definition import WindowWatermark
 
 
 class Target(Model):
@@ -22,10 +24,15 @@ class Target(Model):
 
     Attributes:
         table: ``<layer>/<name>`` in the lake; by default the dataflow's own layer and name.
+        load: ``append`` adds rows; ``merge_overwrite`` deletes what a slice reads again, and inserts it, in one commit.
+        merge_keys: of several rows of a slice with the same values in these columns only the latest stays.
+        replace_by_watermark: what is deleted is exactly what was read: windows of units.
         origin_columns: whether rows carry ``_source_file``, ``_ingested_at`` and ``_run_id``.
     """
 
-    load: Literal["append"] = "append"
+    load: Literal["append", "merge_overwrite"] = "append"
+    merge_keys: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    replace_by_watermark: bool = False
     table: TableName | None = None
     format: Literal["delta"] = "delta"
     partition_by: tuple[str, ...] = ()
@@ -51,12 +58,13 @@ class Dataflow(Model):
         transform: ``package.module:function``, a function ``(DataFrame, Batch) -> DataFrame``.
         sql: a query over the view ``input``, instead of ``transform``.
         freshness: shown and checked by Dagster.
+        schedule: cron, in the watermark's time zone: when runs are asked for beside what the sensor finds (window watermarks).
     """
 
     name: str
     layer: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "bronze"
     source: Annotated[FilesSource | JdbcSource | TableSource, Field(discriminator="type")]
-    watermark: PathWatermark
+    watermark: Annotated[PathWatermark | WindowWatermark, Field(discriminator="type")]
     target: Target = Target()
     late_files: Literal["ingest", "quarantine", "alert", "ignore"] = "ingest"
     on_bad_file: Literal["stop", "quarantine"] = "stop"
@@ -67,11 +75,19 @@ class Dataflow(Model):
     owners: tuple[str, ...] = ()
     tags: dict[str, str] = Field(default_factory=dict)
     freshness: Freshness | None = None
+    schedule: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _one_step(self) -> Dataflow:
         if self.transform and self.sql:
             raise ValueError("transform and sql both follow the read: expected one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Dataflow:
+        found = next(refusals(self), None)
+        if found:
+            raise ValueError(found)
         return self
 
     @property
@@ -110,17 +126,39 @@ class Dataflow(Model):
             f"dataflow {self.name}: expected a source of type jdbc or table, found {self.source.type}"
         )
 
+    @property
+    def path(self) -> PathWatermark:
+        """Its watermark, for what only path watermarks have.
+
+        Raises:
+            ConfigurationError: where it is another.
+        """
+        if isinstance(self.watermark, PathWatermark):
+            return self.watermark
+        raise ConfigurationError(
+            f"dataflow {self.name}: expected a watermark of type path, found {self.kind}"
+        )
+
+    @property
+    def window(self) -> WindowWatermark:
+        """Its watermark, for what only window watermarks have.
+
+        Raises:
+            ConfigurationError: where it is another.
+        """
+        if isinstance(self.watermark, WindowWatermark):
+            return self.watermark
+        raise ConfigurationError(
+            f"dataflow {self.name}: expected a watermark of type window, found {self.kind}"
+        )
+
     def identity(self) -> dict[str, Any]:
         """What the state depends on: a change of any of it needs a decision (spec 09, Fingerprint)."""
-        chosen = self.watermark.partition_filter
+        own = self.watermark.identity()
         return {
             "kind": self.kind,
-            "source": {
-                **self.source.identity(),
-                "prefix_template": chosen.prefix_template if chosen else None,
-            },
-            "scope": self.watermark.scope,
-            "tracking": self.watermark.tracking,
+            "source": self.source.identity() | own.pop("source", {}),
+            **own,
             "target": {"table": self.table, "format": self.target.format},
         }
 

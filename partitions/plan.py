@@ -41,11 +41,6 @@ class Slice(Protocol):
         ...
 
     @property
-    def after(self) -> Watermark:
-        """The state after it."""
-        ...
-
-    @property
     def since(self) -> Watermark | None:
         """Where a filtered cold start began; None for any other."""
         ...
@@ -60,8 +55,12 @@ class Slice(Protocol):
         """Whether rows of the same origin that are in the table already make room."""
         ...
 
-    def describe(self) -> dict[str, Any]:
-        """The slice in the plan's JSON form (spec 09, JSON)."""
+    def advance(self, before: Watermark) -> Watermark:
+        """The state after it, on top of the newest one."""
+        ...
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The slice in the plan's JSON form (spec 09, JSON): one object, or one for each of its work units."""
         ...
 
     def halve(self) -> tuple[Self, ...]:
@@ -110,7 +109,7 @@ class Plan(Generic[SliceT]):
             "now": self.now.isoformat(),
             "due": self.due,
             "why": self.why,
-            "slices": [piece.describe() for piece in self.slices],
+            "slices": [one for piece in self.slices for one in piece.describe()],
             "skips": [{"what": skip.what, "why": skip.why} for skip in self.skips],
             "warnings": list(self.warnings),
         }

@@ -20,8 +20,8 @@ from platform_assets.metadata import table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
-from resources.loop.flow import read_quarantine
 from resources.platform import Platform
+from resources.watermarks.quarantine import read_quarantine
 
 
 def build_definitions(
@@ -41,17 +41,19 @@ def build_definitions(
     late = {flow.name: late_job(flow, platform, options) for flow in flows if _sorted(flow)}
     return Definitions(
         assets=[
-            *map(dataflow_assets, flows),
+            *(dataflow_assets(flow, platform) for flow in flows),
             *(broken_asset(project.layer(name), name, errors) for name, errors in project.broken.items()),
         ],
         asset_checks=[
             check(flow, platform)
             for flow in flows
-            for check in (row_accounting, late_files, quarantined_files)
+            for check in (
+                (row_accounting, late_files, quarantined_files) if flow.kind == "path" else (row_accounting,)
+            )
         ],
         jobs=[*jobs.values(), *late.values(), *decision_jobs(project, platform, options)],
         sensors=[
-            *(dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows),
+            *(dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows if flow.kind == "path"),
             *(late_sensor(flow, platform, late[flow.name]) for flow in flows if _sorted(flow)),
         ],
         resources={
@@ -78,7 +80,7 @@ def build_definitions(
 
 def _sorted(flow: Dataflow) -> bool:
     """Whether a file of it can be late; where a set is tracked, each listing is a whole one."""
-    return flow.watermark.tracking == "watermark"
+    return flow.kind == "path" and flow.path.tracking == "watermark"
 
 
 def _run_is_live(run_id: str) -> bool | None:

@@ -16,6 +16,7 @@ from dagster import DagsterInstance, Failure, InputContext, IOManager, OutputCon
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.sentinels import Watermark
+from partitions.window.plan import Selection
 from resources.loop.holder import RunIsLive, this_process
 from resources.loop.loop import clock
 from resources.loop.outcome import Observer, Outcome
@@ -52,6 +53,7 @@ class RunOptions:
         observer: hears of every step beside the run's own log.
         report: hears of each outcome, failed ones too.
         run_is_live: asks Dagster about a run.
+        selected: by dataflow, what is asked for instead of what is due.
     """
 
     now: datetime | None = None
@@ -59,6 +61,7 @@ class RunOptions:
     observer: Observer | None = None
     report: Callable[[Outcome], None] = lambda outcome: None
     run_is_live: RunIsLive = field(default=lambda run_id: None)
+    selected: Mapping[str, Selection] = field(default_factory=dict)
 
 
 DescribeRun = Callable[[Outcome, Place], Mapping[str, Any]]

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.path.slices import PathSlice
+from partitions.path.definition import PathWatermark
 from partitions.plan import Plan
+from partitions.sources import JdbcSource, TableSource
+from partitions.window.plan import Selection
+from partitions.window.units import SecondaryInput, listed
 from resources.databases import Database
 from resources.jdbc import JdbcConnection
-from resources.loop.flow import PathFlow
+from resources.kinds.path import PathFlow
+from resources.kinds.window import WindowFlow, WindowReader
+from resources.loop.flow import Flow
 from resources.loop.guards import check_definition
 from resources.loop.loop import Loop
 from resources.places import Place
+from resources.readers.jdbc import JdbcReader
+from resources.readers.lake import LakeReader
 from resources.spark import SparkEngine
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import History
@@ -38,6 +46,7 @@ class Platform:
         source_of: the root of a dataflow's files, the table or the database that it reads; asked when it is needed, since a
             secret may be unset.
         history: how much of each log stays.
+        folder: of the project, from which relative paths count.
     """
 
     state: Place | Database
@@ -45,6 +54,7 @@ class Platform:
     spark: SparkEngine
     source_of: Callable[[Dataflow], Place | JdbcConnection]
     history: History = field(default_factory=History)
+    folder: Path = Path()
 
     @cached_property
     def log(self) -> WatermarkLog:
@@ -55,9 +65,53 @@ class Platform:
         """A watermark manager of its own: it remembers what it read last."""
         return WatermarkManager(LogProvider(self.log))
 
-    def flow(self, dataflow: Dataflow) -> PathFlow:
-        """The dataflow's kind, bound to its source."""
+    def flow(self, dataflow: Dataflow, selection: Selection | None = None) -> Flow[Any]:
+        """The dataflow's kind, bound to its source.
+
+        Args:
+            dataflow: the definition.
+            selection: the windows and units that are asked for; None: all that is due.
+        """
+        if isinstance(dataflow.watermark, PathWatermark):
+            return self.path_flow(dataflow)
+        return WindowFlow(dataflow, self._reader(dataflow), lambda: self.units(dataflow), selection)
+
+    def path_flow(self, dataflow: Dataflow) -> PathFlow:
+        """The flow of files.
+
+        Raises:
+            ConfigurationError: for another kind.
+        """
         return PathFlow(dataflow, self.root_of(dataflow), self.log)
+
+    def units(self, dataflow: Dataflow) -> tuple[str, ...]:
+        """The identities of all units of a window watermark, in the order that they were listed or read. Starts no Spark.
+
+        Raises:
+            PlanError: where a secondary input cannot be read.
+        """
+        watermark = dataflow.window
+        return listed(watermark.units, watermark.secondary_input, self._rows_of)
+
+    def _rows_of(self, given: SecondaryInput) -> Iterable[Mapping[str, Any]]:
+        from resources.readers.rows import rows
+
+        place = (
+            Place.parse(given.path, self.folder)
+            if given.path
+            else self.lake.child(given.table or given.asset or "")
+        )
+        return rows(place, given.columns)
+
+    def _reader(self, dataflow: Dataflow) -> WindowReader:
+        source, found = dataflow.source, self.source_of(dataflow)
+        if isinstance(source, JdbcSource) and isinstance(found, JdbcConnection):
+            return JdbcReader(found, source, dataflow.window.zone)
+        if isinstance(source, TableSource) and isinstance(found, Place):
+            return LakeReader(found, source, dataflow.window.zone)
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a database or a table, found {source.shown}"
+        )
 
     def root_of(self, dataflow: Dataflow) -> Place:
         """The root of a dataflow's files.
@@ -78,7 +132,7 @@ class Platform:
         """Sessions that reach the dataflow's source and table."""
         return self.spark.with_places((self.lake, self.source_of(dataflow)))
 
-    def plan(self, dataflow: Dataflow, now: datetime) -> Plan[PathSlice]:
+    def plan(self, dataflow: Dataflow, now: datetime) -> Plan[Any]:
         """What the next run would do. Starts no Spark, changes nothing.
 
         Raises:
@@ -88,11 +142,20 @@ class Platform:
         check_definition(dataflow, entry, self.log)
         return self.flow(dataflow).plan(entry, now)
 
-    def loop(self, dataflow: Dataflow, now: datetime, **options: Any) -> Loop[PathSlice]:
-        """A run of the dataflow; ``options`` are :class:`Loop`'s own."""
+    def loop(
+        self, dataflow: Dataflow, now: datetime, selection: Selection | None = None, **options: Any
+    ) -> Loop[Any]:
+        """A run of the dataflow.
+
+        Args:
+            dataflow: the definition.
+            now: the clock, aware.
+            selection: as of :meth:`flow`.
+            options: :class:`Loop`'s own.
+        """
         return Loop(
             dataflow,
-            self.flow(dataflow),
+            self.flow(dataflow, selection),
             self.log,
             self.target(dataflow),
             self.engine(dataflow).session,

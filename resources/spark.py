@@ -68,15 +68,15 @@ SMALL = 8 * 2**20
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
-def tune(session: SparkSession, size: int) -> None:
+def tune(session: SparkSession, size: int | None) -> None:
     """Make a session run its next write without compiling it first where the files are small, and as usual where not.
 
     Args:
         session: of one run.
-        size: bytes of the files that are about to be read.
+        size: bytes of the files that are about to be read; None where nobody knows.
     """
     for key, value in _INTERPRETED.items():
-        if size < SMALL:
+        if size is not None and size < SMALL:
             session.conf.set(key, value)
         else:
             session.conf.unset(key)

@@ -64,10 +64,14 @@ class PathSlice:
         """Bytes of the files that are loaded."""
         return sum(file.size for file in self.files)
 
-    def describe(self) -> dict[str, Any]:
+    def advance(self, before: Watermark) -> Watermark:  # noqa: ARG002 - the protocol's; no path depends on it
+        """The state after it; a plan's slices follow each other, so each knows its own."""
+        return self.after
+
+    def describe(self) -> list[dict[str, Any]]:
         """The files in order, and why where they do not lie above the watermark."""
         beside = {} if self.why == "run" else {"reason": self.why}
-        return {"files": [file.path for file in self.files], **beside}
+        return [{"files": [file.path for file in self.files], **beside}]
 
     def take(self, count: int) -> PathSlice:
         """The slice of only the first ``count`` files and of what is passed over before the last of them; it closes nothing."""

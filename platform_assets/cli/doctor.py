@@ -128,7 +128,7 @@ def _lake(platform: Platform) -> str:
 
 def _source(platform: Platform, flow: Dataflow) -> str:
     entry = platform.log.newest(flow.name)
-    look = platform.flow(flow).peek(entry, datetime.now(UTC), Budget(pages=5, seconds=20.0), None)
+    look = platform.path_flow(flow).peek(entry, datetime.now(UTC), Budget(pages=5, seconds=20.0), None)
     more = "" if look.complete else " or more"
     return f"{platform.source_of(flow)}: reads, {len(look.found.files)}{more} files above the watermark"
 

@@ -94,21 +94,17 @@ DATAFLOW: tuple[Pending, ...] = (
         part="source",
     ),
     Pending("source.path", scheme(*_STORES), _PLACE, "other object stores are"),
-    Pending("source.missing", anything, "no such key", "window watermarks are"),
-    Pending("watermark.type", one_of("column"), "path", "column watermarks are", part="watermark"),
-    Pending("watermark.type", one_of("window"), "path", "window watermarks are", part="watermark"),
-    Pending("watermark.type", one_of("stream"), "path", "stream watermarks are", part="watermark"),
+    Pending("source.missing", anything, "no such key", "files with a folder for each window are"),
+    Pending("watermark.type", one_of("column"), "path or window", "column watermarks are", part="watermark"),
+    Pending("watermark.type", one_of("stream"), "path or window", "stream watermarks are", part="watermark"),
     Pending(
         "target.load",
-        one_of("overwrite", "full_load", "merge_upsert", "merge_overwrite", "scd2"),
-        "append",
+        one_of("overwrite", "full_load", "merge_upsert", "scd2"),
+        "append or merge_overwrite",
         "other load types are",
         part="target",
     ),
-    *(
-        Pending(f"target.{key}", anything, "no such key", "load types other than append are")
-        for key in ("merge_keys", "effective_column", "replace_by_watermark")
-    ),
+    Pending("target.effective_column", anything, "no such key", "scd2 tables are"),
     Pending("target.format", one_of(*_TABLES), "delta", "Iceberg and Parquet tables are"),
     Pending("target.schema_mode", one_of("merge", "overwrite", "rescue"), "strict", "other schema modes are"),
     Pending("max_bad_records", above_zero, "0", "a quarantine of records is"),

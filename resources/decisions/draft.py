@@ -13,7 +13,6 @@ from partitions.path.quarantine import Quarantine
 from partitions.path.slices import PathSlice
 from partitions.plan import Plan, counted
 from resources.loop import holder as holders
-from resources.loop.flow import read_quarantine
 from resources.loop.guards import check_definition, definition_of
 from resources.loop.holder import RunIsLive
 from resources.loop.loop import clock
@@ -21,6 +20,7 @@ from resources.platform import Platform
 from resources.watermarks.entry import Entry, Intent, Why, following, new_id
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.log import QUARANTINE
+from resources.watermarks.quarantine import read_quarantine
 
 
 @dataclass(frozen=True)

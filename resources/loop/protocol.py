@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, Conflict, Held, NeedsDecision, StrandlineError, TargetError
+from partitions.errors import BadFile, BadPart, Conflict, Held, NeedsDecision, StrandlineError, TargetError
 from partitions.plan import counted
 from partitions.sentinels import serialise
 from resources.loop import holder as holders
@@ -59,7 +59,7 @@ class SliceProtocol(Generic[SliceT]):
         """Commit a slice as the next number.
 
         Raises:
-            BadFile: a part of it cannot be read; the number is given up, or was not taken yet.
+            BadPart: some of it cannot be read; the number is given up, or was not taken yet.
             Conflict, Held: another run was faster, or works on the number.
             NeedsDecision: state and table do not belong together.
             TargetError: the write failed for another reason; the intent stays, and the next run finishes it.
@@ -77,7 +77,7 @@ class SliceProtocol(Generic[SliceT]):
         """Finish the intent of a run that died: look whether it was written, write it if not, append.
 
         Raises:
-            BadFile: it was not written, and cannot be; the number is given up.
+            BadPart: it was not written, and cannot be; the number is given up.
             Conflict: the number was given up by another run; it is appended as abandoned.
         """
         started = time.monotonic()
@@ -86,7 +86,7 @@ class SliceProtocol(Generic[SliceT]):
             if self._landed(intent) is None:
                 try:
                     self.flow.check(piece)
-                except BadFile as bad:
+                except BadPart as bad:
                     if self._give_up(outcome, intent, _reason(bad)):
                         raise
             return self._finish(outcome, intent, piece, started, recovered=True)
@@ -170,6 +170,7 @@ class SliceProtocol(Generic[SliceT]):
         file_list = self.log.put_list(name, object_name, self.flow.record(piece))
         self.told(Step.LIST_KEPT, file_list)
         quarantine, passed_over = self._quarantine(entry, piece, object_name)
+        size = self.flow.size(piece)
         return Intent(
             id=intent_id,
             number=number,
@@ -178,18 +179,20 @@ class SliceProtocol(Generic[SliceT]):
             app_id=entry.app_id if entry else new_id(),
             why=piece.why,
             before=serialise(entry.state() if entry else {}),
-            watermark=serialise(piece.after),
+            watermark=serialise(piece.advance(entry.state() if entry else {})),
             lower=serialise(piece.lower) if piece.lower else None,
             upper=serialise(piece.upper),
             definition=definition_of(self.dataflow),
             fingerprint=self.dataflow.fingerprint,
             pinned=self.log.put_schema(name, pinned),
             file_list=file_list,
-            files=self.flow.size(piece)[0],
+            files=size.files,
+            work_units=size.work_units,
+            failed_units=size.failed_units,
             quarantined=passed_over,
             quarantine=quarantine,
             since=serialise(piece.since) if piece.since else None,
-            replaces="table" if entry and entry.replace_table else "files" if piece.replaces else None,
+            replaces="table" if entry and entry.replace_table else "own" if piece.replaces else None,
             modified=self.flow.modified(piece),
             holder=holders.this_process(self.run_id),
             run_id=self.run_id,
@@ -203,7 +206,8 @@ class SliceProtocol(Generic[SliceT]):
         Raises:
             NeedsDecision: code ``would_fall``.
         """
-        before, after = (entry.watermark if entry else "{}"), serialise(piece.after)
+        before = entry.watermark if entry else "{}"
+        after = serialise(piece.advance(entry.state() if entry else {}))
         if not self.flow.covers(after, before):
             raise NeedsDecision(
                 f"dataflow {self.dataflow.name}: expected a watermark at or above {before[:500]}, found a slice that ends at {after[:500]}:"
@@ -225,7 +229,7 @@ class SliceProtocol(Generic[SliceT]):
             winner = self.log.put_intent(intent)
             if winner.id != intent.id:
                 raise self._beaten(winner)
-            self.told(Step.INTENT_PUT, f"slice {intent.number}: {counted(intent.files, 'file')}")
+            self.told(Step.INTENT_PUT, f"slice {intent.number}: {_amount(intent)}")
 
     def _finish(
         self,
@@ -248,13 +252,19 @@ class SliceProtocol(Generic[SliceT]):
             return self._taken(outcome, intent, landed)
         self.told(Step.VERIFIED, f"slice {intent.number} is version {landed.version} of the table")
         changed = self._changed(piece) if not recovered else None
-        files, size = self.flow.size(piece)
+        size = self.flow.size(piece)
         entry = self._append(outcome, self._entry(outcome.newest, intent, landed))
-        done = Committed(entry, landed.rows, files, size, time.monotonic() - started, recovered)
-        outcome.committed.append(done)
-        self.told(
-            Step.APPENDED, f"slice {intent.number}: {counted(landed.rows, 'row')} of {counted(files, 'file')}"
+        done = Committed(
+            entry,
+            landed.rows,
+            size.files,
+            size.bytes or 0,
+            time.monotonic() - started,
+            recovered,
+            landed.removed,
         )
+        outcome.committed.append(done)
+        self.told(Step.APPENDED, f"slice {intent.number}: {counted(landed.rows, 'row')} of {_amount(intent)}")
         if changed is not None:
             raise changed
         return done
@@ -263,7 +273,7 @@ class SliceProtocol(Generic[SliceT]):
         tag = Tag(intent.app_id, intent.number, intent.id)
         try:
             df = self._prepared(intent, piece) if rows is None else rows
-            room = self.flow.room(piece, intent.replaces)
+            room = self.flow.room(piece, intent.replaces, df)
             self.target.write(df, tag, intent.watermark, new=intent.table_version is None, room=room)
         except StrandlineError:
             raise
@@ -289,7 +299,7 @@ class SliceProtocol(Generic[SliceT]):
         """The rows of a slice, after Spark has looked at the whole query; nothing is read.
 
         Raises:
-            BadFile: a file has vanished.
+            BadPart: some of it cannot be read.
             StrandlineError: code ``query``: the query or function does not fit the rows.
         """
         try:
@@ -311,11 +321,12 @@ class SliceProtocol(Generic[SliceT]):
     def _prepared(self, intent: Intent, piece: SliceT | None) -> DataFrame:
         """The rows of the slice as they go into the table."""
         spark = self.spark
-        tune(spark, self.flow.size(piece)[1] if piece else 0)
+        tune(spark, self.flow.size(piece).bytes if piece else 0)
         batch = Batch(
             self.dataflow.name, intent.number, intent.lower, intent.upper, intent.run_id, intent.time
         )
-        return transformed(spark, self.dataflow, self.flow.read(spark, piece, self._pinned(intent)), batch)
+        rows = transformed(spark, self.dataflow, self.flow.read(spark, piece, self._pinned(intent)), batch)
+        return self.flow.prepared(rows, piece)
 
     def _give_up(self, outcome: Outcome, intent: Intent, reason: str) -> bool:
         """Abandon a number: fence it in the table first, so that a writer that may still run cannot commit under it.
@@ -372,7 +383,7 @@ class SliceProtocol(Generic[SliceT]):
         rows, files = (
             (before.total_rows, before.total_files) if before and landed.removed is not None else (0, 0)
         )
-        again = intent.replaces == "files"
+        again = intent.replaces == "own"
         until = before.replace_until if before else None
         return following(
             before,
@@ -387,6 +398,8 @@ class SliceProtocol(Generic[SliceT]):
             rows=landed.rows,
             files=intent.files,
             quarantined=intent.quarantined,
+            work_units=intent.work_units,
+            failed_units=intent.failed_units,
             quarantine=intent.quarantine,
             total_rows=rows + landed.rows - (landed.removed or 0),
             total_files=files + (0 if again else intent.files),
@@ -490,7 +503,12 @@ class SliceProtocol(Generic[SliceT]):
 
 def _reason(error: StrandlineError) -> str:
     """Why a number is given up, for the log. What follows for the watermark is the policy's to say."""
-    return f"{error.path}: {error.why}" if isinstance(error, BadFile) else error.message
+    return f"{error.part}: {error.why}" if isinstance(error, BadPart) else error.message
+
+
+def _amount(intent: Intent) -> str:
+    """What a slice holds, for people."""
+    return counted(intent.files, "file") if intent.kind == "path" else counted(intent.work_units, "work unit")
 
 
 def _refused(error: Exception) -> bool:

@@ -18,6 +18,8 @@ _READ = {
         "partition_extract",
     ),
     "state": ("watermark_serialise", "is_empty", "watermark_state"),
+    "units": ("unit_watermark", "bad_input"),
+    "windows": ("duration_parse", "partitions", "cutoff", "execute", "multi_run"),
 }
 
 _NOT_YET = {
@@ -34,8 +36,6 @@ _NOT_YET = {
     "replay": ("replay", "replay_chunks", "replay_run"),
     "schema": ("schema evolution", "schema_evolution"),
     "streams": ("streams over splits", "watermark_filter", "merger", "sort", "scaling", "spark_watermark"),
-    "units": ("units", "unit_watermark", "bad_input"),
-    "windows": ("windows", "duration_parse", "partitions", "cutoff", "execute", "multi_run"),
 }
 
 

@@ -170,7 +170,7 @@ class Feed:
 
     def run(self, observer: Observer | None = None, now: datetime = NOW, **options: Any) -> Outcome:
         """Run the loop in this process."""
-        heard = {"observer": observer} if observer else {}
+        heard: dict[str, Any] = {"observer": observer} if observer else {}
         return self.platform.loop(self.dataflow, now, **heard, **options).run()
 
     def load(self) -> Outcome:

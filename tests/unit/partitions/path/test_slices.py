@@ -138,5 +138,5 @@ class TestHalve:
 @pytest.mark.parametrize("why", ["late", "release"])
 def test_files_beside_the_watermark_say_why_they_are_loaded_and_those_above_it_do_not(why: Any) -> None:
     (piece,) = cut_beside(GLOBAL, {"path": "z"}, [file("a")], why)
-    assert piece.describe() == {"files": ["a"], "reason": why}
-    assert slice_over("a").describe() == {"files": ["a"]}
+    assert piece.describe() == [{"files": ["a"], "reason": why}]
+    assert slice_over("a").describe() == [{"files": ["a"]}]

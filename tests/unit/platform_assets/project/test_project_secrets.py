@@ -168,7 +168,7 @@ def test_a_dataflow_shows_variables_and_not_their_texts(make: Make) -> None:
         (".csv", ".secretly"),
     )
     assert flow.owners == ("team:hidden",)
-    assert flow.watermark.settle.total_seconds() == 2
+    assert flow.path.settle.total_seconds() == 2
     for text in ("/landing-place", ";;;", ".secretly", "team:hidden"):
         assert text not in repr(project)
 

@@ -1,0 +1,175 @@
+"""Instants as users write them, and steps on a zone's calendar (spec 03, Instants).
+
+Instants are epoch milliseconds everywhere below the text: zones only matter where a text is read and where a calendar is
+stepped on. Where a local time does not exist it counts by the offset before the change (02:30 becomes 03:30); where it
+exists twice the earlier one is meant, or on a step the one with the offset that the step came from.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from partitions.errors import ConfigurationError
+
+DAY = 86_400_000
+HOUR = 3_600_000
+MINUTE = 60_000
+
+_OFFSET = r"Z|[+-]\d{2}:?\d{2}"
+_ZONE = rf"(?P<zone>{_OFFSET}|[A-Za-z][A-Za-z0-9_+\-/]*)?"
+_CONSTANT = re.compile(
+    rf"(?P<date>\d{{4}}-\d{{2}}-\d{{2}})(?:[ T](?P<time>\d{{2}}:\d{{2}}:\d{{2}})(?:\.(?P<fraction>\d{{1,6}}))?)?{_ZONE}"
+)
+_BEFORE_NOW = re.compile(
+    rf"P(?P<days>\d{{1,6}})D(?:T(?P<hours>\d{{1,2}})H(?:(?P<minutes>\d{{1,2}})M)?)?(?:\.{_ZONE})?"
+)
+_WANTED = (
+    "a date such as 2020-01-31, a time such as 2020-01-31T10:00:00 (seconds are required) with or without a zone,"
+    " or a duration before now such as P7D, P0DT6H or P0DT0H30M"
+)
+
+Floor = Literal["day", "hour", "minute"]
+
+
+@dataclass(frozen=True)
+class Instant:
+    """An instant as it was written: constant, or so long before now.
+
+    Attributes:
+        text: as the user wrote it.
+        floor: what now is floored to; None for a constant.
+        at: gives epoch milliseconds for an aware now, which a constant does not look at.
+    """
+
+    text: str
+    floor: Floor | None
+    at: Callable[[datetime | None], int]
+
+    @classmethod
+    def parse(cls, text: str, zone: tzinfo, *, now_allowed: bool = True) -> Instant:
+        """Read a text.
+
+        Args:
+            text: any form of spec 03.
+            zone: of texts that name none.
+            now_allowed: whether ``-`` may stand for now, floored to the minute.
+
+        Raises:
+            ConfigurationError: for any other text, a date that does not exist, and an unknown zone.
+        """
+        if text == "-" and now_allowed:
+            return cls(text, "minute", lambda now: _before(now, zone, "minute", 0, 0))
+        if found := _CONSTANT.fullmatch(text):
+            constant = _constant(found, zone)
+            return cls(text, None, lambda now: constant)
+        if found := _BEFORE_NOW.fullmatch(text):
+            return cls._duration(found, zone)
+        allowed = _WANTED + (", or - for now" if now_allowed else "; - (now) only stands in `to`")
+        raise ConfigurationError(f"expected {allowed}, found {text!r}")
+
+    @classmethod
+    def _duration(cls, found: re.Match[str], zone: tzinfo) -> Instant:
+        days, hours, minutes = (int(found[name] or 0) for name in ("days", "hours", "minutes"))
+        if hours > 23 or minutes > 59:
+            raise ConfigurationError(f"expected hours up to 23 and minutes up to 59, found {found[0]!r}")
+        own = zone_of(found["zone"]) if found["zone"] else zone
+        floor: Floor = "minute" if found["minutes"] else "hour" if found["hours"] else "day"
+        elapsed = hours * HOUR + minutes * MINUTE
+        return cls(found[0], floor, lambda now: _before(now, own, floor, days, elapsed))
+
+
+@lru_cache(maxsize=1000)
+def zone_of(text: str) -> tzinfo:
+    """A zone of the IANA database, ``Z``, or an offset such as +05:30 or -0800.
+
+    Raises:
+        ConfigurationError: for an unknown one.
+    """
+    if text in ("Z", "UTC"):
+        return UTC
+    if re.fullmatch(_OFFSET, text):
+        hours, minutes = int(text[1:3]), int(text[-2:])
+        if hours < 24 and minutes < 60:
+            ahead = timedelta(hours=hours, minutes=minutes)
+            return timezone(-ahead if text[0] == "-" else ahead)
+    try:
+        return ZoneInfo(text)
+    except (KeyError, ValueError, OSError) as error:
+        raise ConfigurationError(
+            f"expected a time zone such as UTC, Europe/Berlin or +05:30, found {text!r}"
+        ) from error
+
+
+def milliseconds(instant: datetime) -> int:
+    """Epoch milliseconds of an aware datetime; what is finer is cut off."""
+    elapsed = instant - _EPOCH
+    return (elapsed.days * 86_400 + elapsed.seconds) * 1000 + elapsed.microseconds // 1000
+
+
+def as_datetime(instant: int, zone: tzinfo = UTC) -> datetime:
+    """An aware datetime of epoch milliseconds."""
+    return (_EPOCH + timedelta(milliseconds=instant)).astimezone(zone)
+
+
+def floor_minute(now: datetime) -> int:
+    """Epoch milliseconds of the minute that holds an aware now."""
+    return milliseconds(now) // MINUTE * MINUTE
+
+
+def add_days(instant: int, days: int, zone: tzinfo) -> int:
+    """The same local time so many days on."""
+    if zone is UTC:
+        return instant + days * DAY
+    local = as_datetime(instant, zone)
+    return _instant(local.replace(tzinfo=None) + timedelta(days=days), zone, local.utcoffset())
+
+
+def add_months(instant: int, months: int, zone: tzinfo) -> int:
+    """The same local time so many months on; a day that the month lacks becomes its last."""
+    local = as_datetime(instant, zone)
+    year, month = divmod(local.year * 12 + local.month - 1 + months, 12)
+    day = min(local.day, calendar.monthrange(year, month + 1)[1])
+    naive = local.replace(tzinfo=None, year=year, month=month + 1, day=day)
+    return _instant(naive, zone, local.utcoffset())
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _instant(naive: datetime, zone: tzinfo, preferred: timedelta | None = None) -> int:
+    first = naive.replace(tzinfo=zone, fold=0)
+    second = first.replace(fold=1)
+    twice = (first.utcoffset() or timedelta()) > (second.utcoffset() or timedelta())
+    chosen = second if twice and second.utcoffset() == preferred else first
+    return milliseconds(chosen.astimezone(UTC))
+
+
+def _constant(found: re.Match[str], zone: tzinfo) -> int:
+    fraction = (found["fraction"] or "").ljust(3, "0")[:3]
+    try:
+        naive = datetime.fromisoformat(f"{found['date']}T{found['time'] or '00:00:00'}.{fraction}")
+    except ValueError as error:
+        raise ConfigurationError(
+            f"expected a date and time that exist, found {found[0]!r}: {error}"
+        ) from error
+    return _instant(naive, zone_of(found["zone"]) if found["zone"] else zone)
+
+
+def _before(now: datetime | None, zone: tzinfo, floor: Floor, days: int, elapsed: int) -> int:
+    """Floor now, go back days on the local calendar, then so many milliseconds."""
+    if now is None:
+        raise ConfigurationError("expected the clock of the run for an instant before now, found none")
+    local = now.astimezone(zone).replace(second=0, microsecond=0)
+    if floor != "minute":
+        local = local.replace(minute=0)
+    if floor == "day":
+        return _instant(local.replace(tzinfo=None, hour=0) - timedelta(days=days), zone) - elapsed
+    floored = milliseconds(local.astimezone(UTC))
+    return (add_days(floored, -days, zone) if days else floored) - elapsed

@@ -1,0 +1,167 @@
+"""Units: the members of a list of ids, given by the user or by a secondary input (spec 03, Units)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+
+from partitions.errors import ConfigurationError, InvalidWatermarkValue, PlanError, StrandlineError
+from partitions.model import Model
+from partitions.sentinels import canonical, deserialise
+from partitions.window.extent import Unit
+
+NO_UNIT = canonical({})
+"""The identity of the one unit of a definition without units."""
+
+
+def identity(unit: Unit) -> str:
+    """A unit's canonical JSON: sorted keys, no spaces.
+
+    Raises:
+        PlanError: for a value that cannot be stored.
+    """
+    try:
+        return canonical(dict(unit))
+    except InvalidWatermarkValue as error:
+        raise PlanError(f"unit {dict(unit)!r}: {error.message}") from error
+
+
+def unit_of(text: str) -> dict[str, Any]:
+    """The unit of an identity."""
+    return deserialise(text)
+
+
+def explicit(value: Any) -> tuple[Any, ...]:
+    """Read the units that a user lists: comma text, a JSON array in a text, or an array. Duplicates are merged.
+
+    Raises:
+        ConfigurationError: for another form, and for an empty unit.
+    """
+    items = _items(value)
+    units = [item.strip() if isinstance(item, str) else item for item in items]
+    wrong = [item for item in units if not isinstance(item, str | int | float)]
+    if wrong:
+        raise ConfigurationError(f"expected units that are texts or numbers, found {wrong[0]!r}")
+    if not units or "" in units:
+        raise ConfigurationError("expected at least one unit and no empty one, found an empty one")
+    return tuple({canonical(unit): unit for unit in units}.values())
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"expected a JSON array in the text, found one that does not parse: {error}"
+            ) from error
+    if isinstance(value, str):
+        return value.split(",")
+    if isinstance(value, list | tuple):
+        return list(value)
+    raise ConfigurationError(
+        f"expected comma-separated text or an array of units, found {'nothing' if value is None else type(value).__name__}"
+    )
+
+
+def _regex(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ConfigurationError(f"expected a regular expression, found {text!r}: {error}") from error
+    return text
+
+
+class SecondaryInput(Model):
+    """Any table or upstream asset: each of its rows gives one unit.
+
+    Attributes:
+        table: ``<layer>/<name>`` in the lake.
+        asset: the key of an upstream asset whose table is meant, ``<layer>/<name>``.
+        path: a Delta table anywhere: a folder, or an object store's URL.
+        fields: the columns that make a unit.
+        filters: column to regular expression: a row counts where each matches the whole text of its value; NULL never does.
+    """
+
+    table: str | None = None
+    asset: str | None = None
+    path: str | None = None
+    fields: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+    filters: dict[str, Annotated[str, AfterValidator(_regex)]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_place(self) -> SecondaryInput:
+        given = [name for name in ("table", "asset", "path") if getattr(self, name)]
+        if len(given) != 1:
+            raise ValueError(f"expected one of table, asset and path, found {' and '.join(given) or 'none'}")
+        return self
+
+    @property
+    def columns(self) -> list[str]:
+        """What must be read: the fields, and what is only filtered by."""
+        return list(dict.fromkeys([*self.fields, *self.filters]))
+
+    def units(self, rows: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
+        """One unit for each row that the filters let pass; types are kept."""
+        tests = [(name, re.compile(pattern)) for name, pattern in self.filters.items()]
+        for row in rows:
+            if all(_matches(pattern, row.get(name)) for name, pattern in tests):
+                yield {field: row.get(field) for field in self.fields}
+
+
+def _matches(pattern: re.Pattern[str], value: Any) -> bool:
+    if value is None:
+        return False
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return pattern.fullmatch(text) is not None
+
+
+def listed(
+    given: tuple[Unit, ...] | None,
+    inputs: Sequence[SecondaryInput],
+    read: Callable[[SecondaryInput], Iterable[Mapping[str, Any]]],
+) -> tuple[str, ...]:
+    """The identities of all units, each once, in the order that they were given or read.
+
+    Args:
+        given: those that the user has listed; None where secondary inputs give them.
+        inputs: the secondary inputs.
+        read: gives the rows of one.
+
+    Raises:
+        PlanError: where one cannot be read: that is not an empty list.
+    """
+    if given is not None:
+        return distinct(given)
+    try:
+        return distinct(unit for one in inputs for unit in one.units(read(one)))
+    except StrandlineError as error:
+        if error.transient or isinstance(error, PlanError):
+            raise
+        raise PlanError(
+            f"secondary_input cannot be read, so nothing is planned: {error.message}", code="secondary_input"
+        ) from error
+
+
+def distinct(units: Iterable[Unit]) -> tuple[str, ...]:
+    """The identities of units, each once, in the order that they came."""
+    return tuple(dict.fromkeys(map(identity, units)))
+
+
+def enough(units: Sequence[str], wanted: int, dataflow: str) -> None:
+    """Fewer units than ``min_units`` are a mistake at the source, not a day off.
+
+    Raises:
+        PlanError: where there are fewer; the one unit of a definition without units does not count.
+    """
+    found = len(units) - (NO_UNIT in units)
+    if found < wanted:
+        raise PlanError(
+            f"dataflow {dataflow}: watermark.min_units: expected at least {wanted} units, found {found}. Nothing was planned:"
+            " look whether the secondary input is complete, or lower min_units",
+            code="below_min_units",
+        )
