@@ -10,6 +10,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
+from partitions.path.definition import PathWatermark
 from platform_assets.factory.assets import broken_asset, dataflow_assets, table_key
 from platform_assets.factory.checks import late_files, quarantined_files, row_accounting
 from platform_assets.factory.decisions import decision_jobs
@@ -51,7 +52,7 @@ def build_definitions(
         ],
         jobs=[*jobs.values(), *late.values(), *decision_jobs(project, platform, options)],
         sensors=[
-            *(dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows),
+            *(dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows if flow.kind == "path"),
             *(late_sensor(flow, platform, late[flow.name]) for flow in flows if _sorted(flow)),
         ],
         resources={
@@ -78,7 +79,7 @@ def build_definitions(
 
 def _sorted(flow: Dataflow) -> bool:
     """Whether a file of it can be late; where a set is tracked, each listing is a whole one."""
-    return flow.path.tracking == "watermark"
+    return isinstance(flow.watermark, PathWatermark) and flow.watermark.tracking == "watermark"
 
 
 def _run_is_live(run_id: str) -> bool | None:

@@ -101,6 +101,7 @@ class TableIOManager(IOManager):
         loop = self._platform.loop(
             dataflow,
             self._options.now or clock(),
+            self._options.selected.get(dataflow.name),
             run_id=context.run_id,
             job_id=context.job_name,
             hold_wait=self._options.hold_wait,
