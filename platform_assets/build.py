@@ -10,7 +10,6 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from partitions.path.definition import PathWatermark
 from platform_assets.factory.assets import broken_asset, dataflow_assets, table_key
 from platform_assets.factory.checks import late_files, quarantined_files, row_accounting
 from platform_assets.factory.decisions import decision_jobs
@@ -42,13 +41,15 @@ def build_definitions(
     late = {flow.name: late_job(flow, platform, options) for flow in flows if _sorted(flow)}
     return Definitions(
         assets=[
-            *map(dataflow_assets, flows),
+            *(dataflow_assets(flow, platform) for flow in flows),
             *(broken_asset(project.layer(name), name, errors) for name, errors in project.broken.items()),
         ],
         asset_checks=[
             check(flow, platform)
             for flow in flows
-            for check in (row_accounting, late_files, quarantined_files)
+            for check in (
+                (row_accounting, late_files, quarantined_files) if flow.kind == "path" else (row_accounting,)
+            )
         ],
         jobs=[*jobs.values(), *late.values(), *decision_jobs(project, platform, options)],
         sensors=[
@@ -79,7 +80,7 @@ def build_definitions(
 
 def _sorted(flow: Dataflow) -> bool:
     """Whether a file of it can be late; where a set is tracked, each listing is a whole one."""
-    return isinstance(flow.watermark, PathWatermark) and flow.watermark.tracking == "watermark"
+    return flow.kind == "path" and flow.path.tracking == "watermark"
 
 
 def _run_is_live(run_id: str) -> bool | None:

@@ -79,6 +79,13 @@ Period = Annotated[Duration, BeforeValidator(_period)]
 """Whole days of 24 hours, or an ISO duration."""
 
 
+DagsterUnits = Literal["auto", "partitions", "ledger"]
+"""Where units show: as a dimension of Dagster's partitions, or in the ledger only."""
+
+MOST_KEYS = 10_000
+"""Keys of one dimension that Dagster and its UI bear."""
+
+
 class Range(Model):
     """From when to when; both are instants (spec 03, Instants), ``to`` may be ``-``."""
 
@@ -133,6 +140,7 @@ class WindowWatermark(Model):
         pacing: time between the starts of two work units.
         min_units: the plan fails where there are fewer.
         secondary_input: where units come from, instead of a unit entry.
+        dagster_units: where units show; ``auto``: up to 100 listed ones are partitions.
     """
 
     type: Literal["window"]
@@ -149,6 +157,7 @@ class WindowWatermark(Model):
     secondary_input: tuple[SecondaryInput, ...] = ()
     checkpoint: WindowCheckpoint = WindowCheckpoint()
     max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
+    dagster_units: DagsterUnits = "auto"
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> Self:
@@ -173,6 +182,21 @@ class WindowWatermark(Model):
                 raise ValueError(f"definition: expected at most one entry of type {kind}, found two")
         if self.unit_entry and self.secondary_input:
             raise ValueError("definition and secondary_input both give units: expected one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _shown(self) -> Self:
+        if self.dagster_units == "partitions":
+            if not self.unit_entry and not self.secondary_input:
+                raise ValueError(
+                    "dagster_units: expected a unit entry or a secondary_input to show, found none"
+                )
+            count = len(self.unit_entry.units) if self.unit_entry else 0
+            if count > MOST_KEYS:
+                raise ValueError(
+                    f"dagster_units: expected at most {MOST_KEYS:,} units to be partitions, found {count:,}."
+                    " Set dagster_units: ledger: Dagster then shows the windows, and the ledger every unit"
+                )
         return self
 
     @model_validator(mode="after")

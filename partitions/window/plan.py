@@ -16,7 +16,7 @@ from partitions.plan import Plan, Skip, counted
 from partitions.window.definition import WindowWatermark
 from partitions.window.due import Cutoffs, Due, Reason, UnitDue, job_cutoff
 from partitions.window.grid import Windows
-from partitions.window.slices import WindowSlice, WorkUnit
+from partitions.window.slices import WindowSlice, WorkUnit, words
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, enough
 
@@ -109,7 +109,7 @@ class _Planning:
         self._grids = [stretch.grid.text for stretch in self.windows.stretches] if self.windows else []
 
     def slices(self) -> Iterator[WindowSlice]:
-        """The work units of this run, in planning order; those that failed before stand alone, so that they hold nobody back."""
+        """The work units of this run, in planning order; those that failed have slices of their own, and who failed twice is alone."""
         limit = 1 if self.definition.pacing else self.definition.checkpoint.interval_windows
         works = self._capped()
         most = self.definition.max_slices
@@ -118,14 +118,20 @@ class _Planning:
         blank = WindowSlice((), self.definition.zone, grid, name, milliseconds(self.now))
         first: list[WorkUnit] = []
         again: list[WorkUnit] = []
+        alone: list[WorkUnit] = []
         for one in works:
-            (again if one.reason == "failed" else first).append(one)
+            (first, again, alone)[min(self._attempts(one), 2)].append(one)
             if len(first) >= most * limit:
                 break
-        cut = [*_portions(first, limit), *((one,) for one in again)][:most]
+        cut = [*_portions(first, limit), *_portions(again, limit), *((one,) for one in alone)][:most]
         left = tuple((one.unit, one.start) for one in self.left_out)
         for index, portion in enumerate(cut):
             yield replace(blank, works=portion, left_out=() if index else left)
+
+    def _attempts(self, one: WorkUnit) -> int:
+        """How often it has failed."""
+        failure = self.state.failed.get(one.unit, {}).get(one.start)
+        return failure.attempts if failure else 0
 
     def why(self) -> str:
         """The plan in a sentence."""
@@ -257,10 +263,8 @@ class _Planning:
         if self.windows is not None:
             to = self.definition.to_at(self.now)
             if to > milliseconds(self.now):
-                yield Skip(
-                    f"windows after {self._at(floor_minute(self.now))}",
-                    "future: they are planned when their time has come",
-                )
+                what = f"[{self._at(floor_minute(self.now))}, {self._at(to)})"
+                yield Skip(what, "future: windows are planned when their time has come")
         gone = set(self.state.units) - set(self.units) - {NO_UNIT}
         yield from (
             Skip(unit, "gone: the units no longer hold it; what was loaded of it stays known")
@@ -296,7 +300,7 @@ class _Planning:
 
 
 def _of(unit: str) -> str:
-    return "" if unit == NO_UNIT else f" of {unit}"
+    return "" if unit == NO_UNIT else f" of {words(unit)}"
 
 
 def _left(first: int, after: int, dues: Iterable[Due]) -> Iterator[tuple[int, int]]:

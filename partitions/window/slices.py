@@ -54,8 +54,30 @@ class WorkUnit(NamedTuple):
 
     def label(self, zone: tzinfo) -> str:
         """The work unit in a line, for people."""
-        parts = [] if self.start is None else [as_datetime(self.start, zone).isoformat()]
-        return " ".join([*parts, *([] if self.unit == "{}" and parts else [self.unit])])
+        return told((self,), zone)
+
+
+def told(works: Collection[WorkUnit], zone: tzinfo) -> str:
+    """Work units for people: windows of one unit that follow each other are one range."""
+    by_unit: dict[str, list[list[Start]]] = {}
+    for one in sorted(works, key=lambda one: one.start or 0):
+        ranges = by_unit.setdefault(one.unit, [])
+        if ranges and one.start is not None and ranges[-1][1] == one.start:
+            ranges[-1][1] = one.end
+        else:
+            ranges.append([one.start, one.end])
+    shown = [
+        " ".join(filter(None, (_span(start, end, zone), words(unit))))
+        for unit, ranges in by_unit.items()
+        for start, end in ranges
+    ]
+    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+    return ", ".join(shown[:5]) + more or "nothing"
+
+
+def words(unit: str) -> str:
+    """A unit for people: ``airport LGA``; nothing for the one unit of a definition without units."""
+    return ", ".join(f"{name} {value}" for name, value in unit_of(unit).items())
 
 
 class FailedUnit(NamedTuple):
@@ -166,6 +188,12 @@ def extents(works: Collection[WorkUnit]) -> tuple[Extent, ...]:
         else:
             rows.append((lower, end, units))
     return tuple(Extent(lower, end, tuple(map(unit_of, units))) for lower, end, units in rows)
+
+
+def _span(start: Start, end: Start, zone: tzinfo) -> str:
+    if start is None or end is None:
+        return ""
+    return f"[{as_datetime(start, zone).isoformat()}, {as_datetime(end, zone).isoformat()})"
 
 
 def _range(start: Start, end: Start, zone: tzinfo) -> dict[str, str | None]:

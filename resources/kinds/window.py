@@ -21,7 +21,7 @@ from partitions.plan import Plan, counted
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.window.extent import Extent
 from partitions.window.plan import Selection, plan
-from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, extents
+from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, extents, told
 from partitions.window.state import WindowState
 from resources.kinds.window_rows import WindowColumns
 from resources.loop.flow import Size
@@ -211,17 +211,25 @@ class WindowFlow:
         Raises:
             SourceError: where the source as a whole does not answer: no work unit is to blame then.
         """
-        failing = dict(self._failing(spark, piece.works, pinned))
+        by_unit: dict[str, list[WorkUnit]] = {}
+        for one in piece.works:
+            by_unit.setdefault(one.unit, []).append(one)
+        found = (one for works in by_unit.values() for one in self._failing(spark, works, pinned))
+        failing = dict(found)
         return self._bad(failing) if failing else None
 
     def _failing(
         self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str
     ) -> Iterator[tuple[WorkUnit, str]]:
-        why = self._fails(spark, works, pinned) if works else None
+        """Which windows of a unit fail; where the first and the last do in the same way, all between them are taken to."""
+        why = self._fails(spark, works, pinned)
         if why is None:
             return
-        if len(works) == 1:
-            yield works[0], why
+        ends = (
+            {self._fails(spark, (one,), pinned) for one in (works[0], works[-1])} if len(works) > 2 else set()
+        )
+        if len(works) == 1 or ends == {why}:
+            yield from ((one, why) for one in works)
             return
         half = len(works) // 2
         yield from self._failing(spark, works[:half], pinned)
@@ -236,19 +244,21 @@ class WindowFlow:
                 raise
             return error.message
         except Exception as error:
-            told = self.reader.failure(error)
-            if isinstance(told, StrandlineError) and told.transient:
-                raise told from error
-            return told.message if isinstance(told, StrandlineError) else cause(error)
+            of_source = self.reader.failure(error)
+            if isinstance(of_source, StrandlineError) and of_source.transient:
+                raise of_source from error
+            return of_source.message if isinstance(of_source, StrandlineError) else cause(error)
         return None
 
     def _bad(self, failing: dict[WorkUnit, str]) -> BadUnits:
+        by_error: dict[str, list[WorkUnit]] = {}
+        for one, why in failing.items():
+            by_error.setdefault(why, []).append(one)
         zone = self._definition.zone
-        told = "; ".join(f"{one.label(zone)}: {why}" for one, why in list(failing.items())[:3])
-        more = f", and {len(failing) - 3} more" if len(failing) > 3 else ""
+        shown = "; ".join(f"{told(works, zone)}: {why}" for why, works in by_error.items())
         return BadUnits(
-            f"{counted(len(failing), 'work unit')} cannot be read: {told}{more}",
-            part=", ".join(one.label(zone) for one in list(failing)[:10]) + more,
+            f"{counted(len(failing), 'work unit')} cannot be read: {shown}",
+            part=told(failing, zone),
             units={one.key: why for one, why in failing.items()},
         )
 

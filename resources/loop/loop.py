@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_PASSED_OVER = "passed over"
+
+
 @dataclass
 class Loop(Generic[SliceT]):
     """A run of one dataflow.
@@ -202,10 +205,10 @@ class Loop(Generic[SliceT]):
         rest = self.flow.without(piece, bad) if bad.code != CHANGED_WHILE_READ else None
         if rest is None:
             return None
-        outcome.warnings.append(f"passed over {bad.part}: {bad.why}")
+        outcome.warnings.append(f"{_PASSED_OVER} {bad.part}: {bad.why}")
         for other in self.flow.also_bad(self._protocol.spark, rest, pinned, bad):
             rest = self.flow.without(rest, other) or rest
-            outcome.warnings.append(f"passed over {other.part}: {other.why}")
+            outcome.warnings.append(f"{_PASSED_OVER} {other.part}: {other.why}")
         return rest
 
     def _load_before(self, outcome: Outcome, piece: SliceT, bad: BadPart, pinned: str) -> None:
@@ -291,9 +294,11 @@ def _failed(dataflow: Dataflow, outcome: Outcome) -> StrandlineError | None:
     """Work units that could not be read hold nobody back, and the run is no success."""
     if not outcome.failed_units:
         return None
+    told = [warning for warning in outcome.warnings if warning.startswith(_PASSED_OVER)]
+    outcome.warnings = [warning for warning in outcome.warnings if warning not in told]
     return SourceError(
-        f"dataflow {dataflow.name}: {counted(outcome.failed_units, 'work unit')} could not be read ({'; '.join(outcome.warnings)[:1000]})."
-        f" {counted(outcome.work_units, 'work unit')} loaded; those that failed are asked for again",
+        f"dataflow {dataflow.name}: {counted(outcome.failed_units, 'work unit')} could not be read; what failed is asked for again."
+        f" {'; '.join(told)[:2000]}",
         code="failed_units",
     )
 

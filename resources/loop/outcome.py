@@ -40,6 +40,7 @@ class Committed:
 
     Attributes:
         rows: as the commit itself counted them.
+        removed: rows that made room; None where the whole table did.
         bytes: of the source, as listed.
         seconds: from the check of the files to the entry.
     """
@@ -50,6 +51,12 @@ class Committed:
     bytes: int
     seconds: float
     recovered: bool = False
+    removed: int | None = 0
+
+    @property
+    def grown(self) -> int:
+        """By how much the table has grown."""
+        return self.rows - (self.removed or 0)
 
 
 @dataclass

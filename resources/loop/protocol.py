@@ -255,7 +255,13 @@ class SliceProtocol(Generic[SliceT]):
         size = self.flow.size(piece)
         entry = self._append(outcome, self._entry(outcome.newest, intent, landed))
         done = Committed(
-            entry, landed.rows, size.files, size.bytes or 0, time.monotonic() - started, recovered
+            entry,
+            landed.rows,
+            size.files,
+            size.bytes or 0,
+            time.monotonic() - started,
+            recovered,
+            landed.removed,
         )
         outcome.committed.append(done)
         self.told(Step.APPENDED, f"slice {intent.number}: {counted(landed.rows, 'row')} of {_amount(intent)}")
