@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.window.extent import Extent
-from tests.support.postgres import Postgres
+from scripts.postgres import Postgres
 
 ZONE = ZoneInfo("Europe/Berlin")
 TEXTS = [
