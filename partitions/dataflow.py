@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from partitions.path.definition import PathWatermark
-from partitions.refusals import refusals
+from partitions.refusals import PartsDoNotFit, refusals
 from partitions.sources import FilesSource, JdbcSource, TableName, TableSource
 from partitions.window.definition import WindowWatermark
 
@@ -85,9 +85,9 @@ class Dataflow(Model):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Dataflow:
-        found = next(refusals(self), None)
+        found = list(refusals(self))
         if found:
-            raise ValueError(found)
+            raise PartsDoNotFit(found)
         return self
 
     @property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.sources import FilesSource, JdbcSource, TableSource
 from partitions.window.definition import WindowWatermark
@@ -12,10 +12,38 @@ if TYPE_CHECKING:
     from partitions.dataflow import Dataflow
 
 _WHOLE = {"start", "end"}
+_REPLACING = "load: merge_overwrite with replace_by_watermark: true"
 
 
-def refusals(flow: Dataflow) -> Iterator[str]:
-    """What does not fit, each in a sentence that begins with the keys."""
+class Refusal(NamedTuple):
+    """One combination that is refused.
+
+    Attributes:
+        key: of the part that is to blame.
+        found: in words.
+        expected: in words, with the reason.
+    """
+
+    key: tuple[str, ...]
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        """In a sentence that begins with the key."""
+        return f"{'.'.join(self.key)}: expected {self.expected}, found {self.found}"
+
+
+class PartsDoNotFit(ValueError):
+    """All combinations of a dataflow that are refused: pydantic passes them on together."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        """Keep each of them; the text has them all."""
+        super().__init__("; ".join(map(str, refusals)))
+        self.refusals = tuple(refusals)
+
+
+def refusals(flow: Dataflow) -> Iterator[Refusal]:
+    """What does not fit."""
     watermark = flow.watermark
     if isinstance(watermark, WindowWatermark):
         yield from _source(flow, watermark)
@@ -23,55 +51,114 @@ def refusals(flow: Dataflow) -> Iterator[str]:
         yield from _load(flow, watermark)
         return
     if not isinstance(flow.source, FilesSource):
-        yield f"watermark.type: a path watermark needs files: expected source.type: files, found {flow.source.type}"
-    if flow.target.load != "append" or flow.target.replace_by_watermark or flow.target.merge_keys:
-        yield "target.load: files above a path watermark are appended: expected load: append without merge_keys and replace_by_watermark"
+        yield Refusal(
+            ("watermark", "type"),
+            f"path beside a source of type {flow.source.type}",
+            "a source of type files (a path watermark needs files)",
+        )
+    yield from _path_target(flow)
     if flow.schedule:
-        yield "schedule: a path watermark has a sensor: expected no schedule"
+        yield Refusal(("schedule",), "one", "no schedule (a path watermark has a sensor)")
 
 
-def _source(flow: Dataflow, watermark: WindowWatermark) -> Iterator[str]:
+def _path_target(flow: Dataflow) -> Iterator[Refusal]:
+    target, why = flow.target, "(files above a path watermark are appended)"
+    if target.load != "append":
+        yield Refusal(("target", "load"), target.load, f"append {why}")
+    if target.replace_by_watermark:
+        yield Refusal(("target", "replace_by_watermark"), "true", f"no such key {why}")
+    if target.merge_keys:
+        yield Refusal(("target", "merge_keys"), ", ".join(target.merge_keys), f"no such key {why}")
+
+
+def _source(flow: Dataflow, watermark: WindowWatermark) -> Iterator[Refusal]:
     """Something must tell the source which window and which units are asked for."""
     source = flow.source
     if isinstance(source, FilesSource):
-        yield "source.type: files are loaded above a path watermark: expected jdbc or table for windows, found files"
+        yield Refusal(
+            ("source", "type"),
+            "files",
+            "jdbc or table beside windows (files are loaded above a path watermark)",
+        )
         return
     told = source.placeholders
     if watermark.time_entry and source.window_column is None and not told >= _WHOLE:
-        yield "source.window_column: expected the column with a row's time, or a query with {start} and {end}, found neither"
-    if not watermark.time_entry and (source.window_column is not None or told & _WHOLE):
-        yield "source: window_column, {start} and {end} tell a window: expected a definition with a datetime entry beside them, found none"
-    fields = watermark.unit_fields
-    lost = [name for name in fields if name not in source.unit_columns and f"unit.{name}" not in told]
-    if lost:
-        yield f"source.unit_columns: expected a column for each of {', '.join(fields)} (or {{unit.{lost[0]}}} in a query), found none for {lost[0]}"
-    unknown = sorted(
-        {*source.unit_columns, *(name.removeprefix("unit.") for name in told - _WHOLE)} - set(fields)
-    )
+        or_query = ", or a query with {start} and {end}" if isinstance(source, JdbcSource) else ""
+        yield Refusal(
+            ("source", "window_column"),
+            "nothing",
+            f"the column with a row's time{or_query} (windows are read)",
+        )
+    if not watermark.time_entry and source.window_column is not None:
+        yield Refusal(("source", "window_column"), source.window_column, _NO_TIME)
+    if not watermark.time_entry and told & _WHOLE:
+        yield Refusal(("source", "query"), f"{{{min(told & _WHOLE)}}}", _NO_TIME)
+    yield from _units(source, watermark.unit_fields)
+
+
+_NO_TIME = "a datetime entry in watermark.definition beside it (without one there are no windows)"
+
+
+def _units(source: JdbcSource | TableSource, fields: Sequence[str]) -> Iterator[Refusal]:
+    """Each value of a unit reaches the source, and the source names no others."""
+    told, names = source.placeholders - _WHOLE, ", ".join(fields) or "it has none"
+    for name in fields:
+        if name not in source.unit_columns and f"unit.{name}" not in told:
+            or_query = f", or {{unit.{name}}} in the query" if isinstance(source, JdbcSource) else ""
+            yield Refusal(
+                ("source", "unit_columns", name), "nothing", f"the column with a row's {name}{or_query}"
+            )
+    for name, column in source.unit_columns.items():
+        if name not in fields:
+            yield Refusal(
+                ("source", "unit_columns", name),
+                f"the column {column}",
+                f"a name of the definition's units: {names}",
+            )
+    unknown = sorted(told - {f"unit.{name}" for name in fields})
     if unknown:
-        yield f"source.unit_columns: expected names of the definition's units ({', '.join(fields) or 'it has none'}), found {unknown[0]}"
+        yield Refusal(("source", "query"), f"{{{unknown[0]}}}", f"a name of the definition's units: {names}")
 
 
-def _abstinence(flow: Dataflow, watermark: WindowWatermark) -> Iterator[str]:
-    by_range = isinstance(flow.source, JdbcSource | TableSource) and (
+def _abstinence(flow: Dataflow, watermark: WindowWatermark) -> Iterator[Refusal]:
+    by_range = not isinstance(flow.source, FilesSource) and (
         flow.source.window_column is not None or flow.source.placeholders >= _WHOLE
     )
     if watermark.abstinent and by_range and not watermark.abstinent_skips:
-        yield (
-            "watermark.abstinent: rows are read by range here, so what lies in the abstinent period is never read:"
-            " expected abstinent_skips: true beside it, or no abstinent (spec 03)"
+        yield Refusal(
+            ("watermark", "abstinent"),
+            "a period without abstinent_skips",
+            "abstinent_skips: true beside it (rows are read by range, so what lies in the period is never read), or no abstinent",
         )
 
 
-def _load(flow: Dataflow, watermark: WindowWatermark) -> Iterator[str]:
+def _load(flow: Dataflow, watermark: WindowWatermark) -> Iterator[Refusal]:
     target = flow.target
     if target.load == "merge_overwrite" and not target.replace_by_watermark:
-        yield "target.replace_by_watermark: expected true with load: merge_overwrite and windows: a window is replaced by what is read of it"
+        yield Refusal(
+            ("target", "replace_by_watermark"),
+            "nothing",
+            "true (with load: merge_overwrite a window is replaced by what is read of it)",
+        )
     if target.load != "merge_overwrite" and target.replace_by_watermark:
-        yield f"target.load: expected merge_overwrite with replace_by_watermark, found {target.load}"
-    if target.load == "append" and watermark.grace:
-        yield "watermark.grace: append adds what is read again a second time: expected load: merge_overwrite with replace_by_watermark: true, or no grace"
-    if target.load == "append" and target.merge_keys:
-        yield "target.merge_keys: append compares nothing: expected no merge_keys, or load: merge_overwrite"
-    if target.load == "append" and not watermark.time_entry:
-        yield "target.load: without a datetime entry each run reads every unit again: expected merge_overwrite with replace_by_watermark: true"
+        yield Refusal(("target", "load"), target.load, "merge_overwrite beside replace_by_watermark")
+    if target.load != "append":
+        return
+    if watermark.grace:
+        yield Refusal(
+            ("watermark", "grace"),
+            "a grace beside load: append",
+            f"{_REPLACING} (append adds what is read again a second time), or no grace",
+        )
+    if target.merge_keys:
+        yield Refusal(
+            ("target", "merge_keys"),
+            ", ".join(target.merge_keys),
+            "no such key beside load: append (it compares nothing), or load: merge_overwrite",
+        )
+    if not watermark.time_entry:
+        yield Refusal(
+            ("target", "load"),
+            "append",
+            f"{_REPLACING} (without a datetime entry each run reads every unit again)",
+        )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from partitions.errors import ConfigurationError
+from partitions.refusals import PartsDoNotFit
 from platform_assets.project.document import Document, Key, leaves, within
 from platform_assets.project.environment import FromEnvironment
 from platform_assets.project.errors import ProjectError, nearest
@@ -50,7 +51,11 @@ def translated(
         texts: what came from the environment and must not be shown.
         given: fields of the model that no user writes.
     """
-    found = {_key(error, document, model): error for error in reversed(refused.errors())}
+    errors = refused.errors()
+    fits = [error for error in errors if not isinstance(_cause(error), PartsDoNotFit)]
+    if not fits:
+        return [masked(one, key, texts) for error in errors for key, one in _unfit(error, document)]
+    found = {_key(error, document, model): error for error in reversed(fits)}
     deepest = [
         key for key in reversed(found) if not any(within(other, key) and other != key for other in found)
     ]
@@ -70,6 +75,18 @@ def escaped(
     said = refused.message
     key = next((key for key, leaf in leaves(value) if isinstance(leaf, str) and f"'{leaf}'" in said), ())
     return key, masked(_ours(key, said, document.get(key), document), key, texts)
+
+
+def _cause(error: ErrorDetails) -> Any:
+    """The error that a validator of ours has raised, if it was one."""
+    return error.get("ctx", {}).get("error")
+
+
+def _unfit(error: ErrorDetails, document: Document) -> Iterator[tuple[Key, ProjectError]]:
+    """Each combination that is refused, at its own key, or the nearest above it that a user wrote."""
+    cause = _cause(error)
+    for one in cause.refusals if isinstance(cause, PartsDoNotFit) else ():
+        yield one.key, document.error(one.key, one.found, one.expected)
 
 
 def _key(error: ErrorDetails, document: Document, model: type[BaseModel]) -> Key:

@@ -23,8 +23,9 @@ from partitions.window.extent import Extent
 from partitions.window.plan import Selection, plan
 from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, extents, told
 from partitions.window.state import WindowState
+from resources.kinds.window_observed import observe
 from resources.kinds.window_rows import WindowColumns
-from resources.loop.flow import Size
+from resources.loop.flow import Observed, Size
 from resources.readers.failures import cause
 from resources.sql import quoted
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
@@ -137,16 +138,22 @@ class WindowFlow:
             self._version = self.reader.version()
 
     def record(self, piece: WindowSlice) -> Sequence[Sequence[Any]]:
-        """The version that is read, then each work unit; those that are passed over with the reason."""
-        return [[self._version], *map(list, piece.works), *([*one.work, one.error] for one in piece.failed)]
+        """The version that is read and the plan's clock, then each work unit; those that are passed over with the reason."""
+        return [
+            [self._version, piece.at],
+            *map(list, piece.works),
+            *([*one.work, one.error] for one in piece.failed),
+        ]
 
     def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> WindowSlice:
         """The same work units, of the same version."""
-        self._version = rows[0][0]
+        self._version, at = rows[0]
         size = len(WorkUnit._fields)
         works = tuple(WorkUnit(*row) for row in rows if len(row) == size)
         failed = tuple(FailedUnit(WorkUnit(*row[:size]), row[size]) for row in rows if len(row) > size)
-        return WindowSlice(works, self._definition.zone, failed=failed, makes_room=intent.replaces == "own")
+        return WindowSlice(
+            works, self._definition.zone, at=at, failed=failed, makes_room=intent.replaces == "own"
+        )
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
         """What the source says of its columns."""
@@ -287,6 +294,10 @@ class WindowFlow:
     def quarantine(self, entry: Entry | None, piece: WindowSlice) -> tuple[None, int]:
         """No file is set aside."""
         return None, 0
+
+    def observe(self, df: DataFrame, piece: WindowSlice) -> tuple[DataFrame, Observed]:
+        """Rows, and whether they changed, of each work unit."""
+        return observe(df, piece.works, lambda one: self._columns.where((one,), df))
 
     def room(self, piece: WindowSlice, replaces: Replaces | None, df: DataFrame) -> Room | None:
         """Exactly what was read makes room, where the target replaces by watermark or somebody forces it."""
