@@ -23,7 +23,7 @@ from resources.connect_server import free_port
 from resources.jdbc import JdbcConnection
 from resources.readers.jdbc import JdbcReader
 from resources.spark import SparkEngine
-from tests.support import postgres as pg
+from scripts import postgres as pg
 
 pytestmark = pytest.mark.postgres
 

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
+from partitions.errors import SchemaError, SourceError
 from partitions.sources import JdbcSource, TableSource
 from partitions.window.extent import Extent, Unit
 from resources.jdbc import JdbcConnection
@@ -22,8 +23,9 @@ from resources.places import Place
 from resources.readers.conditions import spark_condition
 from resources.readers.jdbc import JdbcReader
 from resources.readers.lake import LakeReader
+from resources.readers.rows import rows
 from resources.spark import SparkEngine
-from tests.support import postgres as pg
+from scripts import postgres as pg
 from tests.support.windowed import (
     FLAGS,
     HOURS,
@@ -265,3 +267,39 @@ def test_no_extents_are_no_rows_of_the_right_columns(
     for reader in (_jdbc(connection, table=TABLE, window_column="at"), table):
         frame = reader.read(spark, [], reader.pin(spark))
         assert (frame.columns, frame.count()) == (list(vars(ROWS[0])), 0)
+
+
+def test_rows_without_spark_are_those_that_spark_sees(spark: SparkSession, tmp_path: Path) -> None:
+    """Columns mapped by name and rows marked as deleted, which simpler readers show as NULL, or not at all."""
+    mapped = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}
+    frame = spark.range(6).selectExpr("id", "id % 2 AS `a b`", "CAST(id AS STRING) AS `x.y`")
+    frame.coalesce(1).write.format("delta").options(**mapped).save(str(tmp_path / "t"))
+    spark.sql(f"DELETE FROM delta.`{tmp_path / 't'}` WHERE id IN (1, 3, 4)").collect()
+    found = list(rows(Place(str(tmp_path / "t")), ["a b", "x.y"]))
+    assert found == [{"a b": 0, "x.y": "0"}, {"a b": 0, "x.y": "2"}, {"a b": 1, "x.y": "5"}]
+
+
+def test_a_version_of_a_table_can_be_read_again(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "t"))
+    reader = LakeReader(place, TableSource(type="table", table="a/t"), ZONE)
+    with pytest.raises(SourceError, match="expected a Delta table, found none"):
+        reader.pin(spark)
+    put_in_lake(Path(place.url), ROWS[:2])
+    pinned, version = reader.pin(spark), reader.version()
+    put_in_lake(Path(place.url), ROWS[2:3])
+    assert (version, reader.version()) == (0, 1)
+    assert _ids(reader.read(spark, [_all({})], pinned, version)) == [0, 1]
+    assert _ids(reader.read(spark, [_all({})], pinned)) == [0, 1, 2]
+
+
+def test_a_changed_table_is_named_by_its_columns(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "t"))
+    put_in_lake(Path(place.url), ROWS[:2])
+    reader = LakeReader(place, TableSource(type="table", table="a/t"), ZONE)
+    pinned = reader.pin(spark)
+    reader.agree(spark, pinned, "flow")
+    spark.sql(f"ALTER TABLE delta.`{place.url}` ADD COLUMNS (extra int)").collect()
+    with pytest.raises(
+        SchemaError, match=r"the columns of a/t that were pinned, found others: extra is new \(int\)"
+    ):
+        reader.agree(spark, pinned, "flow")

@@ -124,7 +124,9 @@ def put_in_database(server: Postgres, table: str, rows: Iterable[Row]) -> None:
 
 def put_in_lake(folder: Path, rows: Iterable[Row]) -> None:
     """Make a Delta table of them."""
-    write_deltalake(str(folder), pa.Table.from_pylist([vars(row) for row in rows], schema=_ARROW))
+    write_deltalake(
+        str(folder), pa.Table.from_pylist([vars(row) for row in rows], schema=_ARROW), mode="append"
+    )
 
 
 def ids_in_lake(folder: Path) -> list[int]:
