@@ -12,6 +12,7 @@ from dagster import (
     AssetKey,
     AssetOut,
     AssetsDefinition,
+    BackfillPolicy,
     Failure,
     FreshnessPolicy,
     Output,
@@ -19,6 +20,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
+from partitions.definitions import WindowPartitions
 from partitions.path.plan import naming
 from partitions.path.slices import PathSlice
 from partitions.sentinels import serialise
@@ -44,8 +46,16 @@ def pool(name: str) -> str:
     return f"strandline/{name}"
 
 
-def dataflow_assets(dataflow: Dataflow, platform: Platform) -> AssetsDefinition:
-    """Table first, then watermark: the watermark's manager runs only after the table's succeeded."""
+def dataflow_assets(
+    dataflow: Dataflow, platform: Platform, partitions: WindowPartitions | None = None
+) -> AssetsDefinition:
+    """Table first, then watermark: the watermark's manager runs only after the table's succeeded.
+
+    Args:
+        dataflow: the definition.
+        platform: the resources.
+        partitions: of a window watermark.
+    """
     freshness = dataflow.freshness and FreshnessPolicy.time_window(
         fail_window=dataflow.freshness.fail, warn_window=dataflow.freshness.warn
     )
@@ -90,6 +100,8 @@ def dataflow_assets(dataflow: Dataflow, platform: Platform) -> AssetsDefinition:
         ],
         pool=pool(dataflow.name),
         can_subset=False,
+        partitions_def=partitions.definition if partitions else None,
+        backfill_policy=BackfillPolicy.single_run() if partitions and partitions.definition else None,
     )
     def load() -> Iterator[Any]:
         run = Load(dataflow)

@@ -19,7 +19,7 @@ from partitions.path.state import PathState
 from partitions.plan import Plan
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.listing import FILE_CHANGED, Budget, Listing, check_unchanged, list_above, look
-from resources.loop.flow import Size
+from resources.loop.flow import Observed, Size
 from resources.places import Place
 from resources.readers.failures import BAD_RECORD, FILE_VANISHED, bad_file, bad_record, line_of
 from resources.readers.files import SOURCE_FILE, FilesReader, PinnedSchema
@@ -251,6 +251,10 @@ class PathFlow:
     def prepared(self, df: DataFrame, piece: PathSlice | None) -> DataFrame:
         """Rows carry their file already, where they carry their origin."""
         return df
+
+    def observe(self, df: DataFrame, piece: PathSlice) -> tuple[DataFrame, Observed]:
+        """The commit counts the rows, and that is all there is to know."""
+        return df, dict
 
     def room(self, piece: PathSlice, replaces: Replaces | None, df: DataFrame) -> Room | None:
         """The rows of the same files, by the column that tells a row's file; of those that it passes over, too: released, they add theirs."""

@@ -24,8 +24,9 @@ from partitions.window.extent import Extent
 from partitions.window.plan import Selection, plan
 from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, extents, told
 from partitions.window.state import Run, WindowState
+from resources.kinds.window_observed import observe
 from resources.kinds.window_rows import WindowColumns
-from resources.loop.flow import Size
+from resources.loop.flow import Observed, Size
 from resources.readers.failures import cause
 from resources.sql import quoted
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
@@ -334,6 +335,10 @@ class WindowFlow:
     def quarantine(self, entry: Entry | None, piece: WindowSlice) -> tuple[None, int]:
         """No file is set aside."""
         return None, 0
+
+    def observe(self, df: DataFrame, piece: WindowSlice) -> tuple[DataFrame, Observed]:
+        """Rows, and whether they changed, of each work unit."""
+        return observe(df, piece.works, lambda one: self._columns.where((one,), df))
 
     def room(self, piece: WindowSlice, replaces: Replaces | None, df: DataFrame) -> Room | None:
         """Exactly what was read makes room, where the target replaces by watermark or somebody forces it."""

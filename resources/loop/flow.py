@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -16,6 +16,12 @@ from resources.writers.target import Room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+Seen = Mapping[Any, Sequence[Any]]
+"""What a write saw of the parts of a slice."""
+
+Observed = Callable[[], Seen]
+"""Tells it, after the write; nothing where the write was skipped, or nobody looked."""
 
 SliceT = TypeVar("SliceT", bound=Slice)
 
@@ -107,6 +113,10 @@ class Flow(Protocol[SliceT]):
         Raises:
             ConfigurationError: where they lack what the kind needs to find them again.
         """
+        ...
+
+    def observe(self, df: DataFrame, piece: SliceT) -> tuple[DataFrame, Observed]:
+        """Have the write of a slice count what it sees; what it saw is there when it is over."""
         ...
 
     def room(self, piece: SliceT, replaces: Replaces | None, df: DataFrame) -> Room | None:

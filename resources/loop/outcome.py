@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
@@ -41,6 +41,8 @@ class Committed:
     Attributes:
         rows: as the commit itself counted them.
         removed: rows that made room; None where the whole table did.
+        piece: the slice.
+        seen: what the write saw of its parts.
         bytes: of the source, as listed.
         seconds: from the check of the files to the entry.
     """
@@ -52,6 +54,8 @@ class Committed:
     seconds: float
     recovered: bool = False
     removed: int | None = 0
+    piece: Slice | None = None
+    seen: Mapping[Any, Sequence[Any]] = field(default_factory=dict)
 
     @property
     def grown(self) -> int:

@@ -16,7 +16,7 @@ from partitions.errors import BadFile, BadPart, Conflict, Held, NeedsDecision, S
 from partitions.plan import counted
 from partitions.sentinels import serialise
 from resources.loop import holder as holders
-from resources.loop.flow import Flow, SliceT
+from resources.loop.flow import Flow, Observed, Seen, SliceT
 from resources.loop.guards import check_table, definition_of
 from resources.loop.lease import renewed
 from resources.loop.outcome import Committed, Observer, Outcome, Step
@@ -24,7 +24,7 @@ from resources.loop.transform import Batch, transformed
 from resources.readers.failures import cause
 from resources.spark import tune
 from resources.watermarks.entry import Entry, Intent, following, new_id, utc_now
-from resources.watermarks.log import QUARANTINE, WatermarkLog
+from resources.watermarks.log import OBSERVED, QUARANTINE, WatermarkLog
 from resources.writers.target import Landed, Tag, Target
 
 if TYPE_CHECKING:
@@ -243,8 +243,9 @@ class SliceProtocol(Generic[SliceT]):
     ) -> Committed:
         """Write unless it is written, look the commit up, append the entry."""
         landed = self._landed(intent) if recovered else None
+        observed: Observed = dict
         if landed is None:
-            self._write(outcome, intent, piece, rows)
+            observed = self._write(outcome, intent, piece, rows)
             landed = self._landed(intent)
         if landed is None:
             raise self._skipped(intent)
@@ -253,6 +254,7 @@ class SliceProtocol(Generic[SliceT]):
         self.told(Step.VERIFIED, f"slice {intent.number} is version {landed.version} of the table")
         changed = self._changed(piece) if not recovered else None
         size = self.flow.size(piece)
+        seen = self._seen(intent, observed)
         entry = self._append(outcome, self._entry(outcome.newest, intent, landed))
         done = Committed(
             entry,
@@ -262,6 +264,8 @@ class SliceProtocol(Generic[SliceT]):
             time.monotonic() - started,
             recovered,
             landed.removed,
+            piece,
+            seen,
         )
         outcome.committed.append(done)
         self.told(Step.APPENDED, f"slice {intent.number}: {counted(landed.rows, 'row')} of {_amount(intent)}")
@@ -269,18 +273,27 @@ class SliceProtocol(Generic[SliceT]):
             raise changed
         return done
 
-    def _write(self, outcome: Outcome, intent: Intent, piece: SliceT, rows: DataFrame | None) -> None:
+    def _seen(self, intent: Intent, observed: Observed) -> Seen:
+        """What the write saw, kept beside the log before its entry is there: it is only read with an entry."""
+        seen = observed()
+        if seen:
+            rows = [[*key, *value] for key, value in seen.items()]
+            self.log.put_list(self.dataflow.name, f"{intent.number:010d}-{intent.id}", rows, OBSERVED)
+        return seen
+
+    def _write(self, outcome: Outcome, intent: Intent, piece: SliceT, rows: DataFrame | None) -> Observed:
         tag = Tag(intent.app_id, intent.number, intent.id)
         try:
             df = self._prepared(intent, piece) if rows is None else rows
             room = self.flow.room(piece, intent.replaces, df)
+            df, observed = self.flow.observe(df, piece)
             self.target.write(df, tag, intent.watermark, new=intent.table_version is None, room=room)
         except StrandlineError:
             raise
         except Exception as error:
             # The commit may have landed although its answer did not, or another run that finishes this intent was first.
             if self._landed(intent) is not None:
-                return
+                return dict
             bad = self.flow.blame(self.spark, piece, self._pinned(intent), error)
             if bad is None and not _refused(error):
                 raise TargetError(
@@ -293,7 +306,9 @@ class SliceProtocol(Generic[SliceT]):
             )
             if self._give_up(outcome, intent, _reason(why)):
                 raise why from error
+            return dict
         self.told(Step.WRITTEN, f"slice {intent.number} written")
+        return observed
 
     def _analysed(self, intent: Intent, piece: SliceT) -> DataFrame:
         """The rows of a slice, after Spark has looked at the whole query; nothing is read.

@@ -17,7 +17,7 @@ _NO_DRIVER = re.compile(r"ClassNotFoundException\W+org\.(postgresql|mariadb\.jdb
 _PASSING = re.compile(
     r"(?i)connection to .* refused|connection attempt failed|connection (was )?(closed|reset|refused)|I/O error|terminating connection"
     r"|starting up|shutting down|in recovery mode|too many (clients|connections)|connection slots|timed? ?out|unknown ?host|socket fail"
-    r"|communications link|unexpected end of stream|could not serialize|deadlock|conflict with recovery|end-of-stream"
+    r"|communications link|failed to resolve|name or service not known|unexpected end of stream|could not serialize|deadlock|conflict with recovery|end-of-stream"
 )
 _CREDENTIALS = re.compile(
     r"(?i)authentication (failed|type)|no password|password-based|access denied for user|role .* (does not exist|is not permitted)|pg_hba"

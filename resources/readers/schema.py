@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError, SchemaError
@@ -62,26 +63,37 @@ def check_columns(source: JdbcSource | TableSource, schema: StructType) -> None:
     Raises:
         ConfigurationError: naming key, column and type.
     """
-    named = {f"unit_columns.{name}": column for name, column in source.unit_columns.items()}
-    if source.window_column is not None:
-        named["window_column"] = source.window_column
-    types = {field.name: field.dataType.simpleString() for field in schema.fields}
-    comparable = kinds(schema)
-    for key, column in named.items():
-        if column not in types:
-            close = difflib.get_close_matches(column, types, n=1) or [
-                name for name in types if name.casefold() == column.casefold()
-            ]
-            hint = f" (did you mean {close[0]}?)" if close else ""
-            raise ConfigurationError(
-                f"source.{key}: expected a column of {source.shown}, which has {', '.join(types)}; found {column}{hint}"
-            )
+    check_names(source, schema.fieldNames())
+    known, types = kinds(schema), {field.name: field.dataType.simpleString() for field in schema.fields}
+    for key, column in named_columns(source).items():
         wanted: tuple[Kind, ...] = _TIMES if key == "window_column" else tuple(WORDS)
-        if comparable.get(column) not in wanted:
+        if known.get(column) not in wanted:
             expected = " or ".join(WORDS[kind] for kind in wanted if kind != "whole")
             raise ConfigurationError(
                 f"source.{key}: expected a column of {source.shown} with {expected}, found {column}, which is {types[column]}"
             )
+
+
+def check_names(source: JdbcSource | TableSource, names: Sequence[str]) -> None:
+    """The columns that the definition names are there.
+
+    Raises:
+        ConfigurationError: naming key and column, and what may have been meant.
+    """
+    for key, column in named_columns(source).items():
+        if column not in names:
+            alike = [name for name in names if name.casefold() == column.casefold()]
+            close = alike or difflib.get_close_matches(column, names, n=1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise ConfigurationError(
+                f"source.{key}: expected a column of {source.shown}, which has {', '.join(names)}; found {column}{hint}"
+            )
+
+
+def named_columns(source: JdbcSource | TableSource) -> dict[str, str]:
+    """The columns that the definition names, by their keys."""
+    units = {f"unit_columns.{name}": column for name, column in source.unit_columns.items()}
+    return units | ({"window_column": source.window_column} if source.window_column is not None else {})
 
 
 def check_pinned(source: JdbcSource | TableSource, schema: StructType, pinned: str, dataflow: str) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import Ingested
-from resources.watermarks.log import FILES, LEASES, QUARANTINE, WatermarkLog
+from resources.watermarks.log import FILES, LEASES, OBSERVED, QUARANTINE, WatermarkLog
 
 _AT_ONCE = 200
 """Entries that one run deletes at most: the chore must not be longer than the load."""
@@ -77,3 +77,4 @@ def _delete(log: WatermarkLog, dataflow: str, newest: Entry, numbers: list[int])
     log.delete_numbered(dataflow, QUARANTINE, floor, keep)
     if newest.kind != "path":
         log.delete_numbered(dataflow, FILES, floor)
+        log.delete_numbered(dataflow, OBSERVED, floor)
