@@ -74,7 +74,13 @@ class Platform:
         """
         if isinstance(dataflow.watermark, PathWatermark):
             return self.path_flow(dataflow)
-        return WindowFlow(dataflow, self._reader(dataflow), lambda: self.units(dataflow), selection)
+        return WindowFlow(
+            dataflow,
+            self._reader(dataflow),
+            lambda: self.units(dataflow),
+            selection,
+            lambda: self.log.history(dataflow.name),
+        )
 
     def path_flow(self, dataflow: Dataflow) -> PathFlow:
         """The flow of files.

@@ -126,9 +126,10 @@ def adopt(reason: str) -> Making:
         found = platform.target(dataflow).adopted()
         text = found.state if found else platform.flow(dataflow).told_by_rows(platform.target(dataflow))
         if text is None:
+            column = f", or a column {SOURCE_FILE}," if dataflow.kind == "path" else ""
             raise NeedsDecision(
-                f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}, or a column {SOURCE_FILE}, to tell how"
-                " far it is loaded; found neither. Say it yourself, or start anew",
+                f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}{column} to tell how far it is"
+                " loaded; found none. Say it yourself, or start anew",
                 code="nothing_to_adopt",
                 choices=(
                     f"strandline state set {dataflow.name} JSON --reason TEXT",
@@ -183,7 +184,7 @@ def _taken_over(
     """
     target = platform.target(dataflow)
     files = platform.flow(dataflow).up_to(deserialise(watermark), above=last)
-    if why == "adopt" and dataflow.path.tracking == "set" and SOURCE_FILE in target.columns():
+    if why == "adopt" and files and dataflow.path.tracking == "set" and SOURCE_FILE in target.columns():
         loaded = target.texts(SOURCE_FILE)  # a set has no order that could tell the others
         files = [file for file in files if file.path in loaded]
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}

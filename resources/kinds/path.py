@@ -334,3 +334,14 @@ class PathFlow:
                     f"strandline state reset {name} --replace --reason TEXT",
                 ),
             )
+
+    def loaded_before(self, pieces: Sequence[PathSlice], last: Entry | None) -> tuple[int, str]:
+        """Files above the watermark that were ingested before; those in quarantine were not."""
+        paths = [file.path for piece in pieces if piece.why == "run" for file in piece.files]
+        known = self._known(last, paths) if last and paths else set()
+        known -= {one.file.path for one in read_quarantine(self._log, last).files}
+        return len(known), "file"
+
+    def passed_over(self, piece: PathSlice) -> Sequence[str]:
+        """Files go to quarantine, and do not fail."""
+        return ()

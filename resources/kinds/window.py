@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,10 +19,11 @@ from partitions.errors import (
 from partitions.path.source import SourceFile
 from partitions.plan import Plan, counted
 from partitions.sentinels import Watermark, deserialise, serialise
+from partitions.window.covering import covering
 from partitions.window.extent import Extent
 from partitions.window.plan import Selection, plan
 from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, extents, told
-from partitions.window.state import WindowState
+from partitions.window.state import Run, WindowState
 from resources.kinds.window_observed import observe
 from resources.kinds.window_rows import WindowColumns
 from resources.loop.flow import Observed, Size
@@ -37,6 +38,13 @@ if TYPE_CHECKING:
 
 _BYTES_PER_ROW = 100
 """A guess, to choose between two ways to run a small query."""
+
+
+_TO_THE_MICROSECOND = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""JSON's own times end with milliseconds, and rows would look alike that are not."""
 
 
 class WindowReader(Protocol):
@@ -74,12 +82,14 @@ class WindowFlow:
         reader: of its source.
         units: looks up the identities of all units.
         selection: what somebody has asked for; None: all that is due.
+        history: all entries of the log that are left.
     """
 
     dataflow: Dataflow
     reader: WindowReader
     units: Callable[[], tuple[str, ...]]
     selection: Selection | None = None
+    history: Callable[[], Iterable[Entry]] = tuple
     _row_size: int | None = field(default=None, init=False)
     _version: int | None = field(default=None, init=False)
     _highest: int = field(default=0, init=False)
@@ -102,6 +112,9 @@ class WindowFlow:
     def plan(self, entry: Entry | None, now: datetime) -> Plan[WindowSlice]:
         """Plan on top of the entry; only the units are looked up."""
         state = self.state(entry)
+        self._version = (
+            None  # an unfinished slice was read at the version of its own time; what is planned now is not
+        )
         self._highest = state.highest or 0
         if entry and entry.work_units:
             self._row_size = entry.rows * _BYTES_PER_ROW // entry.work_units
@@ -112,12 +125,17 @@ class WindowFlow:
             now,
             dataflow=self.dataflow.name,
             number=entry.number if entry else 0,
-            whole=self._columns.tagged and self.dataflow.target.load != "append",
+            whole=self._columns.tagged and self._replaces(entry),
             selection=self.selection,
         )
         if entry is None or entry.replace_until is None:
             return made
         return replace(made, slices=tuple(replace(piece, makes_room=True) for piece in made.slices))
+
+    def _replaces(self, entry: Entry | None) -> bool:
+        """Whether what is read makes room: where only the window's start tells its rows, that is all of them."""
+        rewound = entry is not None and entry.replace_until is not None
+        return self.dataflow.target.load != "append" or rewound
 
     def state(self, entry: Entry | None) -> WindowState:
         """What an entry says is loaded.
@@ -138,21 +156,27 @@ class WindowFlow:
             self._version = self.reader.version()
 
     def record(self, piece: WindowSlice) -> Sequence[Sequence[Any]]:
-        """The version that is read and the plan's clock, then each work unit; those that are passed over with the reason."""
+        """The version that is read, when it was planned, and what was left out; then each work unit; those that are passed over with the reason."""
         return [
-            [self._version, piece.at],
+            [self._version, piece.at, list(map(list, piece.left_out))],
             *map(list, piece.works),
             *([*one.work, one.error] for one in piece.failed),
         ]
 
     def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> WindowSlice:
-        """The same work units, of the same version."""
-        self._version, at = rows[0]
+        """The same work units, of the same version. Its definition is the one that the slice was made with."""
+        (self._version, at, left_out), *works = rows
         size = len(WorkUnit._fields)
-        works = tuple(WorkUnit(*row) for row in rows if len(row) == size)
-        failed = tuple(FailedUnit(WorkUnit(*row[:size]), row[size]) for row in rows if len(row) > size)
+        entry = self._definition.time_entry
         return WindowSlice(
-            works, self._definition.zone, at=at, failed=failed, makes_room=intent.replaces == "own"
+            tuple(WorkUnit(*row) for row in works if len(row) == size),
+            self._definition.zone,
+            self._definition.default_grid.text,
+            entry.name if entry else WindowSlice.name,
+            at,
+            failed=tuple(FailedUnit(WorkUnit(*row[:size]), row[size]) for row in works if len(row) > size),
+            left_out=tuple((unit, start) for unit, start in left_out),
+            makes_room=intent.replaces == "own",
         )
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
@@ -170,11 +194,28 @@ class WindowFlow:
             BadUnits: where the source refuses some of them before it is read.
         """
         works = piece.works if piece else ()
-        if not self._columns.tagged:
-            return self._latest(self.reader.read(spark, extents(works), pinned, self._version))
-        if not works:
-            return self._columns.tag(self.reader.read(spark, (), pinned, self._version), None)
-        return self._latest(self._one_by_one(spark, works, pinned))
+        if works and self._columns.tagged:
+            return self._latest(self._one_by_one(spark, works, pinned))
+        try:
+            rows = self.reader.read(spark, extents(works), pinned, self._version)
+        except SourceError as error:  # a database may look at values before it is asked for rows
+            bad = None if error.transient or len(works) < 2 else self._refused(spark, works, pinned)
+            if bad is None:
+                raise
+            raise bad from error
+        return self._columns.tag(rows, None) if self._columns.tagged else self._latest(rows)
+
+    def _refused(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> BadUnits | None:
+        """The work units whose query the source refuses; None where it takes each by itself."""
+        refused: dict[WorkUnit, str] = {}
+        for one in works:
+            try:
+                self.reader.read(spark, extents((one,)), pinned, self._version)
+            except SourceError as error:
+                if error.transient:
+                    raise
+                refused[one] = error.message
+        return self._bad(refused) if refused else None
 
     def _latest(self, df: DataFrame) -> DataFrame:
         """Of rows with the same keys the latest: the one of the highest time, and of these always the same."""
@@ -185,7 +226,7 @@ class WindowFlow:
         from pyspark.sql import functions as F
 
         times = [F.col(quoted(name)).desc() for name in (self._columns.window,) if name]
-        ties = F.to_json(F.struct(*[F.col(quoted(name)) for name in df.columns])).desc()
+        ties = F.to_json(F.struct(*[F.col(quoted(name)) for name in df.columns]), _TO_THE_MICROSECOND).desc()
         order = Window.partitionBy(*[F.col(quoted(key)) for key in keys]).orderBy(*times, ties)
         return df.withColumn("_rank", F.row_number().over(order)).where("_rank = 1").drop("_rank")
 
@@ -346,8 +387,25 @@ class WindowFlow:
         return None
 
     def reached(self, entry: Entry, target: DeltaTarget) -> str:
-        """Rows always tell their window and unit."""
-        return entry.watermark
+        """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""
+        states = [self.state(one) for one in (entry, *self.history()) if one.number > entry.era]
+        return serialise(covering(states).watermark())
 
     def check_rewind(self) -> None:
         """Highs have an order."""
+
+    def loaded_before(self, pieces: Sequence[WindowSlice], last: Entry | None) -> tuple[int, str]:
+        """Work units of which something was read before, whatever the windows were then."""
+        loaded = self.state(last).units
+        again = [one for piece in pieces for one in piece.works if _touches(one, loaded.get(one.unit))]
+        return len(again), "work unit"
+
+    def passed_over(self, piece: WindowSlice) -> Sequence[str]:
+        """Each work unit that could not be read, with the reason."""
+        return [f"{one.work.label(self._definition.zone)}: {one.error}" for one in piece.failed]
+
+
+def _touches(one: WorkUnit, runs: Sequence[Run] | None) -> bool:
+    if one.lower is None or one.end is None:
+        return runs is not None
+    return any(run[0] < one.end and one.lower < run[1] for run in runs or ())

@@ -167,3 +167,11 @@ class Flow(Protocol[SliceT]):
     def check_rewind(self) -> None:
         """Raise ConfigurationError where there is no order to go back in."""
         ...
+
+    def loaded_before(self, pieces: Sequence[SliceT], last: Entry | None) -> tuple[int, str]:
+        """How many parts of these slices were loaded before, as far as an entry knows, and what a part is called."""
+        ...
+
+    def passed_over(self, piece: SliceT) -> Sequence[str]:
+        """What a slice records as failed, each in a line for people."""
+        ...

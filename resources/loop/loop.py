@@ -239,6 +239,7 @@ class Loop(Generic[SliceT]):
 
     def _resume(self, outcome: Outcome, intent: Intent) -> None:
         piece = self.flow.restore(intent, self.log.get_list(intent.file_list))
+        outcome.warnings += [f"{_PASSED_OVER} {line}" for line in self.flow.passed_over(piece)]
         try:
             self._protocol.resume(outcome, intent, piece)
         except Conflict:
