@@ -159,9 +159,7 @@ class TestCalendars:
         )
         made = make(source={"window_column": "at", "unit_columns": None}, watermark=definition)
         first = [event(number, at) for number, at in enumerate(begins)]
-        last = [
-            event(10 + number, at.timestamp() and _before(at)) for number, at in enumerate([*begins[1:], to])
-        ]
+        last = [event(10 + number, _before(at)) for number, at in enumerate([*begins[1:], to])]
         made.table.put(*first, *last, event(98, _before(begins[0])), event(99, to))
         made.run("2020-05-01")
         assert made.feed.ids == sorted(row["id"] for row in (*first, *last))
