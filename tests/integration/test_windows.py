@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -17,6 +18,9 @@ from tests.support.feed import NAME
 from tests.support.window_feed import REPLACED, Windows, event, instant, on_lake, watermark
 
 Make = Callable[..., Windows]
+MOMENT = timedelta(microseconds=1)
+BY_TIME = {"window_column": "at"}
+APPENDED = {"load": "append"}
 
 
 @pytest.fixture
@@ -35,7 +39,7 @@ def graced(tmp_path_factory: pytest.TempPathFactory, engine: SparkEngine) -> tup
     made = on_lake(
         tmp_path_factory.mktemp("graced") / "project",
         engine,
-        source={"window_column": "at", "unit_columns": None},
+        source=BY_TIME,
         watermark=watermark(to="P0D", units=None, grace="P3D"),
     )
     made.table.put(
@@ -106,7 +110,7 @@ class TestGrace:
 class TestGrowth:
     def test_an_open_window_grows_by_what_is_new_and_keeps_what_was_read(self, make: Make) -> None:
         made = make(
-            source={"window_column": "at", "unit_columns": None},
+            source=BY_TIME,
             watermark=watermark("2020-02-21", units=None),
         )
         made.table.put(event(1, "2020-02-21T10:00"), event(2, "2020-02-21T10:30"))
@@ -120,7 +124,7 @@ class TestGrowth:
         assert made.feed.watermark["units"]["{}"] == [[_ms("2020-02-21"), _ms("2020-02-22T09:00")]]
 
     def test_the_rest_of_a_window_is_read_although_later_ones_were_loaded_first(self, make: Make) -> None:
-        made = make(watermark=watermark("2020-02-21", units="a", parallelism=1))
+        made = make(target=APPENDED, watermark=watermark("2020-02-21", units="a", parallelism=1))
         made.table.put(event(1, "2020-02-21T10:00"))
         made.run("2020-02-21T10:30")
         made.table.put(event(2, "2020-02-21T23:00"), event(3, "2020-02-22T08:00"))
@@ -157,12 +161,12 @@ class TestCalendars:
         definition = watermark(
             f"2020-{starts[0]}:00", to.isoformat(), None, window=window, timezone="Europe/Berlin"
         )
-        made = make(source={"window_column": "at", "unit_columns": None}, watermark=definition)
+        made = make(source=BY_TIME, watermark=definition)
         first = [event(number, at) for number, at in enumerate(begins)]
         last = [
-            event(10 + number, at.timestamp() and _before(at)) for number, at in enumerate([*begins[1:], to])
+            event(10 + number, at.astimezone(UTC) - MOMENT) for number, at in enumerate([*begins[1:], to])
         ]
-        made.table.put(*first, *last, event(98, _before(begins[0])), event(99, to))
+        made.table.put(*first, *last, event(98, begins[0].astimezone(UTC) - MOMENT), event(99, to))
         made.run("2020-05-01")
         assert made.feed.ids == sorted(row["id"] for row in (*first, *last))
         (piece,) = made.feed.entries
@@ -264,7 +268,8 @@ def test_gaps_and_overlaps_of_several_grains_are_warnings_of_the_plan_and_of_the
 
 def test_what_abstinence_leaves_unread_is_a_gap_in_the_state_and_a_warning(make: Make) -> None:
     made = make(
-        source={"window_column": "at", "unit_columns": None},
+        source=BY_TIME,
+        target=APPENDED,
         watermark=watermark("2020-01-01", "-", None, window="monthly", abstinent="P2D", abstinent_skips=True),
     )
     made.table.put(event(1, "2020-01-01"))
@@ -280,12 +285,3 @@ def test_what_abstinence_leaves_unread_is_a_gap_in_the_state_and_a_warning(make:
 
 def _ms(text: str) -> int:
     return int(instant(text).timestamp() * 1000)
-
-
-def _before(at: Any) -> Any:
-    """The last microsecond before an instant."""
-    return (
-        instant("1970-01-01")
-        + (at - instant("1970-01-01"))
-        - (instant("2020-01-01T00:00:00.000001") - instant("2020-01-01"))
-    )

@@ -5,7 +5,8 @@ Belongs here: definitions, putting and removing rows at the source, and what a r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.window.slices import WorkUnit
@@ -68,9 +70,31 @@ class LakeTable:
             del self.rows[number]
         self._write()
 
+    def add(self, *rows: Row) -> None:
+        """Rows come, in a file of their own."""
+        self.rows |= {row["id"]: row for row in rows}
+        write_deltalake(str(self.path), self._arrow(rows), mode="append")
+
+    def files(self) -> dict[Path, list[int]]:
+        """The files of the newest version, with the ``id`` of each row."""
+        paths = [Path(uri.removeprefix("file://")) for uri in DeltaTable(str(self.path)).file_uris()]
+        return {path: pq.read_table(path).column("id").to_pylist() for path in paths}
+
+    @contextmanager
+    def without(self, *numbers: int) -> Iterator[None]:
+        """The files that hold some of these rows cannot be read; of no numbers all files."""
+        hidden = [path for path, ids in self.files().items() if not numbers or set(ids) & set(numbers)]
+        for path in hidden:
+            path.rename(path.with_suffix(".hidden"))
+        yield
+        for path in hidden:
+            path.with_suffix(".hidden").rename(path)
+
     def _write(self) -> None:
-        table = pa.Table.from_pylist([dict(row) for row in self.rows.values()], self.schema)
-        write_deltalake(str(self.path), table, mode="overwrite")
+        write_deltalake(str(self.path), self._arrow(self.rows.values()), mode="overwrite")
+
+    def _arrow(self, rows: Iterable[Row]) -> pa.Table:
+        return pa.Table.from_pylist([dict(row) for row in rows], self.schema)
 
 
 @dataclass
