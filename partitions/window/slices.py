@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import groupby
@@ -13,7 +13,7 @@ from partitions.sentinels import Watermark
 from partitions.window.due import Reason
 from partitions.window.extent import Extent
 from partitions.window.grid import Grid
-from partitions.window.state import Done, Start, WindowState
+from partitions.window.state import Done, LeftOut, Start, WindowState
 from partitions.window.units import unit_of
 
 
@@ -76,6 +76,7 @@ class WindowSlice:
         at: the clock of the plan, epoch milliseconds.
         failed: what was found unreadable; the entry says so, and asks for it again.
         left_out: what was due and is not in the plan, since it holds no more.
+        grid: text of the definition's grid, which the state's own becomes; None: it stays what it is.
         why: what brought it here.
     """
 
@@ -84,7 +85,8 @@ class WindowSlice:
     name: str = "window"
     at: int | None = None
     failed: tuple[FailedUnit, ...] = ()
-    left_out: tuple[tuple[str, Start], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    grid: str | None = None
     why: Literal["run"] = "run"
 
     @property
@@ -114,7 +116,16 @@ class WindowSlice:
             for one in self.works
         ]
         failed = [(one.work.unit, one.work.start, one.error) for one in self.failed]
-        return WindowState.of(before).after(done, failed, self.left_out, at=self.at).watermark()
+        state = WindowState.of(before)
+        if self.grid is not None:
+            state = state.rebased(Grid.parse(self.grid))
+        return state.after(done, failed, [*self.left_out, *self._asked()], at=self.at).watermark()
+
+    def _asked(self) -> Iterator[LeftOut]:
+        """What somebody has asked to read anew and could not be: the next try is to read it from its start on, too."""
+        for one, _ in self.failed:
+            if one.reason == "forced":
+                yield LeftOut(one.unit, one.start, one.end, Grid.parse(one.grid), whole=True)
 
     def describe(self) -> list[dict[str, Any]]:
         """Each work unit in the plan's JSON form."""
