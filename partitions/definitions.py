@@ -6,13 +6,17 @@ no Dagster, and is in ``partitions.window``. Dagster itself is never asked here:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from dagster import (
     AddDynamicPartitionsRequest,
+    AssetKey,
+    AssetMaterialization,
     DynamicPartitionsDefinition,
+    MultiPartitionKey,
     MultiPartitionsDefinition,
     PartitionsDefinition,
     StaticPartitionsDefinition,
@@ -23,10 +27,19 @@ from partitions.errors import ConfigurationError
 from partitions.window.cron import Cron
 from partitions.window.definition import MOST_KEYS
 from partitions.window.grid import Windows
-from partitions.window.partitioning import Partitioning
+from partitions.window.partitioning import MOST_PARTITIONS, Partitioning
 from partitions.window.ranges import END_TAG, START_TAG, PartitionRange
 
-__all__ = ["END_TAG", "NEW_KEYS", "START_TAG", "UNIT", "WINDOW", "PartitionRange", "WindowPartitions"]
+__all__ = [
+    "END_TAG",
+    "MOST_PARTITIONS",
+    "NEW_KEYS",
+    "START_TAG",
+    "UNIT",
+    "WINDOW",
+    "PartitionRange",
+    "WindowPartitions",
+]
 
 WINDOW, UNIT = "window", "unit"
 """The names of the dimensions."""
@@ -46,6 +59,18 @@ class WindowPartitions(Partitioning):
         if windows is not None and units is not None:
             return MultiPartitionsDefinition({WINDOW: windows, UNIT: units})
         return units if windows is None else windows
+
+    def materialisation(
+        self, asset: AssetKey, key: str | None, metadata: Mapping[str, Any] | None = None
+    ) -> AssetMaterialization:
+        """The event that a partition is loaded, as Dagster itself makes it: by the tags it finds keys of two dimensions."""
+        if key is None or not isinstance(self.definition, MultiPartitionsDefinition):
+            return AssetMaterialization(asset, partition=key, metadata=metadata)
+        dimensions = dict(zip((UNIT, WINDOW), self.parts(key), strict=True))
+        tags = {f"dagster/partition/{name}": part for name, part in dimensions.items()}
+        return AssetMaterialization(
+            asset, partition=MultiPartitionKey(dimensions), metadata=metadata, tags=tags
+        )
 
     @property
     def windows_name(self) -> str | None:

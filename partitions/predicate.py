@@ -21,6 +21,8 @@ from partitions.window.extent import Extent, Unit
 Range = tuple[int | None, int | None]
 """Epoch milliseconds, half-open; None has no end on that side."""
 
+_EVERYTHING: Range = (None, None)
+
 NOTHING = "1 = 0"
 """The condition that no row meets."""
 
@@ -126,7 +128,7 @@ def _clause(clause: Clause, columns: Columns, words: Words) -> str:
 
 
 def _range(one: Range, columns: Columns, words: Words) -> str:
-    if one == (None, None):
+    if one == _EVERYTHING:
         return ""
     if columns.window is None:
         if columns.elsewhere >= {"start", "end"}:
@@ -207,8 +209,11 @@ def _order(one: Range) -> tuple[float, float]:
 def _merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
     merged: list[Range] = []
     for one in sorted(ranges, key=_order):
-        if merged and _order(one)[0] <= _order(merged[-1])[1]:
-            merged[-1] = (merged[-1][0], max(merged[-1], one, key=lambda each: _order(each)[1])[1])
+        both = (merged[-1][0], max(merged[-1], one, key=lambda each: _order(each)[1])[1]) if merged else one
+        touch = merged and _order(one)[0] <= _order(merged[-1])[1]
+        # All times are not all rows: a row without a time is in neither.
+        if touch and (both != _EVERYTHING or _EVERYTHING in (merged[-1], one)):
+            merged[-1] = both
         else:
             merged.append(one)
     return tuple(merged)

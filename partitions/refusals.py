@@ -56,6 +56,10 @@ def refusals(flow: Dataflow) -> Iterator[Refusal]:
             f"path beside a source of type {flow.source.type}",
             "a source of type files (a path watermark needs files)",
         )
+    elif flow.source.missing is not None:
+        yield Refusal(
+            ("source", "missing"), flow.source.missing, "no such key (only windows have folders of their own)"
+        )
     yield from _path_target(flow)
     if flow.schedule:
         yield Refusal(("schedule",), "one", "no schedule (a path watermark has a sensor)")
@@ -75,11 +79,7 @@ def _source(flow: Dataflow, watermark: WindowWatermark) -> Iterator[Refusal]:
     """Something must tell the source which window and which units are asked for."""
     source = flow.source
     if isinstance(source, FilesSource):
-        yield Refusal(
-            ("source", "type"),
-            "files",
-            "jdbc or table beside windows (files are loaded above a path watermark)",
-        )
+        yield from _folders(flow, source, watermark)
         return
     told = source.placeholders
     if watermark.time_entry and source.window_column is None and not told >= _WHOLE:
@@ -94,6 +94,30 @@ def _source(flow: Dataflow, watermark: WindowWatermark) -> Iterator[Refusal]:
     if not watermark.time_entry and told & _WHOLE:
         yield Refusal(("source", "query"), f"{{{min(told & _WHOLE)}}}", _NO_TIME)
     yield from _units(source, watermark.unit_fields)
+
+
+def _folders(flow: Dataflow, source: FilesSource, watermark: WindowWatermark) -> Iterator[Refusal]:
+    """The path must say which folder holds a window of a unit."""
+    key, told = ("source", "path"), source.placeholders
+    if watermark.time_entry and "start" not in told:
+        yield Refusal(
+            key, source.path, "a path with {start}, such as ./landing/{start:%Y-%m-%d}, beside windows"
+        )
+    if not watermark.time_entry and told & _WHOLE:
+        yield Refusal(key, f"{{{min(told & _WHOLE)}}}", _NO_TIME)
+    for name in watermark.unit_fields:
+        if f"unit.{name}" not in told:
+            yield Refusal(key, source.path, f"a path with {{unit.{name}}} (each unit has its folder)")
+    unknown = sorted({name.removeprefix("unit.") for name in told - _WHOLE} - set(watermark.unit_fields))
+    if unknown:
+        known = ", ".join(watermark.unit_fields) or "it has none"
+        yield Refusal(key, f"{{unit.{unknown[0]}}}", f"names of the definition's units ({known})")
+    if flow.target.load == "append" and watermark.partial and watermark.time_entry:
+        yield Refusal(
+            ("target", "load"),
+            "append",
+            f"{_REPLACING}, or watermark.partial: false (a folder is read as a whole, again while its window goes on)",
+        )
 
 
 _NO_TIME = "a datetime entry in watermark.definition beside it (without one there are no windows)"

@@ -95,6 +95,7 @@ class FilesSource(Model):
         schema_: Spark DDL; without it the schema is inferred once from a bounded sample and pinned.
         options: for Spark's reader.
         extensions: case-sensitive endings; by default the format's own, each plain, .gz and .bz2.
+        missing: what a window's folder that is not there, or holds no file, means where ``path`` has placeholders.
     """
 
     type: Literal["files"]
@@ -104,6 +105,28 @@ class FilesSource(Model):
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
     extensions: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)] | None = None
+
+    missing: Literal["fail", "empty"] | None = None
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """What its path asks for by ``{start}``, ``{end}``, ``{unit.NAME}``, without the braces; only windows have them."""
+        return Template.parse(self.path).names
+
+    @property
+    def root(self) -> str:
+        """The part of the path above the first placeholder."""
+        first = min((one.position for one in Template.parse(self.path).placeholders), default=len(self.path))
+        return (
+            self.path[: self.path.rfind("/", 0, first) + 1].rstrip("/") or "/"
+            if first < len(self.path)
+            else self.path
+        )
+
+    @property
+    def folder_template(self) -> Template:
+        """The rest of it."""
+        return Template.parse(self.path[len(self.root) :])
 
     @property
     def endings(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dagster import (
     AssetKey,
     AssetMaterialization,
+    AssetObservation,
     DagsterEvent,
     DagsterInstance,
     Failure,
@@ -135,6 +136,11 @@ class TableIOManager(IOManager):
         for warning in outcome.warnings:
             context.log.warning(warning)
         metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
+        if context.has_asset_partitions and len(context.asset_partition_keys) > 1:
+            # Each partition's event would repeat it all.
+            observation = AssetObservation(context.asset_key, metadata=metadata)
+            yield DagsterEvent.asset_observation(context.step_context, observation)
+            metadata = {name: metadata[name] for name in ("status", "state_number", "seconds")}
         context.add_output_metadata(metadata)
         yield from self._loaded_partitions(context, dataflow, outcome)
         # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions

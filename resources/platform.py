@@ -19,13 +19,16 @@ from partitions.window.units import SecondaryInput, listed
 from resources.databases import Database
 from resources.jdbc import JdbcConnection
 from resources.kinds.path import PathFlow
-from resources.kinds.window import WindowFlow, WindowReader
+from resources.kinds.window import WindowFlow
+from resources.kinds.window_asked import AskedFlow
+from resources.kinds.window_folders import FolderFlow
 from resources.loop.flow import Flow
 from resources.loop.guards import check_definition
 from resources.loop.loop import Loop
 from resources.places import Place
 from resources.readers.jdbc import JdbcReader
 from resources.readers.lake import LakeReader
+from resources.readers.rows import rows
 from resources.spark import SparkEngine
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import History
@@ -74,13 +77,7 @@ class Platform:
         """
         if isinstance(dataflow.watermark, PathWatermark):
             return self.path_flow(dataflow)
-        return WindowFlow(
-            dataflow,
-            self._reader(dataflow),
-            lambda: self.units(dataflow),
-            selection,
-            lambda: self.log.history(dataflow.name),
-        )
+        return self._window_flow(dataflow, selection)
 
     def path_flow(self, dataflow: Dataflow) -> PathFlow:
         """The flow of files.
@@ -100,8 +97,6 @@ class Platform:
         return listed(watermark.units, watermark.secondary_input, self._rows_of)
 
     def _rows_of(self, given: SecondaryInput) -> Iterable[Mapping[str, Any]]:
-        from resources.readers.rows import rows
-
         place = (
             Place.parse(given.path, self.folder)
             if given.path
@@ -109,15 +104,19 @@ class Platform:
         )
         return rows(place, given.columns)
 
-    def _reader(self, dataflow: Dataflow) -> WindowReader:
-        source, found = dataflow.source, self.source_of(dataflow)
-        if isinstance(source, JdbcSource) and isinstance(found, JdbcConnection):
-            return JdbcReader(found, source, dataflow.window.zone)
-        if isinstance(source, TableSource) and isinstance(found, Place):
-            return LakeReader(found, source, dataflow.window.zone)
-        raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected a database or a table, found {source.shown}"
+    def _window_flow(self, dataflow: Dataflow, selection: Selection | None) -> WindowFlow:
+        given: Any = (
+            dataflow,
+            lambda: self.units(dataflow),
+            selection,
+            lambda: self.log.history(dataflow.name),
         )
+        source, found, zone = dataflow.source, self.source_of(dataflow), dataflow.window.zone
+        if isinstance(source, JdbcSource) and isinstance(found, JdbcConnection):
+            return AskedFlow(*given, reader=JdbcReader(found, source, zone))
+        if isinstance(source, TableSource) and isinstance(found, Place):
+            return AskedFlow(*given, reader=LakeReader(found, source, zone))
+        return FolderFlow(*given, root=self.root_of(dataflow))
 
     def root_of(self, dataflow: Dataflow) -> Place:
         """The root of a dataflow's files.

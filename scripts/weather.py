@@ -7,6 +7,7 @@ The view ``public.observations`` shows what has been measured so far. While an a
 from __future__ import annotations
 
 import csv
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -121,11 +122,14 @@ def _rows() -> Iterator[tuple[str | None, ...]]:
 
 
 def main() -> int:
-    """Run a command with the database beside it."""
+    """Run a command with the database beside it. Whoever ends this process ends the command, and then the database."""
     project = load_project(CHECKOUT / "platform_assets")
     with serving(port_of(project.connection(CONNECTION, JdbcConnection))) as weather:
         weather.measure(ALL)
-        return subprocess.call(sys.argv[1:])
+        command = subprocess.Popen(sys.argv[1:])
+        signal.signal(signal.SIGTERM, lambda *_: command.terminate())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, too
+        return command.wait()
 
 
 if __name__ == "__main__":

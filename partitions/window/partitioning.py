@@ -24,6 +24,9 @@ from partitions.window.units import distinct
 _FEW = 100
 """Listed units that are partitions without being asked for."""
 
+MOST_PARTITIONS = 500
+"""Partitions of one run, at most: Dagster stores four events for each of them, two of these before the run starts."""
+
 _BETWEEN = "|"
 """Between the unit and the window in a key: Dagster orders the dimensions by name."""
 
@@ -99,7 +102,7 @@ class Partitioning:
             raise self._refused(
                 "at least one partition (a range whose end comes before its start has none)", "none"
             )
-        pairs = {self._parts(key) for key in keys}
+        pairs = {self.parts(key) for key in keys}
         of_window, of_unit = {window for _, window in pairs}, {unit for unit, _ in pairs}
         if len(pairs) != len(of_window) * len(of_unit):
             raise self._refused(
@@ -118,8 +121,9 @@ class Partitioning:
         *,
         known_windows: Sequence[str] = (),
         known_units: Sequence[str] = (),
+        most: int = MOST_PARTITIONS,
     ) -> list[PartitionRange]:
-        """Due work units as few runs: neighbouring windows x neighbouring units, each of which is due.
+        """Due work units as few runs, oldest first: neighbouring windows x neighbouring units, each of which is due.
 
         A range over dynamic keys follows the order in which they were added, whatever they say: so neighbours are those in that
         order, and a work unit whose key Dagster does not know yet is in no range.
@@ -129,11 +133,12 @@ class Partitioning:
             windows: all; None where there is no time dimension.
             known_windows: dynamic keys of windows, in Dagster's order.
             known_units: dynamic keys of units, in Dagster's order.
+            most: partitions of one range.
         """
         if not self.timed and self.units is None:
             return [PartitionRange(None, None)] * any(True for _ in works)
         rows, columns = self._rows(windows, known_windows), self._columns(known_units)
-        found = covering(((one.start, one.unit) for one in works), rows, columns)
+        found = covering(((one.start, one.unit) for one in works), rows, columns, most)
         return [
             PartitionRange(_together(unit, window), _together(last_unit, last_window))
             for (window, unit), (last_window, last_unit) in found
@@ -162,8 +167,12 @@ class Partitioning:
         grains = [self.watermark.window] if isinstance(self.watermark.window, str) else self.watermark.window
         return UTC if "hourly" in grains else self.watermark.zone
 
-    def _parts(self, key: str) -> tuple[str, str]:
-        """The key of the unit and that of the window; "" for a dimension that is not there."""
+    def parts(self, key: str) -> tuple[str, str]:
+        """The key of the unit and that of the window in a partition's key; "" for a dimension that is not there.
+
+        Raises:
+            ConfigurationError: for a text that does not have as many parts as there are dimensions.
+        """
         if not self.units:
             return "", key
         if not self.timed:

@@ -53,6 +53,15 @@ def rectangles(cells: Iterable[Cell]) -> list[Rectangle]:
     return sorted(by_row if len(by_row) <= len(by_column) else by_column)
 
 
+def cut(whole: Rectangle, most: int) -> Iterator[Rectangle]:
+    """Parts of at most so many cells: whole rows where one fits."""
+    wide = min(most, whole.last_column - whole.first_column + 1)
+    for row in range(whole.first_row, whole.last_row + 1, high := max(1, most // wide)):
+        for column in range(whole.first_column, whole.last_column + 1, wide):
+            last = min(row + high - 1, whole.last_row), min(column + wide - 1, whole.last_column)
+            yield Rectangle(row, last[0], column, last[1])
+
+
 def _joined(cells: Iterable[Cell]) -> Iterator[Rectangle]:
     """Runs of columns, joined over the rows that follow each other and have the same run."""
     open_runs: dict[tuple[int, int], Rectangle] = {}
@@ -79,10 +88,20 @@ Corner = tuple[str | None, str | None]
 """The keys of a row and a column; None for a dimension that is not there."""
 
 
-def covering(cells: Iterable[tuple[Any, Any]], rows: Axis, columns: Axis) -> Iterator[tuple[Corner, Corner]]:
-    """The first and the last corner of rectangles that cover exactly these cells; those without a place are left out."""
+def covering(
+    cells: Iterable[tuple[Any, Any]], rows: Axis, columns: Axis, most: int
+) -> Iterator[tuple[Corner, Corner]]:
+    """The first and the last corner of rectangles that cover exactly these cells.
+
+    Args:
+        cells: those without a place are left out.
+        rows: the places of what comes first in a cell.
+        columns: the places of what comes second.
+        most: cells of one rectangle.
+    """
     places = ((rows.place(row), columns.place(column)) for row, column in cells)
-    for one in rectangles((row, column) for row, column in places if row is not None and column is not None):
+    whole = rectangles((row, column) for row, column in places if row is not None and column is not None)
+    for one in (part for large in whole for part in cut(large, most)):
         yield (
             (rows.key(one.first_row), columns.key(one.first_column)),
             (rows.key(one.last_row), columns.key(one.last_column)),

@@ -91,7 +91,8 @@ def look(
     works = due if everything else asked_for(dataflow.window, state, due, now)
     windows = dataflow.window.windows(now) if dataflow.window.time_entry else None
     new = _new_keys(dataflow, platform, partitions, instance, windows) if works else []
-    ranges = partitions.ranges(works, windows, **_known(partitions, instance, new))
+    known = _known(partitions, instance, new)
+    ranges = partitions.ranges(works, windows, known_windows=known[0], known_units=known[1])
     return Look(plan, works, new, ranges, _asked(entry, ranges, works))
 
 
@@ -193,11 +194,14 @@ def _new_keys(
 
 def _known(
     partitions: WindowPartitions, instance: DagsterInstance, new: Sequence[AddDynamicPartitionsRequest]
-) -> dict[str, list[str]]:
-    """The dynamic keys in Dagster's order, with those that are about to be added after them."""
+) -> tuple[list[str], list[str]]:
+    """The dynamic keys of windows and units in Dagster's order, with those that are about to be added after them."""
     added = {request.partitions_def_name: list(request.partition_keys) for request in new}
-    names = {"known_windows": partitions.windows_name, "known_units": partitions.units_name}
-    return {which: [*_keys(instance, name), *added.get(name or "", [])] for which, name in names.items()}
+
+    def keys(name: str | None) -> list[str]:
+        return [*_keys(instance, name), *added.get(name or "", [])]
+
+    return keys(partitions.windows_name), keys(partitions.units_name)
 
 
 def _keys(instance: DagsterInstance, name: str | None) -> list[str]:

@@ -94,7 +94,6 @@ DATAFLOW: tuple[Pending, ...] = (
         part="source",
     ),
     Pending("source.path", scheme(*_STORES), _PLACE, "other object stores are"),
-    Pending("source.missing", anything, "no such key", "files with a folder for each window are"),
     Pending("watermark.type", one_of("column"), "path or window", "column watermarks are", part="watermark"),
     Pending("watermark.type", one_of("stream"), "path or window", "stream watermarks are", part="watermark"),
     Pending(

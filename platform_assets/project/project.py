@@ -77,7 +77,8 @@ class Project:
             return self.connection(source.connection, JdbcConnection)
         if isinstance(source, TableSource):
             return self.lake.child(source.table)
-        return self._place(PlaceSettings(path=source.path, connection=source.connection))
+        path = source.root if dataflow.kind == "window" else source.path
+        return self._place(PlaceSettings(path=path, connection=source.connection))
 
     def table_place(self, dataflow: Dataflow) -> Place:
         """A dataflow's table, ``<lake>/<layer>/<name>``."""

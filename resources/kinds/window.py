@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import (
@@ -20,9 +21,8 @@ from partitions.path.source import SourceFile
 from partitions.plan import Plan, counted
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.window.covering import covering
-from partitions.window.extent import Extent
 from partitions.window.plan import Selection, plan
-from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, extents, told
+from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, told
 from partitions.window.state import Run, WindowState
 from resources.kinds.window_observed import observe
 from resources.kinds.window_rows import WindowColumns
@@ -47,51 +47,23 @@ _TO_THE_MICROSECOND = {
 """JSON's own times end with milliseconds, and rows would look alike that are not."""
 
 
-class WindowReader(Protocol):
-    """A source that is asked for rows of stretches of time and units."""
-
-    def version(self) -> int | None:
-        """What can be asked for again later; None where the source has no versions."""
-        ...
-
-    def pin(self, spark: SparkSession) -> str:
-        """The schema of the source, as text."""
-        ...
-
-    def agree(self, spark: SparkSession, pinned: str, name: str) -> None:
-        """Raise SchemaError where the source has another schema than the pinned one."""
-        ...
-
-    def read(
-        self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: int | None = None
-    ) -> DataFrame:
-        """Exactly the rows of these stretches; none for none."""
-        ...
-
-    def failure(self, error: Exception) -> Exception | None:
-        """What an error says of the source, where a read of it failed while its rows were written; None where it says nothing."""
-        ...
-
-
 @dataclass
-class WindowFlow:
-    """Windows x units, bound to their source.
+class WindowFlow(ABC):
+    """Windows x units; what differs between sources is in the classes below it.
 
     Attributes:
         dataflow: what the user declared.
-        reader: of its source.
         units: looks up the identities of all units.
         selection: what somebody has asked for; None: all that is due.
         history: all entries of the log that are left.
     """
 
     dataflow: Dataflow
-    reader: WindowReader
     units: Callable[[], tuple[str, ...]]
     selection: Selection | None = None
     history: Callable[[], Iterable[Entry]] = tuple
     _row_size: int | None = field(default=None, init=False)
-    _version: int | None = field(default=None, init=False)
+    _fixed: Any = field(default=None, init=False)
     _highest: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -112,9 +84,7 @@ class WindowFlow:
     def plan(self, entry: Entry | None, now: datetime) -> Plan[WindowSlice]:
         """Plan on top of the entry; only the units are looked up."""
         state = self.state(entry)
-        self._version = (
-            None  # an unfinished slice was read at the version of its own time; what is planned now is not
-        )
+        self.begin()
         self._highest = state.highest or 0
         if entry and entry.work_units:
             self._row_size = entry.rows * _BYTES_PER_ROW // entry.work_units
@@ -150,22 +120,41 @@ class WindowFlow:
                 f"entry {entry.number if entry else 0} of {self.dataflow.name}", error.message
             ) from error
 
+    def begin(self) -> None:
+        """Forget what an unfinished slice was read from: what is planned now is read anew."""
+        self._fixed = None
+
+    @abstractmethod
     def check(self, piece: WindowSlice) -> None:
-        """A table of the lake is read at one version; what a database holds may change, and each read takes what is there."""
-        if self._version is None:
-            self._version = self.reader.version()
+        """Fix what the slice is read from, or compare it with what was fixed.
+
+        Raises:
+            BadPart: some of it is not there, or has changed.
+        """
+
+    @abstractmethod
+    def rows_of(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
+        """Exactly the rows of some work units; none for none.
+
+        Raises:
+            SourceError: where the source refuses, or does not answer.
+        """
+
+    @abstractmethod
+    def failure(self, error: Exception) -> Exception | None:
+        """What an error says of the source, where a read of it failed while its rows were written; None where it says nothing."""
 
     def record(self, piece: WindowSlice) -> Sequence[Sequence[Any]]:
-        """The version that is read, when it was planned, and what was left out; then each work unit; those that are passed over with the reason."""
+        """What is read, when it was planned, and what was left out; then each work unit; those that are passed over with the reason."""
         return [
-            [self._version, piece.at, list(map(list, piece.left_out))],
+            [self._fixed, piece.at, list(map(list, piece.left_out))],
             *map(list, piece.works),
             *([*one.work, one.error] for one in piece.failed),
         ]
 
     def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> WindowSlice:
-        """The same work units, of the same version. Its definition is the one that the slice was made with."""
-        (self._version, at, left_out), *works = rows
+        """The same work units, read from the same. Its definition is the one that the slice was made with."""
+        (self._fixed, at, left_out), *works = rows
         size = len(WorkUnit._fields)
         entry = self._definition.time_entry
         return WindowSlice(
@@ -179,13 +168,13 @@ class WindowFlow:
             makes_room=intent.replaces == "own",
         )
 
+    @abstractmethod
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
-        """What the source says of its columns."""
-        return self.reader.pin(spark)
+        """The schema that all slices are read with, as text; None while nothing tells it."""
 
+    @abstractmethod
     def agree(self, spark: SparkSession, pinned: str) -> None:
-        """Compare the source's columns with what was pinned."""
-        self.reader.agree(spark, pinned, self.dataflow.name)
+        """Raise SchemaError where the source or the definition has another schema than the pinned one."""
 
     def read(self, spark: SparkSession, piece: WindowSlice | None, pinned: str) -> DataFrame:
         """The rows of the slice's work units.
@@ -197,7 +186,7 @@ class WindowFlow:
         if works and self._columns.tagged:
             return self._latest(self._one_by_one(spark, works, pinned))
         try:
-            rows = self.reader.read(spark, extents(works), pinned, self._version)
+            rows = self.rows_of(spark, works, pinned)
         except SourceError as error:  # a database may look at values before it is asked for rows
             bad = None if error.transient or len(works) < 2 else self._refused(spark, works, pinned)
             if bad is None:
@@ -210,7 +199,7 @@ class WindowFlow:
         refused: dict[WorkUnit, str] = {}
         for one in works:
             try:
-                self.reader.read(spark, extents((one,)), pinned, self._version)
+                self.rows_of(spark, (one,), pinned)
             except SourceError as error:
                 if error.transient:
                     raise
@@ -235,7 +224,7 @@ class WindowFlow:
         refused: dict[WorkUnit, str] = {}
         for one in works:
             try:
-                rows = self._columns.tag(self.reader.read(spark, extents((one,)), pinned, self._version), one)
+                rows = self._columns.tag(self.rows_of(spark, (one,), pinned), one)
             except SourceError as error:
                 if error.transient:
                     raise
@@ -292,7 +281,7 @@ class WindowFlow:
                 raise
             return error.message
         except Exception as error:
-            of_source = self.reader.failure(error)
+            of_source = self.failure(error)
             if isinstance(of_source, StrandlineError) and of_source.transient:
                 raise of_source from error
             return of_source.message if isinstance(of_source, StrandlineError) else cause(error)
@@ -391,7 +380,7 @@ class WindowFlow:
         states = [self.state(one) for one in (entry, *self.history()) if one.number > entry.era]
         return serialise(covering(states).watermark())
 
-    def check_rewind(self) -> None:
+    def check_rewind(self) -> None:  # noqa: B027 - the protocol's: no source refuses it
         """Highs have an order."""
 
     def loaded_before(self, pieces: Sequence[WindowSlice], last: Entry | None) -> tuple[int, str]:

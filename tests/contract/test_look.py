@@ -135,7 +135,10 @@ def test_doctor_tries_the_database_of_a_dataflow_and_shows_no_password(
         result = runner.invoke(strandline, ["--project", str(tmp_path), "--json", "doctor", "--no-spark"])
         assert postgres.password not in result.output
         assert "wrong-sesame" not in result.output
-        return {each["check"]: each for each in json.loads(result.stdout)["checks"]}["source flow"]
+        found: dict[str, Any] = {each["check"]: each for each in json.loads(result.stdout)["checks"]}[
+            "source flow"
+        ]
+        return found
 
     assert doctor(postgres.password)["found"].endswith(f"reads, {table} of erp has 2 columns, at among them")
     assert "expected to be let in" in doctor("wrong-sesame")["found"]

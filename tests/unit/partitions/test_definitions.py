@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 from dagster import (
+    AssetKey,
+    AssetMaterialization,
     DagsterInstance,
     DynamicPartitionsDefinition,
+    MultiPartitionKey,
     MultiPartitionsDefinition,
     PartitionKeyRange,
     PartitionsDefinition,
@@ -298,6 +301,14 @@ class TestRanges:
         assert _SOME.definition is not None
         assert len(resolve(_SOME.definition, one, instance)) == 32
 
+    def test_a_backlog_that_is_too_large_for_a_run_is_several_ranges_the_oldest_first(self) -> None:
+        due = [work(day(number), unit) for number in range(8) for unit in _UNITS]
+        assert _SOME.ranges(due, _SOME.watermark.windows(NOW), most=15) == [
+            PartitionRange("a|2020-01-01", "d|2020-01-03"),
+            PartitionRange("a|2020-01-04", "d|2020-01-06"),
+            PartitionRange("a|2020-01-07", "d|2020-01-08"),
+        ]
+
     def test_one_partition_is_asked_for_by_its_key(self) -> None:
         (one,) = _SOME.ranges([work(day(2), _UNITS[1])], _SOME.watermark.windows(NOW))
         assert (one.partition_key, one.tags) == ("b%7Cc|2020-01-03", {})
@@ -325,3 +336,17 @@ class TestRanges:
         assert flow().ranges([work(None)], None) == [PartitionRange(None, None)]
         assert (PartitionRange(None, None).tags, PartitionRange(None, None).partition_key) == ({}, None)
         assert flow().ranges([], None) == []
+
+
+class TestMaterialisation:
+    def test_the_event_of_a_partition_has_the_tags_of_both_dimensions(self) -> None:
+        event = _SOME.materialisation(AssetKey(["bronze", "flow"]), "b%7Cc|2020-01-02", {"rows": 3})
+        assert event.partition == MultiPartitionKey({"unit": "b%7Cc", "window": "2020-01-02"})
+        assert event.tags == {"dagster/partition/unit": "b%7Cc", "dagster/partition/window": "2020-01-02"}
+        assert event.metadata["rows"].value == 3
+
+    def test_the_event_of_one_dimension_has_its_key_and_that_of_none_has_none(self) -> None:
+        assert flow("2020-01-01").materialisation(AssetKey("a"), "2020-01-02") == AssetMaterialization(
+            "a", partition="2020-01-02"
+        )
+        assert flow().materialisation(AssetKey("a"), None) == AssetMaterialization("a")

@@ -30,7 +30,7 @@ FLOW = [
         GOOD + "Late_Files: ingest\n",
         (3, "Late_Files", "an unknown key"),
         (
-            "one of description, freshness, late_files, layer, max_bad_records, on_bad_file, owners, source, sql, tags,"
+            "one of description, freshness, late_files, layer, max_bad_records, on_bad_file, owners, schedule, source, sql, tags,"
             " target, transform, watermark"
         ),
         "late_files",

@@ -19,7 +19,7 @@ FLOWS = [
     (
         "source: {type: table, table: bronze/events}\nwatermark: {type: stream, event_time: ts, split: d, engine: splits}\n",
         [
-            ("watermark.type", "stream", "path (stream watermarks are"),
+            ("watermark.type", "stream", "path or window (stream watermarks are"),
         ],
     ),
     (
@@ -36,22 +36,15 @@ FLOWS = [
     ),
     (
         SOURCE + "watermark: {type: column, columns: [updated_at], backward: {days: 7}}\n",
-        [("watermark.type", "column", "path (column watermarks are")],
+        [("watermark.type", "column", "path or window (column watermarks are")],
     ),
     (
-        "source: {type: files, path: x, format: csv, missing: empty}\nwatermark: {type: window, window: daily}\n",
-        [
-            ("source.missing", "empty", "no such key (window watermarks are"),
-            ("watermark.type", "window", "path (window watermarks are"),
-        ],
+        "source: {type: files, path: x, format: csv, missing: empty}\nwatermark: {type: path}\n",
+        [("source.missing", "empty", "no such key (files with a folder for each window are")],
     ),
     (
         GOOD + "target: {load: scd2, merge_keys: [id], effective_column: at}\n",
-        [("target.load", "scd2", "append (other load types are")],
-    ),
-    (
-        GOOD + "target: {merge_keys: [id]}\n",
-        [("target.merge_keys", "a list", "no such key (load types other than append are")],
+        [("target.load", "scd2", "append or merge_overwrite (other load types are")],
     ),
     (
         GOOD + "target: {format: iceberg}\n",
@@ -106,10 +99,7 @@ def test_what_comes_from_the_environment_is_refused_too_and_not_shown(make: Make
 def test_every_row_of_the_table_has_a_case_here() -> None:
     tried = {key for _, errors in FLOWS for key, _, _ in errors} | {key for _, key, _ in PLATFORMS}
     rows = {row.key.replace("*", "shop") for row in (*SETTINGS, *DATAFLOW)}
-    assert (
-        rows - {"target.effective_column", "target.replace_by_watermark", "lake", "state", "lake.path"}
-        <= tried
-    )
+    assert rows - {"target.effective_column", "lake", "state", "lake.path"} <= tried
 
 
 def test_defaults_are_there_already() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.path.definition import PathWatermark
-from partitions.sources import JdbcSource, TableSource
 from platform_assets.project import ProjectError
 from resources.jdbc import JdbcConnection
 from resources.places import Place
@@ -19,6 +17,13 @@ if TYPE_CHECKING:
 
 SECRET = "hunter2-and-more"
 ERP = "connections: {erp: {type: jdbc, url: 'jdbc:postgresql://h:5433/erp', user: me, password: {env: PW}}, land: {type: s3}}\n"
+WINDOW = """\
+watermark:
+  type: window
+  window: daily
+  definition: [{name: day, type: datetime, range: {from: "2024-01-01", to: "-"}}]
+target: {load: merge_overwrite, replace_by_watermark: true}
+"""
 NEEDS_FILES = (
     "watermark.type",
     "a source of type files (a path watermark needs files)",
@@ -99,17 +104,6 @@ SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
         [
             ("source.table", "flights", "<layer>/<name>, letters, digits and underscores", None),
             ("source.window_column", "5", "text (put it in quotes)", None),
-        ],
-    ),
-    (
-        "{type: table, table: bronze/flow}",
-        [
-            (
-                "source.table",
-                "bronze/flow, the dataflow's own table",
-                "another table: a run would load its own output",
-                None,
-            )
         ],
     ),
     (
@@ -275,36 +269,68 @@ def test_an_address_of_the_environment_that_is_none_is_an_error_at_use(make: Mak
     assert SECRET not in refused.value.message
 
 
+def test_a_dataflow_does_not_load_its_own_table(make: Make) -> None:
+    source = "source: {type: table, table: bronze/flow, window_column: at}\n"
+    (error,) = make(source + WINDOW).errors
+    assert (error.key, error.found) == ("source.table", "bronze/flow, the dataflow's own table")
+
+
 def test_each_source_is_told_by_where_its_rows_are(make: Make) -> None:
-    project = make(platform=f"lake: s3://b/lake\n{ERP}", environment={"PW": SECRET})
-    by_table = _flow(TableSource(type="table", table="bronze/flights"))
-    assert project.source_place(by_table) == Place("s3://b/lake/bronze/flights")
-    by_jdbc = _flow(JdbcSource(type="jdbc", connection="erp", table="t"))
-    assert isinstance(project.source_place(by_jdbc), JdbcConnection)
+    project = make(
+        f"source: {{type: table, table: bronze/flights, window_column: at}}\n{WINDOW}",
+        platform=f"lake: s3://b/lake\n{ERP}",
+        files={
+            "dataflows/other.yaml": f"source: {{type: jdbc, connection: erp, table: t, window_column: at}}\n{WINDOW}"
+        },
+        environment={"PW": SECRET},
+    )
+    assert project.errors == []
+    assert project.source_place(project.dataflows["flow"]) == Place("s3://b/lake/bronze/flights")
+    assert project.source_place(project.dataflows["other"]) == JdbcConnection.parse(
+        "jdbc:postgresql://h:5433/erp", "me", SECRET
+    )
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
+    "change",
     [
-        ({"table": "a"}, {"table": "b"}),
-        ({"table": "a"}, {"query": "a"}),
-        ({"query": "select 1"}, {"query": "select 2"}),
-        ({"table": "a"}, {"table": "a", "connection": "other"}),
-        ({"table": "a"}, {"table": "a", "window_column": "at"}),
-        ({"table": "a", "unit_columns": {"x": "b"}}, {"table": "a", "unit_columns": {"x": "c"}}),
+        {"table": "b"},
+        {"table": None, "query": "select 1"},
+        {"table": "b", "connection": "other"},
+        {"window_column": "later"},
+        {"unit_columns": {"s": "other"}},
     ],
 )
-def test_another_source_is_another_definition(first: dict[str, str], second: dict[str, str]) -> None:
-    common = {"type": "jdbc", "connection": "erp"}
-    flows = [_flow(JdbcSource.model_validate(common | one)) for one in (first, second)]
-    assert flows[0].fingerprint != flows[1].fingerprint
+def test_another_source_is_another_definition(change: dict[str, Any]) -> None:
+    source = {
+        "type": "jdbc",
+        "connection": "erp",
+        "table": "a",
+        "window_column": "at",
+        "unit_columns": {"s": "sid"},
+    }
+    assert _flow(source).fingerprint == _flow({**source}).fingerprint
+    assert _flow(source).fingerprint != _flow(source | change).fingerprint
 
 
 def test_what_only_files_have_is_refused_of_other_sources() -> None:
-    flow = _flow(TableSource(type="table", table="bronze/flights"))
+    flow = _flow(
+        {"type": "table", "table": "bronze/flights", "window_column": "at", "unit_columns": {"s": "sid"}}
+    )
     with pytest.raises(ConfigurationError, match="expected a source of type files, found table"):
         _ = flow.files
 
 
-def _flow(source: JdbcSource | TableSource) -> Dataflow:
-    return Dataflow(name="flow", source=source, watermark=PathWatermark(type="path"))
+def _flow(source: dict[str, Any]) -> Dataflow:
+    entries = [
+        {"name": "day", "type": "datetime", "range": {"from": "2024-01-01", "to": "-"}},
+        {"name": "s", "type": "unit", "units": "a,b"},
+    ]
+    return Dataflow.model_validate(
+        {
+            "name": "flow",
+            "source": source,
+            "watermark": {"type": "window", "window": "daily", "definition": entries},
+            "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+        }
+    )
