@@ -24,7 +24,7 @@ demo: setup ## load real data, let more arrive, load that; every count is checke
 	@$(VENV)/python -m scripts.demo $(ARGS)
 
 ui: setup ## open the Dagster UI with this project's dataflows
-	@$(VENV)/strandline dev $(ARGS)
+	@$(VENV)/python -m scripts.weather $(VENV)/strandline dev $(ARGS)
 
 test: setup ## all tests but the long ones
 	@$(VENV)/python -m pytest -m "not full" $(or $(ARGS),tests)

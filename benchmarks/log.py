@@ -151,7 +151,7 @@ def _s3(stack: ExitStack, folder: Path) -> Callable[[int], History]:
 
 
 def _postgres(stack: ExitStack) -> Callable[[int], History]:
-    from tests.support.postgres import running
+    from scripts.postgres import running
     from tests.support.wire import wire_to
 
     server = stack.enter_context(running())

@@ -9,59 +9,14 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
+from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from partitions.path.definition import PathWatermark
-
-FileFormat = Literal["ndjson", "json", "csv", "parquet"]
-
-_COMPRESSED = ("", ".gz", ".bz2")
-_PLAIN: dict[str, tuple[str, ...]] = {
-    "ndjson": (".ndjson", ".jsonl", ".json"),
-    "json": (".json",),
-    "csv": (".csv", ".tsv"),
-    "parquet": (".parquet",),
-}
-
-
-def _table_name(text: str) -> str:
-    parts = text.split("/")
-    if len(parts) != 2 or not all(
-        part.isidentifier() and part.isascii() and not part.startswith("_") for part in parts
-    ):
-        raise ValueError("expected <layer>/<name>, letters, digits and underscores")
-    return text
-
-
-TableName = Annotated[str, AfterValidator(_table_name)]
-
-
-class FilesSource(Model):
-    """Files under a root.
-
-    Attributes:
-        path: a folder (relative paths count from the project folder) or an object store's ``s3://bucket/prefix``.
-        schema_: Spark DDL; without it the schema is inferred once from a bounded sample and pinned.
-        options: for Spark's reader.
-        extensions: case-sensitive endings; by default the format's own, each plain, .gz and .bz2.
-    """
-
-    type: Literal["files"]
-    path: Annotated[str, Field(min_length=1)]
-    connection: str | None = None
-    format: FileFormat
-    schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
-    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    extensions: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)] | None = None
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """The endings of the files that belong to the source."""
-        if self.extensions is not None:
-            return self.extensions
-        compressed = ("",) if self.format == "parquet" else _COMPRESSED
-        return tuple(plain + packed for plain in _PLAIN[self.format] for packed in compressed)
+from partitions.refusals import PartsDoNotFit, refusals
+from partitions.sources import FilesSource, JdbcSource, TableName, TableSource
+from partitions.window.definition import WindowWatermark
 
 
 class Target(Model):
@@ -69,10 +24,15 @@ class Target(Model):
 
     Attributes:
         table: ``<layer>/<name>`` in the lake; by default the dataflow's own layer and name.
+        load: ``append`` adds rows; ``merge_overwrite`` deletes what a slice reads again, and inserts it, in one commit.
+        merge_keys: of several rows of a slice with the same values in these columns only the latest stays.
+        replace_by_watermark: what is deleted is exactly what was read: windows of units.
         origin_columns: whether rows carry ``_source_file``, ``_ingested_at`` and ``_run_id``.
     """
 
-    load: Literal["append"] = "append"
+    load: Literal["append", "merge_overwrite"] = "append"
+    merge_keys: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    replace_by_watermark: bool = False
     table: TableName | None = None
     format: Literal["delta"] = "delta"
     partition_by: tuple[str, ...] = ()
@@ -98,12 +58,13 @@ class Dataflow(Model):
         transform: ``package.module:function``, a function ``(DataFrame, Batch) -> DataFrame``.
         sql: a query over the view ``input``, instead of ``transform``.
         freshness: shown and checked by Dagster.
+        schedule: cron, in the watermark's time zone: when runs are asked for beside what the sensor finds (window watermarks).
     """
 
     name: str
     layer: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "bronze"
-    source: FilesSource
-    watermark: PathWatermark
+    source: Annotated[FilesSource | JdbcSource | TableSource, Field(discriminator="type")]
+    watermark: Annotated[PathWatermark | WindowWatermark, Field(discriminator="type")]
     target: Target = Target()
     late_files: Literal["ingest", "quarantine", "alert", "ignore"] = "ingest"
     on_bad_file: Literal["stop", "quarantine"] = "stop"
@@ -114,11 +75,19 @@ class Dataflow(Model):
     owners: tuple[str, ...] = ()
     tags: dict[str, str] = Field(default_factory=dict)
     freshness: Freshness | None = None
+    schedule: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _one_step(self) -> Dataflow:
         if self.transform and self.sql:
             raise ValueError("transform and sql both follow the read: expected one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Dataflow:
+        found = list(refusals(self))
+        if found:
+            raise PartsDoNotFit(found)
         return self
 
     @property
@@ -131,20 +100,65 @@ class Dataflow(Model):
         """The table's name in the lake, ``<layer>/<name>``."""
         return self.target.table or f"{self.layer}/{self.name}"
 
+    @property
+    def files(self) -> FilesSource:
+        """Its source, for what only files have.
+
+        Raises:
+            ConfigurationError: where it is another.
+        """
+        if isinstance(self.source, FilesSource):
+            return self.source
+        raise ConfigurationError(
+            f"dataflow {self.name}: expected a source of type files, found {self.source.type}"
+        )
+
+    @property
+    def asked(self) -> JdbcSource | TableSource:
+        """Its source, for what only sources have that are asked for rows.
+
+        Raises:
+            ConfigurationError: where it is files.
+        """
+        if isinstance(self.source, JdbcSource | TableSource):
+            return self.source
+        raise ConfigurationError(
+            f"dataflow {self.name}: expected a source of type jdbc or table, found {self.source.type}"
+        )
+
+    @property
+    def path(self) -> PathWatermark:
+        """Its watermark, for what only path watermarks have.
+
+        Raises:
+            ConfigurationError: where it is another.
+        """
+        if isinstance(self.watermark, PathWatermark):
+            return self.watermark
+        raise ConfigurationError(
+            f"dataflow {self.name}: expected a watermark of type path, found {self.kind}"
+        )
+
+    @property
+    def window(self) -> WindowWatermark:
+        """Its watermark, for what only window watermarks have.
+
+        Raises:
+            ConfigurationError: where it is another.
+        """
+        if isinstance(self.watermark, WindowWatermark):
+            return self.watermark
+        raise ConfigurationError(
+            f"dataflow {self.name}: expected a watermark of type window, found {self.kind}"
+        )
+
     def identity(self) -> dict[str, Any]:
         """What the state depends on: a change of any of it needs a decision (spec 09, Fingerprint)."""
-        chosen = self.watermark.partition_filter
+        own = self.watermark.identity()
         return {
             "kind": self.kind,
-            "source": {
-                "type": self.source.type,
-                "connection": self.source.connection,
-                "path": self.source.path,
-                "extensions": sorted(self.source.endings),
-                "prefix_template": chosen.prefix_template if chosen else None,
-            },
-            "scope": self.watermark.scope,
-            "tracking": self.watermark.tracking,
+            "source": self.source.identity() | own.pop("source", {}),
+            **own,
             "target": {"table": self.table, "format": self.target.format},
         }
 

@@ -6,7 +6,7 @@ Every message says what was expected, what was found, where, and what to do. The
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 
@@ -83,21 +83,51 @@ class SourceUnreachable(SourceError):
     transient = True
 
 
-class BadFile(SourceError):
+class BadPart(SourceError):
+    """One part of a source cannot be read.
+
+    Attributes:
+        part: which one, as a user knows it.
+        why: what is wrong with it, without what follows from that.
+    """
+
+    code = "bad_part"
+
+    def __init__(self, message: str, *, part: str, why: str | None = None, code: str | None = None) -> None:
+        """Keep the part that is to blame."""
+        super().__init__(message, code=code)
+        self.part = part
+        self.why = why or message
+
+
+class BadFile(BadPart):
     """One file cannot be read, vanished, or changed while it was being loaded.
 
     Attributes:
         path: the file, relative to the source's root.
-        why: what is wrong with it, without what follows from that.
     """
 
     code = "bad_file"
 
     def __init__(self, message: str, *, path: str, why: str | None = None, code: str | None = None) -> None:
         """Keep the path of the file that is to blame."""
-        super().__init__(message, code=code)
+        super().__init__(message, part=path, why=why, code=code)
         self.path = path
-        self.why = why or message
+
+
+class BadUnits(BadPart):
+    """Work units that cannot be read.
+
+    Attributes:
+        units: each work unit's key, a window's start (epoch milliseconds) and a unit's identity, with what is wrong.
+    """
+
+    code = "bad_units"
+
+    def __init__(self, message: str, *, part: str, units: Mapping[tuple[int | None, str], str]) -> None:
+        """Keep the work units that are to blame."""
+        super().__init__(message, part=part, why="; ".join(dict.fromkeys(units.values())))
+        self.units = dict(units)
 
 
 class ProviderError(StrandlineError):

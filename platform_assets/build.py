@@ -10,18 +10,20 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
+from partitions.definitions import WindowPartitions
 from platform_assets.factory.assets import broken_asset, dataflow_assets, table_key
 from platform_assets.factory.checks import late_files, quarantined_files, row_accounting
 from platform_assets.factory.decisions import decision_jobs
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.late import late_job, late_sensor
 from platform_assets.factory.sensors import dataflow_sensor
+from platform_assets.factory.windows import window_schedule, window_sensor
 from platform_assets.metadata import table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
-from resources.loop.flow import read_quarantine
 from resources.platform import Platform
+from resources.watermarks.quarantine import read_quarantine
 
 
 def build_definitions(
@@ -37,22 +39,37 @@ def build_definitions(
     platform = platform or build_platform(project)
     options = options or RunOptions(run_is_live=_run_is_live)
     flows = list(project.dataflows.values())
+    partitions = {
+        flow.name: WindowPartitions.of(flow.name, flow.window) for flow in flows if flow.kind == "window"
+    }
     jobs = {flow.name: dataflow_job(flow) for flow in flows}
     late = {flow.name: late_job(flow, platform, options) for flow in flows if _sorted(flow)}
     return Definitions(
         assets=[
-            *map(dataflow_assets, flows),
+            *(dataflow_assets(flow, platform, partitions.get(flow.name)) for flow in flows),
             *(broken_asset(project.layer(name), name, errors) for name, errors in project.broken.items()),
         ],
         asset_checks=[
             check(flow, platform)
             for flow in flows
-            for check in (row_accounting, late_files, quarantined_files)
+            for check in (
+                (row_accounting, late_files, quarantined_files) if flow.kind == "path" else (row_accounting,)
+            )
         ],
         jobs=[*jobs.values(), *late.values(), *decision_jobs(project, platform, options)],
         sensors=[
-            *(dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows),
+            *(dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows if flow.kind == "path"),
+            *(
+                window_sensor(flow, platform, jobs[flow.name], partitions[flow.name])
+                for flow in flows
+                if flow.kind == "window"
+            ),
             *(late_sensor(flow, platform, late[flow.name]) for flow in flows if _sorted(flow)),
+        ],
+        schedules=[
+            window_schedule(flow, platform, jobs[flow.name], partitions[flow.name])
+            for flow in flows
+            if flow.kind == "window" and flow.schedule
         ],
         resources={
             "table": TableIOManager(
@@ -60,6 +77,7 @@ def build_definitions(
                 options,
                 table_metadata,
                 {table_key(flow).to_user_string(): flow.table for flow in flows},
+                partitions,
             ),
             "watermark": WatermarkIOManager(
                 platform, lambda entry: watermark_metadata(entry, read_quarantine(platform.log, entry))
@@ -78,7 +96,7 @@ def build_definitions(
 
 def _sorted(flow: Dataflow) -> bool:
     """Whether a file of it can be late; where a set is tracked, each listing is a whole one."""
-    return flow.watermark.tracking == "watermark"
+    return flow.kind == "path" and flow.path.tracking == "watermark"
 
 
 def _run_is_live(run_id: str) -> bool | None:

@@ -19,17 +19,14 @@ _SHOWN = 100
 
 def table_metadata(outcome: Outcome, place: Place) -> dict[str, Any]:
     """Of the table's output."""
+    kind = outcome.plan.kind if outcome.plan else (outcome.newest.kind if outcome.newest else "path")
     before, after = encode(outcome.before), encode(outcome.after)
     shown: dict[str, Any] = {
         "status": outcome.status,
         "rows": outcome.rows,
-        "files": outcome.files,
-        "late": outcome.late,
-        "quarantined": outcome.quarantined,
-        "bytes": outcome.bytes,
+        **_amounts(outcome, kind),
         "slices": len(outcome.committed),
         "seconds": round(outcome.seconds, 3),
-        "listing_calls": outcome.calls,
         "watermark_before": MetadataValue.json(before),
         "watermark_effective": MetadataValue.json(before),
         "watermark_after": MetadataValue.json(after),
@@ -73,33 +70,47 @@ def _quarantine_table(quarantine: Quarantine) -> MetadataValue:
     return MetadataValue.table(records, TableSchema([TableColumn("file"), TableColumn("reason")]))
 
 
+def _amounts(outcome: Outcome, kind: str) -> dict[str, Any]:
+    """How much was loaded, in what the kind counts."""
+    if kind == "window":
+        return {"work_units": outcome.work_units, "failed_units": outcome.failed_units}
+    return {
+        "files": outcome.files,
+        "late": outcome.late,
+        "quarantined": outcome.quarantined,
+        "bytes": outcome.bytes,
+        "listing_calls": outcome.calls,
+    }
+
+
 def _plan_table(outcome: Outcome) -> MetadataValue:
     """The plan's slices and skips, the first hundred of each."""
     plan = outcome.plan
     records = []
     for index, piece in enumerate(plan.slices[:_SHOWN] if plan else (), 1):
-        described = piece.describe()[0]
-        files = described.get("files", [])
-        what = f"{files[0]} … {files[-1]}" if len(files) > 1 else (files[0] if files else str(described))
-        records.append(
-            TableRecord(
-                {"slice": str(index), "what": what, "files": len(files), "why": plan.why if plan else ""}
-            )
-        )
+        records += [_plan_record(index, one, plan.why if plan else "") for one in piece.describe()]
+    records = records[:_SHOWN]
     records.extend(
         TableRecord({"slice": "skip", "what": skip.what, "files": 0, "why": skip.why})
         for skip in (plan.skips[:_SHOWN] if plan else ())
     )
     if not records:
-        records.append(
-            TableRecord(
-                {
-                    "slice": "-",
-                    "what": "nothing",
-                    "files": 0,
-                    "why": plan.why if plan else "the run failed before it planned",
-                }
-            )
-        )
+        why = plan.why if plan else "the run failed before it planned"
+        records.append(TableRecord({"slice": "-", "what": "nothing", "files": 0, "why": why}))
     columns = [TableColumn("slice"), TableColumn("what"), TableColumn("files", "int"), TableColumn("why")]
     return MetadataValue.table(records=records, schema=TableSchema(columns=columns))
+
+
+def _plan_record(index: int, described: dict[str, Any], why: str) -> TableRecord:
+    """Files from the first to the last, or a window of a unit."""
+    if "files" in described:
+        files = described["files"]
+        what = f"{files[0]} … {files[-1]}" if len(files) > 1 else "".join(files)
+        return TableRecord({"slice": str(index), "what": what, "files": len(files), "why": why})
+    window, read = described["window"], described["read"]
+    unit = json.dumps(described["unit"], ensure_ascii=False) if described["unit"] else ""
+    part = f", read from {read['start']}" if read["start"] != window["start"] else ""
+    span = f"[{window['start']}, {window['end']})" if window["start"] else ""
+    return TableRecord(
+        {"slice": str(index), "what": f"{span} {unit}{part}".strip(), "files": 0, "why": described["reason"]}
+    )

@@ -6,16 +6,29 @@ checks that the newest entry is what this run left, and shows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from dagster import DagsterInstance, Failure, InputContext, IOManager, OutputContext
+from dagster import (
+    AssetKey,
+    AssetMaterialization,
+    AssetObservation,
+    DagsterEvent,
+    DagsterInstance,
+    Failure,
+    InputContext,
+    IOManager,
+    OutputContext,
+)
 
 from partitions.dataflow import Dataflow
+from partitions.definitions import WindowPartitions
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.sentinels import Watermark
+from partitions.window.plan import Selection
+from partitions.window.slices import WindowSlice, WorkUnit
 from resources.loop.holder import RunIsLive, this_process
 from resources.loop.loop import clock
 from resources.loop.outcome import Observer, Outcome
@@ -32,6 +45,10 @@ DATAFLOW_TAG = "strandline/dataflow"
 
 HOLDER_TAG = "strandline/holder"
 """On every run that began to load: its process."""
+
+
+PLAN_TAG = "strandline/plan"
+"""On runs that a plan has asked for: a run over partitions without it reads them whatever the cutoffs say."""
 
 
 @dataclass
@@ -52,6 +69,7 @@ class RunOptions:
         observer: hears of every step beside the run's own log.
         report: hears of each outcome, failed ones too.
         run_is_live: asks Dagster about a run.
+        selected: by dataflow, what is asked for instead of what is due.
     """
 
     now: datetime | None = None
@@ -59,6 +77,7 @@ class RunOptions:
     observer: Observer | None = None
     report: Callable[[Outcome], None] = lambda outcome: None
     run_is_live: RunIsLive = field(default=lambda run_id: None)
+    selected: Mapping[str, Selection] = field(default_factory=dict)
 
 
 DescribeRun = Callable[[Outcome, Place], Mapping[str, Any]]
@@ -77,6 +96,7 @@ class TableIOManager(IOManager):
         options: RunOptions,
         describe: DescribeRun,
         tables: Mapping[str, str] | None = None,
+        partitions: Mapping[str, WindowPartitions] | None = None,
     ) -> None:
         """Use a project's resources.
 
@@ -85,19 +105,26 @@ class TableIOManager(IOManager):
             options: how runs behave.
             describe: says what a materialisation shows.
             tables: names of tables by asset key, where they differ (``target.table``).
+            partitions: of the dataflows that have some, by name.
         """
         self._platform = platform
         self._options = options
         self._describe = describe
         self._tables = tables or {}
+        self._partitions = partitions or {}
 
-    def handle_output(self, context: OutputContext, obj: Load) -> None:
-        """Run the loop; raise its failure where nothing was committed, and leave it in the outcome otherwise."""
-        dataflow = obj.dataflow
+    def handle_output(self, context: OutputContext, obj: Load) -> Iterator[DagsterEvent]:  # type: ignore[override]  # Dagster takes generators, too
+        """Run the loop; raise its failure where nothing was committed, and leave it in the outcome otherwise.
+
+        Partitions that this run has loaded, and that its output does not stand for, are materialised one by one: all of them in a run
+        without partitions, and those that did not fail in a run that does.
+        """
+        dataflow, now = obj.dataflow, self._options.now or clock()
         mark_run(context.step_context.instance, context.run_id, dataflow.name)
         loop = self._platform.loop(
             dataflow,
-            self._options.now or clock(),
+            now,
+            self._selection(context, dataflow, now),
             run_id=context.run_id,
             job_id=context.job_name,
             hold_wait=self._options.hold_wait,
@@ -109,10 +136,51 @@ class TableIOManager(IOManager):
         for warning in outcome.warnings:
             context.log.warning(warning)
         metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
+        if context.has_asset_partitions and len(context.asset_partition_keys) > 1:
+            # Each partition's event would repeat it all.
+            observation = AssetObservation(context.asset_key, metadata=metadata)
+            yield DagsterEvent.asset_observation(context.step_context, observation)
+            metadata = {name: metadata[name] for name in ("status", "state_number", "seconds")}
         context.add_output_metadata(metadata)
-        # What was committed is there, so it is materialised, and the step fails right after it.
-        if outcome.error is not None and not outcome.committed:
+        yield from self._loaded_partitions(context, dataflow, outcome)
+        # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions
+        # would stand for all of them, so it is not given where one has failed.
+        if outcome.error is not None and (not outcome.committed or context.has_asset_partitions):
             raise failure(outcome.error)
+
+    def _selection(self, context: OutputContext, dataflow: Dataflow, now: datetime) -> Selection | None:
+        """What the run's partitions ask for; a run that no plan has asked for reads them whatever the cutoffs say (spec 06, Forced)."""
+        if dataflow.name in self._options.selected:
+            return self._options.selected[dataflow.name]
+        if not context.has_asset_partitions:
+            return None
+        windows = dataflow.window.windows(now) if dataflow.window.time_entry else None
+        forced = PLAN_TAG not in context.step_context.run_tags
+        try:
+            return self._partitions[dataflow.name].selection(
+                context.asset_partition_keys, windows, forced=forced
+            )
+        except StrandlineError as error:
+            raise failure(error) from error
+
+    def _loaded_partitions(
+        self, context: OutputContext, dataflow: Dataflow, outcome: Outcome
+    ) -> Iterator[DagsterEvent]:
+        partitions = self._partitions.get(dataflow.name)
+        if partitions is None or partitions.definition is None:
+            return
+        whole = context.has_asset_partitions and outcome.error is None
+        covered = set(context.asset_partition_keys) if whole else set()
+        for key, metadata in loaded_partitions(partitions, outcome).items():
+            if key in covered:
+                context.step_context.add_asset_metadata(
+                    metadata, asset_key=context.asset_key, partition_key=key
+                )
+                continue
+            for asset in (context.asset_key, AssetKey(["watermark", dataflow.name])):
+                yield DagsterEvent.asset_materialization(
+                    context.step_context, AssetMaterialization(asset, partition=key, metadata=metadata)
+                )
 
     def load_input(self, context: InputContext) -> DataFrame:
         """The whole table as a DataFrame."""
@@ -153,6 +221,34 @@ def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:
     instance.add_run_tags(
         run_id, {DATAFLOW_TAG: dataflow, HOLDER_TAG: this_process(run_id).model_dump_json()}
     )
+
+
+def loaded_partitions(partitions: WindowPartitions, outcome: Outcome) -> dict[str, dict[str, Any]]:
+    """The partitions that a run has loaded as a whole, with what there is to say of each.
+
+    Where Dagster sees no units, a partition is a window of all of them: it is loaded unless one of them failed.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    failed: set[str | None] = set()
+    for piece in outcome.committed:
+        if not isinstance(piece.piece, WindowSlice):
+            continue
+        failed |= {partitions.key(one.work.start, one.work.unit) for one in piece.piece.failed}
+        for one in piece.piece.works:
+            key = partitions.key(one.start, one.unit)
+            if key is not None:
+                shown = found.setdefault(key, {"work_units": 0, "state_number": piece.entry.number})
+                _add(shown, one, piece.seen.get(one.key), piece.piece)
+    return {key: shown for key, shown in found.items() if key not in failed}
+
+
+def _add(shown: dict[str, Any], one: WorkUnit, seen: Sequence[Any] | None, piece: WindowSlice) -> None:
+    described = one.describe(piece.zone)
+    shown["work_units"] += 1
+    shown["window"] = f"[{described['window']['start']}, {described['window']['end']})"
+    shown["reason"] = one.reason if shown.get("reason", one.reason) == one.reason else "several"
+    if seen is not None:
+        shown["rows"] = shown.get("rows", 0) + seen[0]
 
 
 def failure(error: StrandlineError) -> Failure:

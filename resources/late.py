@@ -60,7 +60,7 @@ def look(platform: Platform, dataflow: Dataflow, now: datetime, budget: Budget |
         NeedsDecision: code ``definition_changed``: of another source every file would be late.
     """
     check_definition(dataflow, platform.log.newest(dataflow.name), platform.log)
-    return step(platform.log, platform.source_of(dataflow), dataflow, now, budget)
+    return step(platform.log, platform.root_of(dataflow), dataflow, now, budget)
 
 
 def late_step(

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.path.slices import PathSlice
+from partitions.errors import ConfigurationError
+from partitions.path.definition import PathWatermark
 from partitions.plan import Plan
+from partitions.sources import JdbcSource, TableSource
+from partitions.window.plan import Selection
+from partitions.window.units import SecondaryInput, listed
 from resources.databases import Database
-from resources.loop.flow import PathFlow
+from resources.jdbc import JdbcConnection
+from resources.kinds.path import PathFlow
+from resources.kinds.window import WindowFlow
+from resources.kinds.window_asked import AskedFlow
+from resources.kinds.window_folders import FolderFlow
+from resources.loop.flow import Flow
 from resources.loop.guards import check_definition
 from resources.loop.loop import Loop
 from resources.places import Place
+from resources.readers.jdbc import JdbcReader
+from resources.readers.lake import LakeReader
+from resources.readers.rows import rows
 from resources.spark import SparkEngine
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import History
@@ -33,15 +46,18 @@ class Platform:
         state: where the watermark log lies.
         lake: where tables lie, at ``<lake>/<layer>/<name>``.
         spark: makes sessions.
-        source_of: the root of a dataflow's source; asked when it is needed, since a secret may be unset.
+        source_of: the root of a dataflow's files, the table or the database that it reads; asked when it is needed, since a
+            secret may be unset.
         history: how much of each log stays.
+        folder: of the project, from which relative paths count.
     """
 
     state: Place | Database
     lake: Place
     spark: SparkEngine
-    source_of: Callable[[Dataflow], Place]
+    source_of: Callable[[Dataflow], Place | JdbcConnection]
     history: History = field(default_factory=History)
+    folder: Path = Path()
 
     @cached_property
     def log(self) -> WatermarkLog:
@@ -52,9 +68,66 @@ class Platform:
         """A watermark manager of its own: it remembers what it read last."""
         return WatermarkManager(LogProvider(self.log))
 
-    def flow(self, dataflow: Dataflow) -> PathFlow:
-        """The dataflow's kind, bound to its source."""
-        return PathFlow(dataflow, self.source_of(dataflow), self.log)
+    def flow(self, dataflow: Dataflow, selection: Selection | None = None) -> Flow[Any]:
+        """The dataflow's kind, bound to its source.
+
+        Args:
+            dataflow: the definition.
+            selection: the windows and units that are asked for; None: all that is due.
+        """
+        if isinstance(dataflow.watermark, PathWatermark):
+            return self.path_flow(dataflow)
+        return self._window_flow(dataflow, selection)
+
+    def path_flow(self, dataflow: Dataflow) -> PathFlow:
+        """The flow of files.
+
+        Raises:
+            ConfigurationError: for another kind.
+        """
+        return PathFlow(dataflow, self.root_of(dataflow), self.log)
+
+    def units(self, dataflow: Dataflow) -> tuple[str, ...]:
+        """The identities of all units of a window watermark, in the order that they were listed or read. Starts no Spark.
+
+        Raises:
+            PlanError: where a secondary input cannot be read.
+        """
+        watermark = dataflow.window
+        return listed(watermark.units, watermark.secondary_input, self._rows_of)
+
+    def _rows_of(self, given: SecondaryInput) -> Iterable[Mapping[str, Any]]:
+        place = (
+            Place.parse(given.path, self.folder)
+            if given.path
+            else self.lake.child(given.table or given.asset or "")
+        )
+        return rows(place, given.columns)
+
+    def _window_flow(self, dataflow: Dataflow, selection: Selection | None) -> WindowFlow:
+        given: Any = (
+            dataflow,
+            lambda: self.units(dataflow),
+            selection,
+            lambda: self.log.history(dataflow.name),
+        )
+        source, found, zone = dataflow.source, self.source_of(dataflow), dataflow.window.zone
+        if isinstance(source, JdbcSource) and isinstance(found, JdbcConnection):
+            return AskedFlow(*given, reader=JdbcReader(found, source, zone))
+        if isinstance(source, TableSource) and isinstance(found, Place):
+            return AskedFlow(*given, reader=LakeReader(found, source, zone))
+        return FolderFlow(*given, root=self.root_of(dataflow))
+
+    def root_of(self, dataflow: Dataflow) -> Place:
+        """The root of a dataflow's files.
+
+        Raises:
+            ConfigurationError: where it reads something else.
+        """
+        found = self.source_of(dataflow)
+        if dataflow.files and isinstance(found, Place):
+            return found
+        raise ConfigurationError(f"dataflow {dataflow.name}: expected a folder or a bucket, found {found}")
 
     def target(self, dataflow: Dataflow) -> DeltaTarget:
         """The dataflow's table."""
@@ -64,7 +137,7 @@ class Platform:
         """Sessions that reach the dataflow's source and table."""
         return self.spark.with_places((self.lake, self.source_of(dataflow)))
 
-    def plan(self, dataflow: Dataflow, now: datetime) -> Plan[PathSlice]:
+    def plan(self, dataflow: Dataflow, now: datetime) -> Plan[Any]:
         """What the next run would do. Starts no Spark, changes nothing.
 
         Raises:
@@ -74,11 +147,20 @@ class Platform:
         check_definition(dataflow, entry, self.log)
         return self.flow(dataflow).plan(entry, now)
 
-    def loop(self, dataflow: Dataflow, now: datetime, **options: Any) -> Loop[PathSlice]:
-        """A run of the dataflow; ``options`` are :class:`Loop`'s own."""
+    def loop(
+        self, dataflow: Dataflow, now: datetime, selection: Selection | None = None, **options: Any
+    ) -> Loop[Any]:
+        """A run of the dataflow.
+
+        Args:
+            dataflow: the definition.
+            now: the clock, aware.
+            selection: as of :meth:`flow`.
+            options: :class:`Loop`'s own.
+        """
         return Loop(
             dataflow,
-            self.flow(dataflow),
+            self.flow(dataflow, selection),
             self.log,
             self.target(dataflow),
             self.engine(dataflow).session,

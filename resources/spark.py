@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from partitions.errors import ConfigurationError, StrandlineError
+from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.spark_process import java_end, java_runs, last_words, start_java
 from resources.spark_runtime import (
@@ -67,15 +68,15 @@ SMALL = 8 * 2**20
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
-def tune(session: SparkSession, size: int) -> None:
+def tune(session: SparkSession, size: int | None) -> None:
     """Make a session run its next write without compiling it first where the files are small, and as usual where not.
 
     Args:
         session: of one run.
-        size: bytes of the files that are about to be read.
+        size: bytes of the files that are about to be read; None where nobody knows.
     """
     for key, value in _INTERPRETED.items():
-        if size < SMALL:
+        if size is not None and size < SMALL:
             session.conf.set(key, value)
         else:
             session.conf.unset(key)
@@ -96,6 +97,7 @@ class SparkEngine:
         remote: a Connect server, ``sc://host:port``; None runs Spark here or on ``master``.
         conf: the user's settings; they win over ours.
         places: what will be read and written: they decide on jars and credentials.
+        drivers: Maven coordinates of the JDBC drivers that are needed.
         cache: where the class-data archive lies, if there is one.
         told: hears, with a line for people, of what takes seconds.
     """
@@ -104,6 +106,7 @@ class SparkEngine:
     remote: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     places: tuple[Place, ...] = ()
+    drivers: tuple[str, ...] = ()
     cache: Path | None = None
     told: Callable[[str], None] = field(default=lambda line: None, compare=False)
 
@@ -131,7 +134,7 @@ class SparkEngine:
             for package in self.conf.get("spark.jars.packages", "").split(",")
             if package.strip()
         ]
-        return (DELTA_PACKAGE, *((HADOOP_AWS_PACKAGE,) if remote else ()), *theirs)
+        return (DELTA_PACKAGE, *((HADOOP_AWS_PACKAGE,) if remote else ()), *self.drivers, *theirs)
 
     def settings(self) -> dict[str, str]:
         """All settings of the process's Spark."""
@@ -215,9 +218,15 @@ class SparkEngine:
             ) from error
         return cast("SparkSession", session)
 
-    def with_places(self, places: Iterable[Place]) -> SparkEngine:
-        """The same engine for these places."""
-        return replace(self, places=tuple(places))
+    def with_places(self, places: Iterable[Place | JdbcConnection]) -> SparkEngine:
+        """The same engine for these places and databases."""
+        found = list(places)
+        databases = [one for one in found if isinstance(one, JdbcConnection)]
+        return replace(
+            self,
+            places=tuple(one for one in found if isinstance(one, Place)),
+            drivers=tuple(sorted({one.package for one in databases})),
+        )
 
 
 def _be_quiet() -> None:

@@ -28,6 +28,10 @@ DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
 HADOOP_AWS_PACKAGE = "org.apache.hadoop:hadoop-aws:3.4.2"
 """Only where an S3 path is used: its SDK bundle is 640 MB."""
 
+POSTGRESQL_PACKAGE = "org.postgresql:postgresql:42.7.8"
+MARIADB_PACKAGE = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
+"""Drivers, only where a database of that kind is read."""
+
 JAR_EXCLUDES = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
 """Delta asks for them, and Spark ships the same ones."""
 

@@ -126,7 +126,7 @@ def step(
     """
     entry = log.newest(dataflow.name)
     state = PathState.of(entry.state() if entry else None)
-    if entry is None or state.status == "initial" or dataflow.watermark.tracking == "set":
+    if entry is None or state.status == "initial" or dataflow.path.tracking == "set":
         return SweepStep(0, (), complete=True, sweep=Sweep(entry.era if entry else 0))
     sweep = Sweep.read(log, dataflow.name, entry.era)
     if sweep.begun is None:
@@ -136,9 +136,9 @@ def step(
     if dataflow.late_files in ("ingest", "quarantine") and len(sweep.late) >= _MOST:
         return SweepStep(0, (), complete=False, sweep=sweep)
     since = PathState.of(deserialise(entry.since)) if entry.since else None
-    below = at_or_below(dataflow.watermark, state, since)
+    below = at_or_below(dataflow.path, state, since)
     budget = budget or (_OF_A_STORE if place.local is None else _OF_A_FOLDER)
-    listing = list_above(place, below, dataflow.source.endings, budget=budget, resume=sweep.resume)
+    listing = list_above(place, below, dataflow.files.endings, budget=budget, resume=sweep.resume)
     late = _unknown(log, dataflow.name, entry, listing.found.files)
     sweep = _noted(sweep, len(listing.found.files), late, listing.resume)
     sweep.write(log, dataflow.name)

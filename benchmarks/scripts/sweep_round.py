@@ -20,7 +20,7 @@ from resources.late import look
 project = load_project(Path(sys.argv[1]))
 platform = build_platform(project)
 (flow,) = project.dataflows.values()
-platform.source_of(flow).store  # noqa: B018 - the client is made once per process
+platform.root_of(flow).store  # noqa: B018 - the client is made once per process
 cpus, walls, calls, late, listed = [], [], [], [], 0
 while True:
     cpu, wall = time.process_time(), time.monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ByteSize, Field, model_validator
 
@@ -93,6 +93,11 @@ class PathWatermark(Model):
                 f" then %H, without a hole, found {self.template.text!r}"
             )
         return self
+
+    def identity(self) -> dict[str, Any]:
+        """What the state depends on (spec 09, Fingerprint)."""
+        prefix = self.partition_filter.prefix_template if self.partition_filter else None
+        return {"source": {"prefix_template": prefix}, "scope": self.scope, "tracking": self.tracking}
 
     @property
     def template(self) -> TimeTemplate | None:

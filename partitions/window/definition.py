@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from partitions.errors import ConfigurationError
-from partitions.instants import DAY, Instant, floor_minute, zone_of
+from partitions.instants import DAY, Floor, Instant, floor_minute, zone_of
 from partitions.model import Duration, Model
 from partitions.window.extent import Unit
 from partitions.window.grid import GRAINS, Grain, Grid, Stretch, Windows
@@ -79,6 +79,13 @@ Period = Annotated[Duration, BeforeValidator(_period)]
 """Whole days of 24 hours, or an ISO duration."""
 
 
+DagsterUnits = Literal["auto", "partitions", "ledger"]
+"""Where units show: as a dimension of Dagster's partitions, or in the ledger only."""
+
+MOST_KEYS = 10_000
+"""Keys of one dimension that Dagster and its UI bear."""
+
+
 class Range(Model):
     """From when to when; both are instants (spec 03, Instants), ``to`` may be ``-``."""
 
@@ -133,6 +140,7 @@ class WindowWatermark(Model):
         pacing: time between the starts of two work units.
         min_units: the plan fails where there are fewer.
         secondary_input: where units come from, instead of a unit entry.
+        dagster_units: where units show; ``auto``: up to 100 listed ones are partitions.
     """
 
     type: Literal["window"]
@@ -149,6 +157,7 @@ class WindowWatermark(Model):
     secondary_input: tuple[SecondaryInput, ...] = ()
     checkpoint: WindowCheckpoint = WindowCheckpoint()
     max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
+    dagster_units: DagsterUnits = "auto"
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> Self:
@@ -176,6 +185,21 @@ class WindowWatermark(Model):
         return self
 
     @model_validator(mode="after")
+    def _shown(self) -> Self:
+        if self.dagster_units == "partitions":
+            if not self.unit_entry and not self.secondary_input:
+                raise ValueError(
+                    "dagster_units: expected a unit entry or a secondary_input to show, found none"
+                )
+            count = len(self.unit_entry.units) if self.unit_entry else 0
+            if count > MOST_KEYS:
+                raise ValueError(
+                    f"dagster_units: expected at most {MOST_KEYS:,} units to be partitions, found {count:,}."
+                    " Set dagster_units: ledger: Dagster then shows the windows, and the ledger every unit"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _instants(self) -> Self:
         if self.time_entry:
             given = self.time_entry.range
@@ -194,6 +218,17 @@ class WindowWatermark(Model):
                 raise ConfigurationError(f"{key}.{name}: {error.message}") from error
         if all(one.floor is None for one in read) and read[0].at(None) > read[1].at(None):
             raise ConfigurationError(f"{key}: expected a start before the end, found {start!r} and {end!r}")
+
+    def identity(self) -> dict[str, Any]:
+        """What the state depends on (spec 09, Fingerprint)."""
+        window = {grain: list(given) for grain, given in self._composite.items()} or self.window
+        return {
+            "time": self.time_entry.name if self.time_entry else None,
+            "units": sorted(self.unit_fields),
+            "from": self.time_entry.range.from_ if self.time_entry else None,
+            "window": window,
+            "timezone": self.timezone,
+        }
 
     @property
     def zone(self) -> tzinfo:
@@ -255,6 +290,11 @@ class WindowWatermark(Model):
     def to_at(self, now: datetime | None) -> int:
         """Where the last window ends, in the future too; only asked where there is a datetime entry."""
         return self._at(self._range().to, now)
+
+    @property
+    def to_floor(self) -> Floor | None:
+        """What ``to`` is floored to; None where it is constant."""
+        return Instant.parse(self._range().to, self.zone).floor
 
     def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
         """All windows at an instant.

@@ -54,8 +54,30 @@ class WorkUnit(NamedTuple):
 
     def label(self, zone: tzinfo) -> str:
         """The work unit in a line, for people."""
-        parts = [] if self.start is None else [as_datetime(self.start, zone).isoformat()]
-        return " ".join([*parts, *([] if self.unit == "{}" and parts else [self.unit])])
+        return told((self,), zone)
+
+
+def told(works: Collection[WorkUnit], zone: tzinfo) -> str:
+    """Work units for people: windows of one unit that follow each other are one range."""
+    by_unit: dict[str, list[list[Start]]] = {}
+    for one in sorted(works, key=lambda one: one.start or 0):
+        ranges = by_unit.setdefault(one.unit, [])
+        if ranges and one.start is not None and ranges[-1][1] == one.start:
+            ranges[-1][1] = one.end
+        else:
+            ranges.append([one.start, one.end])
+    shown = [
+        " ".join(filter(None, (_span(start, end, zone), words(unit))))
+        for unit, ranges in by_unit.items()
+        for start, end in ranges
+    ]
+    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+    return ", ".join(shown[:5]) + more or "nothing"
+
+
+def words(unit: str) -> str:
+    """A unit for people: ``airport LGA``; nothing for the one unit of a definition without units."""
+    return ", ".join(f"{name} {value}" for name, value in unit_of(unit).items())
 
 
 class FailedUnit(NamedTuple):
@@ -72,21 +94,23 @@ class WindowSlice:
     Attributes:
         works: in planning order: windows ascending, units as given.
         zone: of texts for people.
+        grid: text of how most windows of the definition are cut.
         name: of the time dimension.
         at: the clock of the plan, epoch milliseconds.
         failed: what was found unreadable; the entry says so, and asks for it again.
         left_out: what was due and is not in the plan, since it holds no more.
-        grid: text of the definition's grid, which the state's own becomes; None: it stays what it is.
+        makes_room: whether rows that are in the table already are deleted, whatever the target's load says.
         why: what brought it here.
     """
 
     works: tuple[WorkUnit, ...]
     zone: tzinfo
+    grid: str = "none"
     name: str = "window"
     at: int | None = None
     failed: tuple[FailedUnit, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    grid: str | None = None
+    makes_room: bool = False
     why: Literal["run"] = "run"
 
     @property
@@ -107,7 +131,7 @@ class WindowSlice:
     @property
     def replaces(self) -> bool:
         """Whether somebody asked to write windows anew that are loaded."""
-        return any(one.reason == "forced" for one in self.works)
+        return self.makes_room or any(one.reason == "forced" for one in self.works)
 
     def advance(self, before: Watermark) -> Watermark:
         """The state after it."""
@@ -116,16 +140,18 @@ class WindowSlice:
             for one in self.works
         ]
         failed = [(one.work.unit, one.work.start, one.error) for one in self.failed]
-        state = WindowState.of(before)
-        if self.grid is not None:
-            state = state.rebased(Grid.parse(self.grid))
-        return state.after(done, failed, [*self.left_out, *self._asked()], at=self.at).watermark()
+        return (
+            WindowState.of(before)
+            .rebased(Grid.parse(self.grid))
+            .after(done, failed, [*self.left_out, *self._asked()], at=self.at)
+            .watermark()
+        )
 
     def _asked(self) -> Iterator[LeftOut]:
         """What somebody has asked to read anew and could not be: the next try is to read it from its start on, too."""
         for one, _ in self.failed:
             if one.reason == "forced":
-                yield LeftOut(one.unit, one.start, one.end, Grid.parse(one.grid), whole=True)
+                yield LeftOut(one.unit, one.start, one.end, one.grid, whole=True)
 
     def describe(self) -> list[dict[str, Any]]:
         """Each work unit in the plan's JSON form."""
@@ -168,6 +194,12 @@ def extents(works: Collection[WorkUnit]) -> tuple[Extent, ...]:
         else:
             rows.append((lower, end, units))
     return tuple(Extent(lower, end, tuple(map(unit_of, units))) for lower, end, units in rows)
+
+
+def _span(start: Start, end: Start, zone: tzinfo) -> str:
+    if start is None or end is None:
+        return ""
+    return f"[{as_datetime(start, zone).isoformat()}, {as_datetime(end, zone).isoformat()})"
 
 
 def _range(start: Start, end: Start, zone: tzinfo) -> dict[str, str | None]:

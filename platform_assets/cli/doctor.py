@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -13,10 +13,14 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
+from partitions.sources import JdbcSource, TableSource
 from platform_assets.cli.context import Context, shared
 from platform_assets.platform import build_platform
+from resources.jdbc import JdbcConnection
 from resources.listing import Budget
+from resources.places import Place
 from resources.platform import Platform
+from resources.readers.look import look_at_database, look_at_table
 from resources.watermarks.blobs import open_blobs
 
 
@@ -80,19 +84,12 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
     )
     for flow in project.dataflows.values():
         yield _tried(
-            f"source {flow.name}", partial(_source, platform, flow), "check source.path and its connection"
+            f"source {flow.name}", partial(_source, platform, flow), "check `source` and its connection"
         )
     yield _tried("dagster", _dagster, "check DAGSTER_HOME and its dagster.yaml")
     if not no_spark:
-        places = [platform.lake, *(platform.source_of(flow) for flow in project.dataflows.values())]
-        engine = platform.spark.with_places(places)
-        yield _tried(
-            "spark",
-            lambda: (
-                f"Spark {engine.session().version}, {engine.remote or engine.master}, {', '.join(engine.packages)}"
-            ),
-            "run `make setup`, which fetches the jars",
-        )
+        flows = list(project.dataflows.values())
+        yield _tried("spark", lambda: _spark(platform, flows), "run `make setup`, which fetches the jars")
 
 
 def _tried(check: str, act: Callable[[], str], todo: str) -> Finding:
@@ -126,9 +123,19 @@ def _lake(platform: Platform) -> str:
     return f"{platform.lake}: writes"
 
 
+def _spark(platform: Platform, flows: Sequence[Dataflow]) -> str:
+    engine = platform.spark.with_places([platform.lake, *map(platform.source_of, flows)])
+    return f"Spark {engine.session().version}, {engine.remote or engine.master}, {', '.join(engine.packages)}"
+
+
 def _source(platform: Platform, flow: Dataflow) -> str:
+    found = platform.source_of(flow)
+    if isinstance(flow.source, JdbcSource) and isinstance(found, JdbcConnection):
+        return look_at_database(found, flow.source)
+    if isinstance(flow.source, TableSource) and isinstance(found, Place):
+        return look_at_table(found, flow.source)
     entry = platform.log.newest(flow.name)
-    look = platform.flow(flow).peek(entry, datetime.now(UTC), Budget(pages=5, seconds=20.0), None)
+    look = platform.path_flow(flow).peek(entry, datetime.now(UTC), Budget(pages=5, seconds=20.0), None)
     more = "" if look.complete else " or more"
     return f"{platform.source_of(flow)}: reads, {len(look.found.files)}{more} files above the watermark"
 

@@ -20,7 +20,7 @@ def command(context: Context, name: str) -> None:
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
     done = late_step(platform, flow, context.now or datetime.now(UTC))
-    by_set = flow.watermark.tracking == "set"
+    by_set = flow.path.tracking == "set"
     context.emit(
         done.as_json(),
         lambda: (

@@ -12,11 +12,12 @@ from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import each
 from platform_assets.platform import build_platform
-from resources.loop.flow import read_quarantine
+from platform_assets.words import in_words
 from resources.loop.outcome import error_json
 from resources.sweep import unhandled
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
+from resources.watermarks.quarantine import read_quarantine
 
 _NONE = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
 _SHOWN = 50
@@ -85,8 +86,7 @@ def _people(context: Context, documents: list[dict[str, Any]]) -> None:
         shown = (
             error["message"]
             if error
-            else watermark.get("path")
-            or (f"{len(watermark['paths'])} partitions" if "paths" in watermark else "-")
+            else watermark.get("path") or (in_words(watermark) if watermark else "-")
         )
         lag = "-" if document["lag_seconds"] is None else f"{document['lag_seconds']:.0f} s"
         table.add_row(

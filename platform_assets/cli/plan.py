@@ -15,7 +15,7 @@ from platform_assets.cli.several import each
 from platform_assets.platform import build_platform
 from resources.loop.outcome import error_json
 
-_SHOWN = 10
+_SHOWN = 12
 
 
 @click.command("plan")
@@ -49,15 +49,29 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
 def _people(documents: list[dict[str, Any]]) -> None:
     for document in documents:
         click.secho(f"{document['dataflow']}: {document['why']}", bold=True)
-        for number, piece in enumerate(document["slices"][:_SHOWN], 1):
-            files = piece["files"]
-            span = files[0] if len(files) == 1 else f"{files[0]} … {files[-1]}"
-            click.echo(f"  slice {number}: {counted(len(files), 'file')}, {span}")
-        if len(document["slices"]) > _SHOWN:
-            click.echo(f"  … and {len(document['slices']) - _SHOWN} more slices (--json shows all)")
+        pieces = document["slices"]
+        for number, piece in enumerate(pieces[:_SHOWN], 1):
+            click.echo(f"  {_work_unit(piece) if 'window' in piece else _files(number, piece['files'])}")
+        if len(pieces) > _SHOWN:
+            what = "work units" if "window" in pieces[0] else "slices"
+            click.echo(f"  … and {len(pieces) - _SHOWN:,} more {what} (--json shows all)")
         for skip in document["skips"][:_SHOWN]:
             click.echo(f"  left alone: {skip['what']}: {skip['why']}")
         for warning in document["warnings"]:
             click.secho(f"  warning: {warning}", fg="yellow")
         for choice in (document.get("error") or {}).get("choices", ()):
             click.echo(f"  {choice}")
+
+
+def _files(number: int, files: list[str]) -> str:
+    span = files[0] if len(files) == 1 else f"{files[0]} … {files[-1]}"
+    return f"slice {number}: {counted(len(files), 'file')}, {span}"
+
+
+def _work_unit(piece: dict[str, Any]) -> str:
+    """A window of a unit, what of it is read where that is not all, and why."""
+    window, read = piece["window"], piece["read"]
+    unit = ", ".join(f"{name} {value}" for name, value in piece["unit"].items())
+    span = f"[{window['start']}, {window['end']})" if window["start"] else ""
+    part = f", read from {read['start']} on" if read["start"] != window["start"] else ""
+    return f"{piece['reason']:<6}  {' '.join(filter(None, (span, unit))) or 'everything'}{part}"

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError
+from partitions.errors import ConfigurationError, StrandlineError
+from partitions.instants import Instant
 from partitions.plan import counted
+from partitions.window.plan import Selection
+from partitions.window.units import identity
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import worst
 from platform_assets.platform import build_platform
+from platform_assets.words import in_words
 from resources.loop.outcome import Outcome, Step
 
 if TYPE_CHECKING:
@@ -27,13 +33,22 @@ _TOLD = (Step.PLANNED, Step.APPENDED, Step.FENCED)
 @click.command("run")
 @click.argument("names", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Run all dataflows.")
+@click.option(
+    "--force", metavar="START..END", help="Read every window that intersects [START, END) again, as a whole."
+)
+@click.option("--unit", metavar="JSON", help="With --force: only this unit.")
 @shared
-def command(context: Context, names: tuple[str, ...], everything: bool) -> int:
+def command(
+    context: Context, names: tuple[str, ...], everything: bool, force: str | None, unit: str | None
+) -> int:
     """Load what is new, exactly once."""
     if bool(names) == everything:
         raise click.UsageError("expected the names of dataflows, or --all")
+    if unit is not None and force is None:
+        raise click.UsageError("--unit: expected --force START..END beside it")
     flows = context.dataflows(names)
-    outcomes = _run_all(context, flows)
+    selected = {flow.name: _forced(context, flow, force, unit) for flow in flows} if force else {}
+    outcomes = _run_all(context, flows, selected)
     documents = [outcome.as_json() for outcome in outcomes]
     if (
         len(outcomes) == 1
@@ -46,12 +61,49 @@ def command(context: Context, names: tuple[str, ...], everything: bool) -> int:
     return worst([outcome.error.exit_code if outcome.error else 0 for outcome in outcomes])
 
 
-def _run_all(context: Context, flows: list[Dataflow]) -> list[Outcome]:
+def _forced(context: Context, flow: Dataflow, force: str, unit: str | None) -> Selection:
+    """What ``--force`` and ``--unit`` ask for; instants are read as those of the definition.
+
+    Raises:
+        ConfigurationError: for another form, an inverted range, or an unknown unit.
+    """
+    start, dots, end = force.partition("..")
+    if not dots:
+        raise ConfigurationError(
+            f"--force: expected START..END, such as 2020-01-01..2020-02-01, found {force!r}"
+        )
+    zone, now = flow.window.zone, context.now or datetime.now(UTC)
+    lower, upper = Instant.parse(start, zone).at(now), Instant.parse(end, zone).at(now)
+    if lower >= upper:
+        raise ConfigurationError(f"--force: expected a START before END, found {force!r}")
+    return Selection(
+        forced=True, ranges=((lower, upper),), units=_known_unit(context, flow, unit) if unit else None
+    )
+
+
+def _known_unit(context: Context, flow: Dataflow, text: str) -> frozenset[str]:
+    try:
+        wanted = identity(json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f'--unit: expected JSON such as {{"airport": "LGA"}}, found {text!r}'
+        ) from error
+    units = build_platform(context.project).units(flow)
+    if wanted not in units:
+        raise ConfigurationError(
+            f"--unit: expected a unit of {flow.name}, such as {', '.join(units[:5]) or 'none'}, found {wanted}"
+        )
+    return frozenset((wanted,))
+
+
+def _run_all(context: Context, flows: list[Dataflow], selected: Mapping[str, Selection]) -> list[Outcome]:
     from platform_assets.build import build_definitions
     from resources.io_managers import RunOptions
 
     outcomes: list[Outcome] = []
-    options = RunOptions(now=context.now, hold_wait=timedelta(0), observer=_progress, report=outcomes.append)
+    options = RunOptions(
+        now=context.now, hold_wait=timedelta(0), observer=_progress, report=outcomes.append, selected=selected
+    )
     platform = build_platform(context.project, _say)
     definitions = build_definitions(context.project, platform, options)
     with instance() as kept:
@@ -114,13 +166,16 @@ def _say(line: str) -> None:
 def _people(outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         color = {"failed": "red", "blocked": "red", "held": "yellow"}.get(outcome.status, "green")
-        done = f"{counted(outcome.rows, 'row')} of {counted(outcome.files, 'file')} in {counted(len(outcome.committed), 'slice')}, "
+        windows = outcome.work_units or outcome.failed_units
+        amount = counted(outcome.work_units, "work unit") if windows else counted(outcome.files, "file")
+        done = f"{counted(outcome.rows, 'row')} of {amount} in {counted(len(outcome.committed), 'slice')}, "
+        calls = f"{counted(outcome.calls, 'listing call')}, " if outcome.calls else ""
         click.secho(
-            f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{counted(outcome.calls, 'listing call')},"
-            f" {outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
+            f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{calls}"
+            f"{outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
             fg=color,
         )
-        before, after = _shown(outcome.before), _shown(outcome.after)
+        before, after = in_words(outcome.before), in_words(outcome.after)
         click.echo(f"  watermark {before} -> {after}" if before != after else f"  watermark stays at {after}")
         for warning in outcome.warnings:
             click.secho(f"  warning: {warning}", fg="yellow", err=True)
@@ -128,13 +183,3 @@ def _people(outcomes: list[Outcome]) -> None:
             click.secho(f"  {outcome.error.message}", fg="red", err=True)
             for choice in outcome.error.choices:
                 click.echo(f"    {choice}", err=True)
-
-
-def _shown(watermark: dict[str, Any]) -> str:
-    if "path" in watermark:
-        return str(watermark["path"])
-    return (
-        "none"
-        if not watermark
-        else f"{len(watermark.get('paths', {}))} open partitions, closed before {watermark.get('closed_before')}"
-    )

@@ -12,6 +12,7 @@ from dagster import (
     AssetKey,
     AssetOut,
     AssetsDefinition,
+    BackfillPolicy,
     Failure,
     FreshnessPolicy,
     Output,
@@ -19,12 +20,15 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
+from partitions.definitions import WindowPartitions
 from partitions.path.plan import naming
 from partitions.path.slices import PathSlice
-from partitions.path.state import PathState
+from partitions.sentinels import serialise
 from platform_assets.project.errors import ProjectError
+from platform_assets.words import in_words
 from resources.io_managers import Load, failure
 from resources.loop.outcome import Outcome
+from resources.platform import Platform
 
 
 def table_key(dataflow: Dataflow) -> AssetKey:
@@ -42,8 +46,16 @@ def pool(name: str) -> str:
     return f"strandline/{name}"
 
 
-def dataflow_assets(dataflow: Dataflow) -> AssetsDefinition:
-    """Table first, then watermark: the watermark's manager runs only after the table's succeeded."""
+def dataflow_assets(
+    dataflow: Dataflow, platform: Platform, partitions: WindowPartitions | None = None
+) -> AssetsDefinition:
+    """Table first, then watermark: the watermark's manager runs only after the table's succeeded.
+
+    Args:
+        dataflow: the definition.
+        platform: the resources.
+        partitions: of a window watermark.
+    """
     freshness = dataflow.freshness and FreshnessPolicy.time_window(
         fail_window=dataflow.freshness.fail, warn_window=dataflow.freshness.warn
     )
@@ -60,7 +72,7 @@ def dataflow_assets(dataflow: Dataflow) -> AssetsDefinition:
                 key=table_key(dataflow),
                 io_manager_key="table",
                 description=dataflow.description
-                or f"Loaded from {dataflow.source.path} above a {dataflow.kind} watermark.",
+                or f"Loaded from {dataflow.source.shown} above a {dataflow.kind} watermark.",
                 kinds={dataflow.target.format, "spark"},
                 tags=dataflow.tags,
                 **common,
@@ -84,14 +96,12 @@ def dataflow_assets(dataflow: Dataflow) -> AssetsDefinition:
                 asset=table_key(dataflow),
                 description="The rows of this run's commits are the rows of its entries.",
             ),
-            AssetCheckSpec(
-                "names_sort_by_time",
-                asset=table_key(dataflow),
-                description="Names of a sample of the new files sort by time.",
-            ),
+            *(_naming_spec(dataflow) if dataflow.kind == "path" else ()),
         ],
         pool=pool(dataflow.name),
         can_subset=False,
+        partitions_def=partitions.definition if partitions else None,
+        backfill_policy=BackfillPolicy.single_run() if partitions and partitions.definition else None,
     )
     def load() -> Iterator[Any]:
         run = Load(dataflow)
@@ -100,9 +110,17 @@ def dataflow_assets(dataflow: Dataflow) -> AssetsDefinition:
             raise failure(run.outcome.error)
         yield Output(run, "watermark")
         if run.outcome is not None:
-            yield from _checks(dataflow, run.outcome)
+            yield from _checks(dataflow, platform, run.outcome)
 
     return load
+
+
+def _naming_spec(dataflow: Dataflow) -> Iterator[AssetCheckSpec]:
+    yield AssetCheckSpec(
+        "names_sort_by_time",
+        asset=table_key(dataflow),
+        description="Names of a sample of the new files sort by time.",
+    )
 
 
 def broken_asset(layer: str, name: str, errors: Sequence[ProjectError]) -> AssetsDefinition:
@@ -129,27 +147,31 @@ def broken_asset(layer: str, name: str, errors: Sequence[ProjectError]) -> Asset
     return load
 
 
-def _checks(dataflow: Dataflow, outcome: Outcome) -> Iterator[AssetCheckResult]:
-    before, after = PathState.of(outcome.before), PathState.of(outcome.after)
-    fell = [name for name, last in before.names.items() if after.names.get(name, last) < last]
-    monotone = not fell and not (before.last and (after.last is None or after.last < before.last))
+def _checks(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Iterator[AssetCheckResult]:
+    before, after = serialise(outcome.before), serialise(outcome.after)
     yield AssetCheckResult(
-        passed=monotone,
+        passed=platform.flow(dataflow).covers(after, before),
         check_name="watermark_monotone",
         asset_key=watermark_key(dataflow.name),
-        metadata={"fell": fell, "before": before.path or "", "after": after.path or ""},
+        metadata={"before": in_words(outcome.before), "after": in_words(outcome.after)},
     )
-    start = outcome.committed[0].entry.total_rows - outcome.committed[0].rows if outcome.committed else 0
+    start = outcome.committed[0].entry.total_rows - outcome.committed[0].grown if outcome.committed else 0
     logged = outcome.newest.total_rows - start if outcome.committed and outcome.newest else 0
+    grown = sum(piece.grown for piece in outcome.committed)
     yield AssetCheckResult(
-        passed=logged == outcome.rows,
+        passed=logged == grown,
         check_name="rows_accounted",
         asset_key=table_key(dataflow),
-        metadata={"rows_committed": outcome.rows, "rows_in_log": logged},
+        metadata={"rows_committed": grown, "rows_in_log": logged},
     )
+    if dataflow.kind == "path":
+        yield _naming(dataflow, outcome)
+
+
+def _naming(dataflow: Dataflow, outcome: Outcome) -> AssetCheckResult:
     slices = [piece for piece in outcome.plan.slices if isinstance(piece, PathSlice)] if outcome.plan else []
     report = naming([file for piece in slices for file in piece.files])
-    yield AssetCheckResult(
+    return AssetCheckResult(
         passed=report.sorts,
         check_name="names_sort_by_time",
         asset_key=table_key(dataflow),

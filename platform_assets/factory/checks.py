@@ -14,9 +14,9 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.assets import table_key
-from resources.loop.flow import read_quarantine
 from resources.platform import Platform
 from resources.sweep import Sweep, unhandled
+from resources.watermarks.quarantine import read_quarantine
 
 ROW_ACCOUNTING = "row_accounting"
 LATE_FILES = "late_files"

@@ -20,10 +20,10 @@ from platform_assets.state_views import changes_between, exported
 from resources import decisions
 from resources.decisions import Making
 from resources.io_managers import RunOptions, failure
-from resources.loop.flow import read_quarantine
 from resources.loop.loop import clock
 from resources.platform import Platform
 from resources.watermarks.log import WatermarkLog
+from resources.watermarks.quarantine import read_quarantine
 
 
 class Decision(Config):

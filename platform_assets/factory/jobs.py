@@ -19,9 +19,8 @@ def job_name(name: str) -> str:
 
 def dataflow_job(dataflow: Dataflow) -> Any:
     """A job of both assets and the checks of their step; the checks of the whole table are left to whoever asks for it."""
-    whole = AssetSelection.checks(
-        *(AssetCheckKey(table_key(dataflow), name) for name in (ROW_ACCOUNTING, LATE_FILES))
-    )
+    names = (ROW_ACCOUNTING, LATE_FILES) if dataflow.kind == "path" else (ROW_ACCOUNTING,)
+    whole = AssetSelection.checks(*(AssetCheckKey(table_key(dataflow), name) for name in names))
     return define_asset_job(
         job_name(dataflow.name),
         AssetSelection.assets(table_key(dataflow), watermark_key(dataflow.name)) - whole,

@@ -30,11 +30,11 @@ from platform_assets.factory.sensors import Cursor, ask, asked_for, in_flight, s
 from platform_assets.metadata import table_metadata, watermark_metadata
 from resources.io_managers import DATAFLOW_TAG, RunOptions, failure, mark_run
 from resources.late import late_step, look
-from resources.loop.flow import read_quarantine
 from resources.loop.loop import clock
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
 from resources.sweep import unhandled
+from resources.watermarks.quarantine import read_quarantine
 
 _INTERVAL = 300
 """Seconds between two steps of the sweep; a round over a million keys takes four hours."""

@@ -102,7 +102,7 @@ def dataflow_sensor(
         if busy is not None:
             return skip(f"run {busy.run_id[:8]} is in flight", cursor)
         entry = platform.log.newest(dataflow.name)
-        look = platform.flow(dataflow).peek(
+        look = platform.path_flow(dataflow).peek(
             entry, datetime.fromtimestamp(now, UTC), _BUDGET, cursor.resume or None
         )
         if not look.found.files:

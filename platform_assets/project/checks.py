@@ -15,7 +15,14 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from platform_assets.project.ddl import Column, DdlError, parse_ddl
 from platform_assets.project.document import Key, value_at
-from platform_assets.project.places import PLACES, check_apart, check_database, check_place, place_key
+from platform_assets.project.places import (
+    PLACES,
+    check_apart,
+    check_connection,
+    check_database,
+    check_place,
+    place_key,
+)
 from platform_assets.project.reading import NAME, Checked
 from platform_assets.project.settings import Settings
 from resources.databases import is_database
@@ -41,10 +48,30 @@ def check_settings(settings: Checked[Settings]) -> None:
 def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder: Path) -> None:
     """All checks of one file against the settings and Dagster's rules."""
     _name(flow)
-    check_place(flow, ("source", "path"), ("source", "connection"), connection_types(settings))
+    _source(flow, connection_types(settings))
     check_apart(flow, settings, folder)
     _partition_by(flow, _schema(flow))
     _for_dagster(flow)
+
+
+def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> None:
+    kind, key = flow.text("source", "type"), ("source", "connection")
+    if kind == "jdbc":
+        check_connection(flow, key, connections, "jdbc")
+    elif kind != "table":
+        check_place(flow, ("source", "path"), key, connections)
+    if kind in ("jdbc", "table") and flow.text("watermark", "type") == "path":
+        flow.refuse(
+            ("watermark", "type"),
+            f"path beside a source of type {kind}",
+            "a source of type files (a path watermark needs files)",
+        )
+    if flow.model and kind == "table" and flow.text("source", "table") == flow.model.table:
+        flow.refuse(
+            ("source", "table"),
+            f"{flow.shown('source', 'table')}, the dataflow's own table",
+            "another table: a run would load its own output",
+        )
 
 
 def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:

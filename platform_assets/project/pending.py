@@ -75,17 +75,15 @@ SETTINGS: tuple[Pending, ...] = (
     ),
     Pending("format", one_of(*_TABLES), "delta", "Iceberg and Parquet tables are"),
     Pending("iceberg", anything, "no such key", "Iceberg tables are"),
-    Pending(
-        "connections.*.type", one_of("jdbc", "api"), "s3", "databases and HTTP APIs are", part="connections.*"
-    ),
+    Pending("connections.*.type", one_of("api"), "s3 or jdbc", "HTTP APIs are", part="connections.*"),
 )
 
 DATAFLOW: tuple[Pending, ...] = (
     Pending(
         "source.type",
-        one_of("jdbc", "table", "api"),
-        "files",
-        "databases, tables and HTTP APIs as sources are",
+        one_of("api"),
+        "files, jdbc or table",
+        "HTTP APIs as sources are",
         part="source",
     ),
     Pending(
@@ -96,21 +94,16 @@ DATAFLOW: tuple[Pending, ...] = (
         part="source",
     ),
     Pending("source.path", scheme(*_STORES), _PLACE, "other object stores are"),
-    Pending("source.missing", anything, "no such key", "window watermarks are"),
-    Pending("watermark.type", one_of("column"), "path", "column watermarks are", part="watermark"),
-    Pending("watermark.type", one_of("window"), "path", "window watermarks are", part="watermark"),
-    Pending("watermark.type", one_of("stream"), "path", "stream watermarks are", part="watermark"),
+    Pending("watermark.type", one_of("column"), "path or window", "column watermarks are", part="watermark"),
+    Pending("watermark.type", one_of("stream"), "path or window", "stream watermarks are", part="watermark"),
     Pending(
         "target.load",
-        one_of("overwrite", "full_load", "merge_upsert", "merge_overwrite", "scd2"),
-        "append",
+        one_of("overwrite", "full_load", "merge_upsert", "scd2"),
+        "append or merge_overwrite",
         "other load types are",
         part="target",
     ),
-    *(
-        Pending(f"target.{key}", anything, "no such key", "load types other than append are")
-        for key in ("merge_keys", "effective_column", "replace_by_watermark")
-    ),
+    Pending("target.effective_column", anything, "no such key", "scd2 tables are"),
     Pending("target.format", one_of(*_TABLES), "delta", "Iceberg and Parquet tables are"),
     Pending("target.schema_mode", one_of("merge", "overwrite", "rescue"), "strict", "other schema modes are"),
     Pending("max_bad_records", above_zero, "0", "a quarantine of records is"),

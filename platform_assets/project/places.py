@@ -38,27 +38,45 @@ def check_place(
     if remote and (scheme not in ("s3", "file") or not rest.strip("/")):
         wanted = _WANTED.replace(" or", ",") + _STATE_TOO if path[0] == "state" else _WANTED
         checked.refuse(path, checked.shown(*path), wanted, _nearest(scheme, path))
-    if name is None:
-        return
-    if connections is not None and name not in connections:
-        known = ", ".join(sorted(connections)) or "none: platform.yaml has no connections"
-        checked.refuse(
-            connection,
-            checked.shown(*connection),
-            f"one of the connections of platform.yaml: {known}",
-            nearest(name, connections),
-        )
-    elif text and scheme != "s3":
+    known = connections is None or name in connections
+    if name is not None and text and scheme != "s3" and known:
         checked.refuse(
             connection,
             f"the connection {checked.shown(*connection)} beside a folder",
             "no connection, or a path s3://bucket/prefix",
         )
-    elif connections is not None and connections[name] != "s3":
+    else:
+        check_connection(checked, connection, connections, "s3")
+
+
+def check_connection(
+    checked: Checked[Any], key: Key, connections: Mapping[str, str] | None, wanted: str
+) -> None:
+    """A connection that is named exists, and is of the type that fits.
+
+    Args:
+        checked: the file.
+        key: of the connection's name.
+        connections: their types by name; None where the settings are too broken to tell.
+        wanted: the type.
+    """
+    name = checked.text(*map(str, key))
+    if name is None or connections is None:
+        return
+    if name not in connections:
+        fitting = sorted(one for one, kind in connections.items() if kind == wanted) or sorted(connections)
+        known = ", ".join(fitting) or "none: platform.yaml has no connections"
         checked.refuse(
-            connection,
-            f"{checked.shown(*connection)}, of type {connections[name]}",
-            "a connection of type s3",
+            key,
+            checked.shown(*key),
+            f"one of the connections of platform.yaml: {known}",
+            nearest(name, fitting),
+        )
+    elif connections[name] != wanted:
+        checked.refuse(
+            key,
+            f"{checked.shown(*key)}, of type {connections[name]}",
+            f"a connection of type {wanted}",
         )
 
 

@@ -6,20 +6,25 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.sources import JdbcSource, TableSource
 from platform_assets.project.environment import EnvRef, used
 from platform_assets.project.errors import InvalidProject, ProjectError, nearest
 from platform_assets.project.secrets import is_secret
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
 from resources.databases import Database, is_database
+from resources.jdbc import JdbcConnection
 from resources.places import Place, S3Connection
 
 SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
 """The variable with a Connect server's address that goes before ``spark`` of the settings."""
 
 _SHORTEST_HIDDEN = 4
+
+C = TypeVar("C", S3Connection, JdbcConnection)
 
 
 @dataclass(frozen=True)
@@ -65,9 +70,15 @@ class Project:
         """Where tables are."""
         return self._place(self.settings.place("lake"))
 
-    def source_place(self, dataflow: Dataflow) -> Place:
-        """The root of a dataflow's files."""
-        return self._place(PlaceSettings(path=dataflow.source.path, connection=dataflow.source.connection))
+    def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection:
+        """Where a dataflow's rows are: the root of its files, a table of the lake, a database."""
+        source = dataflow.source
+        if isinstance(source, JdbcSource):
+            return self.connection(source.connection, JdbcConnection)
+        if isinstance(source, TableSource):
+            return self.lake.child(source.table)
+        path = source.root if dataflow.kind == "window" else source.path
+        return self._place(PlaceSettings(path=path, connection=source.connection))
 
     def table_place(self, dataflow: Dataflow) -> Place:
         """A dataflow's table, ``<lake>/<layer>/<name>``."""
@@ -87,22 +98,25 @@ class Project:
             raise ConfigurationError(f"{SPARK_REMOTE}: expected sc://host:port, found something else")
         return SparkSettings(remote=remote)
 
-    def connection(self, name: str) -> S3Connection:
+    def connection(self, name: str, wanted: type[C]) -> C:
         """A connection with its secrets, at the moment of use.
 
         Raises:
-            ConfigurationError: for an unknown name, or a variable that is not set.
+            ConfigurationError: for an unknown name, a connection of another type, a variable that is not set, a URL of
+                another form.
         """
         found = self.settings.connections.get(name)
         if found is None:
             raise ConfigurationError(f"expected a connection of platform.yaml, found {name!r}")
-        fields = {key: getattr(found, key) for key in type(found).model_fields if key != "type"}
-        return S3Connection(
-            **{
-                key: used(text, f"connections.{name}.{key}", self._environment)
-                for key, text in fields.items()
-            }
-        )
+        fields = {
+            key: used(getattr(found, key), f"connections.{name}.{key}", self._environment)
+            for key in type(found).model_fields
+            if key != "type"
+        }
+        made = _made(f"connections.{name}", found.type, fields)
+        if not isinstance(made, wanted):
+            raise ConfigurationError(f"connections.{name}: found type {found.type}, expected another")
+        return made
 
     def named(self, names: Sequence[str]) -> list[Dataflow]:
         """The dataflows of these names, in this order; without names all valid ones.
@@ -138,9 +152,27 @@ class Project:
                 value = reference.look_up(self._environment) if isinstance(reference, EnvRef) else None
                 if value and len(value) >= _SHORTEST_HIDDEN and is_secret(("connections", name, key)):
                     text = text.replace(value, repr(reference))
+                elif value and key == "url":
+                    text = _hidden_by(value, text)
         state = (self._settings or Settings()).place("state").path
         return Database.parse(state).hide(text) if is_database(state) else text
 
     def _place(self, place: PlaceSettings) -> Place:
-        connection = self.connection(place.connection) if place.connection else None
+        connection = self.connection(place.connection, S3Connection) if place.connection else None
         return Place.parse(place.path, self.folder, connection)
+
+
+def _hidden_by(url: str, text: str) -> str:
+    try:
+        return JdbcConnection.parse(url).hide(text)
+    except ConfigurationError:
+        return text  # which is told where it is used
+
+
+def _made(what: str, kind: str, fields: dict[str, Any]) -> S3Connection | JdbcConnection:
+    if kind == "s3":
+        return S3Connection(**fields)
+    try:
+        return JdbcConnection.parse(**fields)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{what}.url: {error.message}") from error

@@ -15,7 +15,7 @@ _NAMES = re.compile(
 _HEADERS = re.compile(r"(?i)((proxy-)?authorization|(set-)?cookie|.*[-_]?(token|key|secret))$")
 _USER_INFO = re.compile(r"^[A-Za-z][\w+.:-]*?://[^/@\s]*:[^/@\s]+@")
 _PARAMETER = re.compile(
-    r"(?i)^[A-Za-z][\w+.:-]*?://[^\s]*[?&;]((ssl)?password|passwd|pwd|token|access_token|secret\w*|sig|signature|api_?key)=[^&;\s]"
+    r"(?i)^[A-Za-z][\w+.:-]*?://[^\s]*[?&;](\w*password|passwd|pwd|token|access_token|secret\w*|sig|signature|api_?key)=[^&;\s]"
 )
 _NOT_SHOWN = "a secret in plain text"
 _WANTED = "{env: NAME}, a variable of the environment"

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from partitions.model import Duration, Model
-from platform_assets.project.environment import Text
+from platform_assets.project.environment import EnvRef, Text
+from resources.jdbc import JdbcConnection
 
 
 def _remote(text: str) -> str:
@@ -62,6 +63,28 @@ class S3Settings(Model):
     session_token: Text | None = None
 
 
+def _jdbc_url(text: str | EnvRef) -> str | EnvRef:
+    if isinstance(text, str):
+        JdbcConnection.parse(text)
+    return text
+
+
+class JdbcSettings(Model):
+    """A database; the driver comes by itself.
+
+    Attributes:
+        url: ``jdbc:postgresql://host:port/database``, or MariaDB's or MySQL's; the driver's parameters may follow.
+    """
+
+    type: Literal["jdbc"]
+    url: Annotated[Text, AfterValidator(_jdbc_url)]
+    user: Text | None = None
+    password: Text | None = None
+
+
+ConnectionSettings = Annotated[S3Settings | JdbcSettings, Field(discriminator="type")]
+
+
 class HistorySettings(Model):
     """How much of a watermark log stays: an entry goes when it is beyond both. The newest never goes.
 
@@ -90,7 +113,7 @@ class Settings(Model):
     format: Literal["delta"] = "delta"
     spark: SparkSettings = SparkSettings()
     history: HistorySettings = HistorySettings()
-    connections: dict[str, S3Settings] = Field(default_factory=dict)
+    connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
 
     def place(self, which: Literal["state", "lake"]) -> PlaceSettings:
         """State or lake, however it was written."""

@@ -13,7 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ByteSize
 
-from platform_assets.project.document import Key
+from platform_assets.project.document import Key, value_at
 from platform_assets.project.environment import EnvRef
 
 Shapes = tuple[Any, ...]
@@ -30,12 +30,35 @@ _WORDS: dict[Any, str] = {
 }
 
 
-def shapes_at(root: Any, key: Key) -> Shapes:
-    """What may stand at a key below ``root``; empty where no such key is known."""
-    found = alternatives(root)
+def shapes_at(root: Any, key: Key, value: Any = None) -> Shapes:
+    """What may stand at a key below ``root``; empty where no such key is known.
+
+    Args:
+        root: a model.
+        key: of the place.
+        value: what a user wrote at the root; of several models those are meant whose ``type`` stands there.
+    """
+    found = of_type(alternatives(root), value)
     for part in key:
-        found = below(found, part)
+        value = value_at(value, (part,))
+        found = of_type(below(found, part), value)
     return found
+
+
+def of_type(shapes: Shapes, value: Any) -> Shapes:
+    """Of several models the ones that have the ``type`` of the value; all of them where it has none that is known."""
+    if not is_choice(shapes):
+        return shapes
+    named = value_at(value, ("type",))
+    return (
+        tuple(one for one in shapes if _is_model(one) and named in get_args(_fields(one).get("type")))
+        or shapes
+    )
+
+
+def is_choice(shapes: Shapes) -> bool:
+    """Whether several models may stand there."""
+    return sum(map(_is_model, shapes)) > 1
 
 
 def below(shapes: Shapes, part: str | int) -> Shapes:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from partitions.errors import ConfigurationError
+from partitions.refusals import PartsDoNotFit
 from platform_assets.project.document import Document, Key, leaves, within
 from platform_assets.project.environment import FromEnvironment
 from platform_assets.project.errors import ProjectError, nearest
 from platform_assets.project.secrets import shown
-from platform_assets.project.shapes import any_of, in_words, known_keys, shapes_at
+from platform_assets.project.shapes import any_of, in_words, is_choice, known_keys, shapes_at
 
 _LIMITS = {
     "greater_than": "a value above {gt}",
@@ -50,7 +51,11 @@ def translated(
         texts: what came from the environment and must not be shown.
         given: fields of the model that no user writes.
     """
-    found = {_key(error, document): error for error in reversed(refused.errors())}
+    errors = refused.errors()
+    fits = [error for error in errors if not isinstance(_cause(error), PartsDoNotFit)]
+    if not fits:
+        return [masked(one, key, texts) for error in errors for key, one in _unfit(error, document)]
+    found = {_key(error, document, model): error for error in reversed(fits)}
     deepest = [
         key for key in reversed(found) if not any(within(other, key) and other != key for other in found)
     ]
@@ -72,41 +77,62 @@ def escaped(
     return key, masked(_ours(key, said, document.get(key), document), key, texts)
 
 
-def _key(error: ErrorDetails, document: Document) -> Key:
-    """Where it is in the file: pydantic's location without the names of union members."""
+def _cause(error: ErrorDetails) -> Any:
+    """The error that a validator of ours has raised, if it was one."""
+    return error.get("ctx", {}).get("error")
+
+
+def _unfit(error: ErrorDetails, document: Document) -> Iterator[tuple[Key, ProjectError]]:
+    """Each combination that is refused, at its own key, or the nearest above it that a user wrote."""
+    cause = _cause(error)
+    for one in cause.refusals if isinstance(cause, PartsDoNotFit) else ():
+        yield one.key, document.error(one.key, one.found, one.expected)
+
+
+def _key(error: ErrorDetails, document: Document, model: type[BaseModel]) -> Key:
+    """Where it is in the file: pydantic's location without the names of union members.
+
+    The name of a chosen member is its ``type``, and may be the name of a key, too.
+    """
     key: Key = ()
+    tag: Key | None = None
     for part in error["loc"]:
-        if document.has((*key, part)):
+        if tag != key and document.get((*key, "type")) == part and is_choice(shapes_at(model, key)):
+            tag = key
+        elif document.has((*key, part)):
             key = (*key, part)
+    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        return (*key, "type")
     return (*key, error["loc"][-1]) if error["type"] == "missing" else key
 
 
 def _error(
     key: Key, error: ErrorDetails, document: Document, model: type[BaseModel], given: Collection[str]
 ) -> ProjectError:
-    value, shapes, kind = document.get(key), shapes_at(model, key), error["type"]
+    value, shapes, kind = document.get(key), shapes_at(model, key, document.value), error["type"]
     context = error.get("ctx", {})
     if kind == "extra_forbidden":
-        known = [name for name in known_keys(shapes_at(model, key[:-1])) if name not in given]
+        known = [name for name in known_keys(shapes_at(model, key[:-1], document.value)) if name not in given]
         return document.error(
             key, "an unknown key", f"one of {', '.join(known)}", nearest(str(key[-1]), known)
         )
-    if kind == "missing":
+    if kind in ("missing", "union_tag_not_found"):
         return document.error(key, "nothing", f"{in_words(shapes)} (this key is required)")
-    if kind == "literal_error":
-        values = re.findall(r"'([^']*)'", context["expected"])
+    if kind in ("literal_error", "union_tag_invalid"):
+        values = re.findall(r"'([^']*)'", context.get("expected") or context["expected_tags"])
         close = nearest(value, values) if isinstance(value, str) else None
         return document.error(
             key, shown(value, key), any_of(values) if values else context["expected"], close
         )
     if kind == "value_error":
-        return _ours(key, str(context["error"]), value, document)
+        said = context["error"]
+        return _ours(key, str(said), value, document, getattr(said, "nearest", None))
     limit = _LIMITS.get(kind)
     expected = limit.format(**context) if limit else in_words(shapes) + _hint(value, shapes)
     return document.error(key, shown(value, key), expected)
 
 
-def _ours(key: Key, text: str, value: Any, document: Document) -> ProjectError:
+def _ours(key: Key, text: str, value: Any, document: Document, close: str | None = None) -> ProjectError:
     """Our validators say ``why: expected this, found that``; why and that may be left out.
 
     Where they speak of a mapping as a whole, the first of its keys that they name is to blame.
@@ -116,7 +142,7 @@ def _ours(key: Key, text: str, value: Any, document: Document) -> ProjectError:
     if isinstance(value, dict):
         named = [word for word in dict.fromkeys(re.findall(r"\w+", text)) if word in value]
         key, found = (*key, *named[:1]), found or " and ".join(named)
-    return document.error(key, found or shown(value, key), f"{expected} ({why})" if why else expected)
+    return document.error(key, found or shown(value, key), f"{expected} ({why})" if why else expected, close)
 
 
 def _hint(value: Any, shapes: Iterable[Any]) -> str:

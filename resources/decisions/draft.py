@@ -10,16 +10,13 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, Conflict
 from partitions.path.quarantine import Quarantine
-from partitions.path.slices import PathSlice
 from partitions.plan import Plan, counted
 from resources.loop import holder as holders
-from resources.loop.flow import read_quarantine
 from resources.loop.guards import check_definition, definition_of
 from resources.loop.holder import RunIsLive
 from resources.loop.loop import clock
 from resources.platform import Platform
 from resources.watermarks.entry import Entry, Intent, Why, following, new_id
-from resources.watermarks.ingested import Ingested
 from resources.watermarks.log import QUARANTINE
 
 
@@ -58,7 +55,7 @@ class Preview:
     """
 
     draft: Draft
-    plan: Plan[PathSlice]
+    plan: Plan[Any]
     lines: tuple[str, ...]
 
 
@@ -100,7 +97,7 @@ def _ended(intent: Intent, last: Entry | None) -> str:
     if intent.is_decision:
         return f"number {intent.number}, of another decision ({intent.why}) that was begun and not finished, is dropped"
     landed = last is not None and last.why != "abandon"
-    ended = "appended: it was written" if landed else "given up: its files are planned anew"
+    ended = "appended: it was written" if landed else "given up: its work is planned anew"
     return f"slice {intent.number}, which a run left unfinished, is {ended}"
 
 
@@ -242,19 +239,19 @@ def _beside(dataflow: Dataflow, draft: Draft) -> list[str]:
 
 
 def _again(
-    platform: Platform, dataflow: Dataflow, last: Entry | None, draft: Draft, plan: Plan[PathSlice]
+    platform: Platform, dataflow: Dataflow, last: Entry | None, draft: Draft, plan: Plan[Any]
 ) -> list[str]:
-    """What happens to the rows of files that were loaded before."""
-    paths = [file.path for piece in plan.slices if piece.why == "run" for file in piece.files]
-    known = Ingested(platform.log, dataflow.name, last).known(paths) if last and paths else set()
-    known -= {one.file.path for one in read_quarantine(platform.log, last).files}
-    if not known:
+    """What happens to rows that were loaded before."""
+    count, part = platform.flow(dataflow).loaded_before(plan.slices, last)
+    if not count:
         return []
-    files = f"{len(known):,} of these files {'was' if len(known) == 1 else 'were'} ingested before"
+    verb = "ingested" if part == "file" else "loaded"
+    told = f"{count:,} of these {part}s {'was' if count == 1 else 'were'} {verb} before"
     if draft.entry.replace_table:
-        return [f"{files}; the first commit empties the table, so their rows are there once"]
-    if draft.entry.replace_until:
-        return [f"{files}; each commit deletes the rows of its own files and inserts them again"]
+        return [f"{told}; the first commit empties the table, so their rows are there once"]
+    if draft.entry.replace_until or dataflow.target.replace_by_watermark:
+        own = "the rows of its own files" if part == "file" else "what it reads of them,"
+        return [f"{told}; each commit deletes {own} and inserts {'them' if part == 'file' else 'it'} again"]
     return [
-        f"{files}; load: {dataflow.target.load} adds their rows a second time (--replace makes room for them)"
+        f"{told}; load: {dataflow.target.load} adds their rows a second time (--replace makes room for them)"
     ]

@@ -9,10 +9,10 @@ from partitions.errors import ConfigurationError
 from partitions.path.quarantine import Quarantined
 from partitions.path.source import SourceFile
 from resources.decisions.draft import Draft, Making, agreed, drafted
-from resources.loop.flow import read_quarantine
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import UNPROCESSED, Ingested
+from resources.watermarks.quarantine import read_quarantine
 
 CAME_LATE = "came late"
 """The reason of a late file in quarantine."""
@@ -44,7 +44,7 @@ def unprocess(reason: str, paths: Sequence[str]) -> Making:
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        if dataflow.watermark.tracking != "set":
+        if dataflow.path.tracking != "set":
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected tracking: set, found tracking: watermark: there no single file is read again;"
                 " rewind instead",

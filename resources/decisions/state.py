@@ -7,18 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
-from partitions.path.order import FileKey
-from partitions.path.plan import covering
+from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.path.quarantine import Quarantine
-from partitions.path.state import PathState
-from partitions.sentinels import deserialise, serialise
+from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, Making, agreed, drafted, required
 from resources.platform import Platform
 from resources.readers.files import SOURCE_FILE
 from resources.watermarks.entry import Entry, Why
-from resources.watermarks.ingested import Ingested
 
 
 def reset(reason: str, *, replace: bool = False) -> Making:
@@ -61,7 +57,7 @@ def accept(reason: str) -> Making:
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = required(dataflow, last)
         if not is_empty(last.state()):
-            _parsed(dataflow, last.watermark)
+            platform.flow(dataflow).parsed(last.watermark)
         return Draft(drafted(platform, dataflow, last, "accept", reason))
 
     return making
@@ -82,11 +78,10 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = agreed(platform, dataflow, last)
-        _has_order(dataflow)
-        if replace:
-            _tells_origin(platform, dataflow)
+        flow = platform.flow(dataflow)
+        flow.check_rewind()
+        until = flow.reached(last, platform.target(dataflow)) if replace else None
         watermark = _watermark_of(platform, dataflow, to)
-        until = _reached(platform, dataflow, last) if replace else None
         return Draft(
             drafted(platform, dataflow, last, "rewind", reason, watermark=watermark, replace_until=until)
         )
@@ -103,7 +98,7 @@ def set_watermark(reason: str, text: str) -> Making:
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        watermark = _parsed(dataflow, text)
+        watermark = platform.flow(dataflow).parsed(text)
         if last is not None and not platform.flow(dataflow).covers(watermark, last.watermark):
             raise NeedsDecision(
                 f"dataflow {dataflow.name}: expected a watermark at or above {last.watermark}, found {watermark}: set never lowers a"
@@ -129,11 +124,12 @@ def adopt(reason: str) -> Making:
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         found = platform.target(dataflow).adopted()
-        text = found.state if found else _from_rows(platform, dataflow)
+        text = found.state if found else platform.flow(dataflow).told_by_rows(platform.target(dataflow))
         if text is None:
+            column = f", or a column {SOURCE_FILE}," if dataflow.kind == "path" else ""
             raise NeedsDecision(
-                f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}, or a column {SOURCE_FILE}, to tell how"
-                " far it is loaded; found neither. Say it yourself, or start anew",
+                f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}{column} to tell how far it is"
+                " loaded; found none. Say it yourself, or start anew",
                 code="nothing_to_adopt",
                 choices=(
                     f"strandline state set {dataflow.name} JSON --reason TEXT",
@@ -156,7 +152,7 @@ def import_entries(reason: str, lines: Sequence[str]) -> Making:
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         newest = _newest_of(dataflow, lines)
-        watermark = _parsed(dataflow, json.dumps(newest["watermark"]))
+        watermark = platform.flow(dataflow).parsed(json.dumps(newest["watermark"]))
         app_id = str(newest["app_id"]) if last is None and newest.get("app_id") else None
         remark = ("ingested before the import", "taken as ingested")
         return _taken_over(platform, dataflow, last, "import", reason, watermark, remark, app_id)
@@ -188,7 +184,7 @@ def _taken_over(
     """
     target = platform.target(dataflow)
     files = platform.flow(dataflow).up_to(deserialise(watermark), above=last)
-    if why == "adopt" and dataflow.watermark.tracking == "set" and SOURCE_FILE in target.columns():
+    if why == "adopt" and files and dataflow.path.tracking == "set" and SOURCE_FILE in target.columns():
         loaded = target.texts(SOURCE_FILE)  # a set has no order that could tell the others
         files = [file for file in files if file.path in loaded]
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
@@ -219,59 +215,6 @@ def _watermark_of(platform: Platform, dataflow: Dataflow, number: int) -> str:
             choices=(f"strandline state history {dataflow.name}",),
         )
     return entry.watermark
-
-
-def _has_order(dataflow: Dataflow) -> None:
-    if dataflow.watermark.tracking == "set":
-        raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected tracking: watermark, found tracking: set: a set has no order to go back in. Mark single files"
-            " for another read, or start anew",
-            choices=(
-                f"strandline files unprocess {dataflow.name} PATH…",
-                f"strandline state reset {dataflow.name} --replace --reason TEXT",
-            ),
-        )
-
-
-def _reached(platform: Platform, dataflow: Dataflow, last: Entry) -> str:
-    """The watermark that covers all files whose rows may be in the table: another rewind may lie before this one."""
-    known = Ingested(platform.log, dataflow.name, last).all()
-    return serialise(covering(dataflow.watermark, PathState.of(last.state()), (one.path for one in known)))
-
-
-def _tells_origin(platform: Platform, dataflow: Dataflow) -> None:
-    columns = platform.target(dataflow).columns()
-    if SOURCE_FILE not in columns:
-        raise ConfigurationError(
-            f"dataflow {dataflow.name}: --replace deletes the rows of each file that is read again: expected a column {SOURCE_FILE} in table"
-            f" {dataflow.table}, found {', '.join(columns) or 'no table'}. Keep origin_columns (and the column in sql), or reset --replace",
-            choices=(f"strandline state reset {dataflow.name} --replace --reason TEXT",),
-        )
-
-
-def _from_rows(platform: Platform, dataflow: Dataflow) -> str | None:
-    """The largest path that a row came from; it tells no state of scope partition."""
-    if dataflow.watermark.scope == "partition":
-        return None
-    path = max(platform.target(dataflow).texts(SOURCE_FILE), key=FileKey.of, default=None)
-    return serialise({"path": path}) if path else None
-
-
-def _parsed(dataflow: Dataflow, text: str) -> str:
-    """A watermark as an operator writes it, in the form of the dataflow's scope."""
-    whole = dataflow.watermark.scope == "global"
-    form = '{"path": text}' if whole else '{"paths": {partition: name}, "closed_before": instant or null}'
-    try:
-        state = PathState.of(deserialise(text))
-    except CorruptWatermark as error:
-        raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected a watermark such as {form}, found {text[:200]!r} ({error.message})"
-        ) from error
-    if state.status == "initial" or whole != (state.last is not None):
-        raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected a watermark such as {form} (scope: {dataflow.watermark.scope}), found {text[:200]!r}"
-        )
-    return serialise(deserialise(text))
 
 
 def _newest_of(dataflow: Dataflow, lines: Sequence[str]) -> dict[str, Any]:

@@ -1,36 +1,45 @@
-"""What differs between kinds of watermark, as the loop sees it; and the path kind."""
+"""What differs between kinds of watermark, as the loop and decisions see it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, CorruptWatermark, StrandlineError
-from partitions.path.plan import Beside, at_or_below, plan, position
-from partitions.path.position import Start
-from partitions.path.quarantine import Quarantine, Quarantined
-from partitions.path.slices import PathSlice
-from partitions.path.source import Found, SourceFile, in_pair_order
-from partitions.path.state import PathState
+from partitions.errors import BadPart
+from partitions.path.source import SourceFile
 from partitions.plan import Plan, Slice
-from partitions.sentinels import Watermark, deserialise
-from resources.listing import FILE_CHANGED, Budget, Listing, check_unchanged, list_above, look
-from resources.places import Place
-from resources.readers.failures import BAD_RECORD, FILE_VANISHED, bad_file, bad_record, line_of
-from resources.readers.files import SOURCE_FILE, FilesReader, PinnedSchema
-from resources.sweep import waiting
-from resources.watermarks.entry import Entry, Intent, corrupt
-from resources.watermarks.ingested import Ingested
-from resources.watermarks.log import WatermarkLog
+from partitions.sentinels import Watermark
+from resources.watermarks.entry import Entry, Intent, Replaces
+from resources.writers.delta import DeltaTarget
 from resources.writers.target import Room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Seen = Mapping[Any, Sequence[Any]]
+"""What a write saw of the parts of a slice."""
+
+Observed = Callable[[], Seen]
+"""Tells it, after the write; nothing where the write was skipped, or nobody looked."""
+
 SliceT = TypeVar("SliceT", bound=Slice)
+
+
+class Size(NamedTuple):
+    """How much a slice is.
+
+    Attributes:
+        files: that are loaded.
+        bytes: of these files; None where nobody knows before they are read.
+        work_units: that are loaded.
+        failed_units: that the slice passes over and records as failed.
+    """
+
+    files: int = 0
+    bytes: int | None = None
+    work_units: int = 0
+    failed_units: int = 0
 
 
 class Flow(Protocol[SliceT]):
@@ -41,12 +50,17 @@ class Flow(Protocol[SliceT]):
         """LIST calls, or folders opened, so far."""
         ...
 
+    @property
+    def repeats(self) -> bool:
+        """Whether a run plans again when its slices are loaded, for what came in the meantime."""
+        ...
+
     def plan(self, entry: Entry | None, now: datetime) -> Plan[SliceT]:
-        """Observe the source and plan above the entry."""
+        """Observe the source and plan on top of the entry."""
         ...
 
     def check(self, piece: SliceT) -> None:
-        """Raise BadFile where what the slice was planned from has changed."""
+        """Raise BadPart where what the slice was planned from has changed."""
         ...
 
     def record(self, piece: SliceT) -> Sequence[Sequence[Any]]:
@@ -69,23 +83,23 @@ class Flow(Protocol[SliceT]):
         """The slice's rows; without a slice no rows, of the same schema."""
         ...
 
-    def blame(self, spark: SparkSession, piece: SliceT, pinned: str, error: Exception) -> BadFile | None:
+    def blame(self, spark: SparkSession, piece: SliceT, pinned: str, error: Exception) -> BadPart | None:
         """The part of the source that made a write fail; None where it is not the source's fault."""
         ...
 
-    def holds(self, piece: SliceT, path: str) -> bool:
-        """Whether a bad file is of this slice."""
+    def holds(self, piece: SliceT, bad: BadPart) -> bool:
+        """Whether a bad part is of this slice."""
         ...
 
-    def before(self, piece: SliceT, path: str) -> SliceT | None:
-        """The part of a slice before a bad file, in order; None where there is none."""
+    def before(self, piece: SliceT, bad: BadPart) -> SliceT | None:
+        """The part of a slice before a bad one, in order; None where there is none."""
         ...
 
-    def without(self, piece: SliceT, bad: BadFile) -> SliceT | None:
-        """The slice without a bad file, which is passed over; None where the user wants a run to stop at it."""
+    def without(self, piece: SliceT, bad: BadPart) -> SliceT | None:
+        """The slice without a bad part, which is passed over; None where a run shall stop at it."""
         ...
 
-    def also_bad(self, spark: SparkSession, piece: SliceT, pinned: str, bad: BadFile) -> Sequence[BadFile]:
+    def also_bad(self, spark: SparkSession, piece: SliceT, pinned: str, bad: BadPart) -> Sequence[BadPart]:
         """What else of a slice is bad in the way that something of it was, as far as one look tells."""
         ...
 
@@ -93,255 +107,71 @@ class Flow(Protocol[SliceT]):
         """What is in quarantine after a slice (None: what was there before), and how many files the slice adds."""
         ...
 
-    def room(self, piece: SliceT, replaces: Literal["files", "table"] | None) -> Room | None:
-        """Which rows a slice's commit deletes."""
+    def prepared(self, df: DataFrame, piece: SliceT | None) -> DataFrame:
+        """The rows after the user's step, with what the kind adds to them.
+
+        Raises:
+            ConfigurationError: where they lack what the kind needs to find them again.
+        """
+        ...
+
+    def observe(self, df: DataFrame, piece: SliceT) -> tuple[DataFrame, Observed]:
+        """Have the write of a slice count what it sees; what it saw is there when it is over."""
+        ...
+
+    def room(self, piece: SliceT, replaces: Replaces | None, df: DataFrame) -> Room | None:
+        """Which rows a slice's commit deletes; ``df`` are those that it writes."""
         ...
 
     def covers(self, state: str, other: str) -> bool:
         """Whether no value falls from ``other`` to ``state``; both are sentinel JSON texts."""
         ...
 
-    def size(self, piece: SliceT) -> tuple[int, int]:
-        """Files and bytes of a slice."""
+    def size(self, piece: SliceT) -> Size:
+        """How much a slice is, as far as it is known before it is read."""
+        ...
+
+    @property
+    def pacing(self) -> timedelta:
+        """Time between the starts of two slices, at least."""
         ...
 
     def modified(self, piece: SliceT) -> int | None:
         """When the newest thing of the slice came to be, epoch milliseconds by the source's clock."""
         ...
 
+    def parsed(self, text: str) -> str:
+        """A watermark as an operator writes it, in the form that the definition has.
 
-class PathFlow:
-    """The path kind: files above the last committed one."""
+        Raises:
+            ConfigurationError: for any other text.
+        """
+        ...
 
-    def __init__(self, dataflow: Dataflow, source: Place, log: WatermarkLog) -> None:
-        """Bind a dataflow to the root of its files, and to what the log remembers of them."""
-        self._dataflow = dataflow
-        self._place = source
-        self._log = log
-        self._reader = FilesReader(source, dataflow.source)
-        self._calls = 0
-
-    @property
-    def calls(self) -> int:
-        """LIST calls, or folders opened, so far."""
-        return self._calls
-
-    def plan(self, entry: Entry | None, now: datetime) -> Plan[PathSlice]:
-        """List above the watermark, in full, and cut slices."""
-        state, since = self._state(entry), self._since(entry)
-        definition = self._dataflow.watermark
-        start = position(definition, state, now, since)
-        listing = list_above(self._place, start, self._dataflow.source.endings)
-        self._calls += listing.found.calls
-        return plan(
-            definition,
-            state,
-            listing.found,
-            now,
-            dataflow=self._dataflow.name,
-            number=entry.number if entry else 0,
-            beside=self._beside(entry, state, listing.found),
-        )
-
-    def _beside(self, entry: Entry | None, state: PathState, found: Found) -> Beside:
-        """What waits beside the watermark. What was dealt with is looked up only where something waits for the answer."""
-        if entry is None:
-            return Beside()
-        by_set, until = self._dataflow.watermark.tracking == "set", entry.replace_until
-        return Beside(
-            late=() if by_set else self._late(entry, state),
-            released=self._released(entry, state),
-            replace_until=PathState.of(deserialise(until)) if until else None,
-            known=frozenset(self._known(entry, [file.path for file in found.files]))
-            if by_set
-            else frozenset(),
-        )
-
-    def _known(self, entry: Entry, paths: Sequence[str]) -> set[str]:
-        return Ingested(self._log, self._dataflow.name, entry).known(paths)
-
-    def _late(self, entry: Entry, state: PathState) -> tuple[SourceFile, ...]:
-        """What the sweep has found and nobody has dealt with since."""
-        below = at_or_below(self._dataflow.watermark, state, self._since(entry))
-        paths = [path for path in waiting(self._log, self._dataflow, entry) if below.above(path)]
-        known = self._known(entry, paths) if paths else set()
-        return self._there([path for path in paths if path not in known])
-
-    def _released(self, entry: Entry, state: PathState) -> tuple[SourceFile, ...]:
-        """What somebody took out of quarantine. What lies above the watermark is read with all that is new there."""
-        definition = self._dataflow.watermark
-        below = at_or_below(definition, state, self._since(entry))
-        paths = [one.file.path for one in read_quarantine(self._log, entry).released]
-        return self._there([path for path in paths if definition.tracking == "set" or below.above(path)])
-
-    def _there(self, paths: Sequence[str]) -> tuple[SourceFile, ...]:
-        there = look(self._place, paths) if paths else {}
-        return tuple(there[path] for path in paths if path in there)
-
-    def _since(self, entry: Entry | None) -> PathState | None:
-        return PathState.of(deserialise(entry.since)) if entry and entry.since else None
-
-    def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:
-        """Look for what the next run would load within a budget, to see whether one is worth asking for."""
-        definition, state = self._dataflow.watermark, self._state(entry)
-        start = position(definition, state, now, self._since(entry))
-        listing = list_above(self._place, start, self._dataflow.source.endings, budget=budget, resume=resume)
-        if entry is None:
-            return listing
-        files = listing.found.files
-        if definition.tracking == "set":
-            known = self._known(entry, [file.path for file in files])
-            files = tuple(file for file in files if file.path not in known)
-        files = in_pair_order([*files, *self._released(entry, state)])
-        return replace(listing, found=replace(listing.found, files=files))
-
-    def up_to(self, watermark: Watermark, above: Entry | None) -> list[SourceFile]:
+    def up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
         """The files that the source holds at or below a watermark, and above an entry's: what a decision passes over."""
-        definition, state = self._dataflow.watermark, self._state(above)
-        start = self._since(above) if state.status == "initial" else state
-        by_set = definition.tracking == "set"  # which has no order: whatever is there
-        reached = Start() if by_set else at_or_below(definition, PathState.of(watermark), start)
-        return list(list_above(self._place, reached, self._dataflow.source.endings).found.files)
+        ...
 
-    def _state(self, entry: Entry | None) -> PathState:
-        try:
-            return PathState.of(entry.state() if entry else None)
-        except CorruptWatermark as error:
-            raise corrupt(
-                f"entry {entry.number if entry else 0} of {self._dataflow.name}", error.message
-            ) from error
+    def told_by_rows(self, target: DeltaTarget) -> str | None:
+        """The watermark that the table's rows tell, sentinel JSON text; None where they tell none."""
+        ...
 
-    def check(self, piece: PathSlice) -> None:
-        """Compare size and version of every file with what was listed."""
-        check_unchanged(self._place, piece.files)
+    def reached(self, entry: Entry, target: DeltaTarget) -> str:
+        """The watermark that covers all rows that may be in the table, for a rewind that makes room for what is read again.
 
-    def record(self, piece: PathSlice) -> Sequence[Sequence[Any]]:
-        """Path, size, version and modification time of each file, and why, where it is passed over."""
-        loaded = [(file.path, file.size, file.version, file.modified) for file in piece.files]
-        return loaded + [
-            (one.file.path, one.file.size, one.file.version, one.file.modified, one.reason)
-            for one in piece.quarantined
-        ]
+        Raises:
+            ConfigurationError: where rows do not tell what they were read from.
+        """
+        ...
 
-    def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> PathSlice:
-        """The same files, and the same state after them."""
-        return PathSlice(
-            tuple(SourceFile(*row) for row in rows if len(row) == 4),
-            deserialise(intent.before),
-            deserialise(intent.watermark),
-            self._dataflow.watermark,
-            why="late" if intent.why == "late" else "release" if intent.why == "release" else "run",
-            quarantined=tuple(Quarantined(SourceFile(*row[:4]), row[4]) for row in rows if len(row) > 4),
-            replaces=intent.replaces == "files",
-        )
+    def check_rewind(self) -> None:
+        """Raise ConfigurationError where there is no order to go back in."""
+        ...
 
-    def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:
-        """Declared, or inferred from a bounded sample of all files that wait; raises BadFile for one that does not read."""
-        files = [file for piece in pending for file in piece.files]
-        try:
-            pinned = self._reader.pin(spark, files)
-        except StrandlineError:
-            raise
-        except Exception as error:
-            bad = bad_file(error, (file.path for file in files))
-            if bad is None:
-                raise
-            raise bad from error
-        return pinned.to_text() if pinned else None
+    def loaded_before(self, pieces: Sequence[SliceT], last: Entry | None) -> tuple[int, str]:
+        """How many parts of these slices were loaded before, as far as an entry knows, and what a part is called."""
+        ...
 
-    def agree(self, spark: SparkSession, pinned: str) -> None:
-        """Compare ``source.schema`` with what was pinned."""
-        self._reader.agree(spark, PinnedSchema.of(pinned), self._dataflow.name)
-
-    def read(self, spark: SparkSession, piece: PathSlice | None, pinned: str) -> DataFrame:
-        """Read exactly the slice's files."""
-        files = piece.files if piece else ()
-        return self._reader.read(
-            spark, files, PinnedSchema.of(pinned), origin=self._dataflow.target.origin_columns
-        )
-
-    def blame(self, spark: SparkSession, piece: PathSlice, pinned: str, error: Exception) -> BadFile | None:
-        """The file that Spark names, with its line where a record does not parse."""
-        bad = bad_file(error, (file.path for file in piece.files))
-        if bad is None and "TASK_WRITE_FAILED" in str(error):
-            error = self._again(spark, piece, pinned) or error
-            bad = bad_file(error, (file.path for file in piece.files))
-        if bad is None or bad.code == FILE_VANISHED:
-            return bad
-        file = next(file for file in piece.files if file.path == bad.path)
-        try:
-            record = self._reader.bad_record(spark, file, PinnedSchema.of(pinned))
-        except Exception:  # noqa: BLE001 - looking closer is a courtesy; the file is known already
-            return bad
-        return bad if record is None else bad_record(bad, record, line_of(self._place, file.path, record))
-
-    def _again(self, spark: SparkSession, piece: PathSlice, pinned: str) -> Exception | None:
-        """Why reading alone fails. A Connect server loses all but an error's first line where one of its causes has no text."""
-        try:
-            self.read(spark, piece, pinned).write.format("noop").mode("overwrite").save()
-        except Exception as error:  # noqa: BLE001 - it is what was asked for
-            return error
-        return None
-
-    def holds(self, piece: PathSlice, path: str) -> bool:
-        """Whether the file is of this slice."""
-        return any(file.path == path for file in piece.files)
-
-    def before(self, piece: PathSlice, path: str) -> PathSlice | None:
-        """The files before the bad one, in order."""
-        count = next((index for index, file in enumerate(piece.files) if file.path == path), 0)
-        return piece.take(count) if count else None
-
-    def without(self, piece: PathSlice, bad: BadFile) -> PathSlice | None:
-        """The slice that passes over the file, where the policy is quarantine. A file that grows is none of these: it is mended by time."""
-        if (
-            self._dataflow.on_bad_file == "stop"
-            or bad.code == FILE_CHANGED
-            or not self.holds(piece, bad.path)
-        ):
-            return None
-        return piece.without(bad.path, bad.why)
-
-    def also_bad(self, spark: SparkSession, piece: PathSlice, pinned: str, bad: BadFile) -> Sequence[BadFile]:
-        """All files with a record that does not parse: one by one, each would cost a number and a write."""
-        if bad.code != BAD_RECORD:
-            return ()
-        try:
-            found = self._reader.bad_records(spark, piece.files, PinnedSchema.of(pinned))
-        except Exception:  # noqa: BLE001 - looking ahead is a courtesy; whatever is bad is found when it is written
-            return ()
-        return [
-            bad_record(BadFile(path, path=path), record, line_of(self._place, path, record))
-            for path, record in found.items()
-        ]
-
-    def quarantine(self, entry: Entry | None, piece: PathSlice) -> tuple[Sequence[Sequence[Any]] | None, int]:
-        """The files that are in quarantine after the slice."""
-        before = read_quarantine(self._log, entry)
-        after = before.after([file.path for file in piece.files], piece.quarantined)
-        return (None if after == before else after.rows()), len(piece.quarantined)
-
-    def room(self, piece: PathSlice, replaces: Literal["files", "table"] | None) -> Room | None:
-        """The rows of the same files, by the column that tells a row's file; of those that it passes over, too: released, they add theirs."""
-        if replaces is None:
-            return None
-        paths = tuple(file.path for file in piece.all_files)
-        return Room(SOURCE_FILE, paths if replaces == "files" else None)
-
-    def covers(self, state: str, other: str) -> bool:
-        """Compare the last file, or that of every open partition."""
-        mine, theirs = (PathState.of(deserialise(text)) for text in (state, other))
-        return mine.covers(theirs, self._dataflow.watermark.template)
-
-    def size(self, piece: PathSlice) -> tuple[int, int]:
-        """Files and bytes."""
-        return len(piece.files), piece.size
-
-    def modified(self, piece: PathSlice) -> int | None:
-        """Of the file modified last; what is late or released tells nothing of how far the source is loaded."""
-        return max((file.modified for file in piece.all_files), default=None) if piece.why == "run" else None
-
-
-def read_quarantine(log: WatermarkLog, entry: Entry | None) -> Quarantine:
-    """The files that an entry leaves in quarantine."""
-    return Quarantine.of(log.get_list(entry.quarantine)) if entry and entry.quarantine else Quarantine()
+    def passed_over(self, piece: SliceT) -> Sequence[str]:
+        """What a slice records as failed, each in a line for people."""
+        ...

@@ -18,14 +18,25 @@ _LOOKED_AT = 20
 
 _INVALIDATES = {
     "kind": "the watermark means something else altogether",
-    "source": "the watermark names files of the old place: whatever lies at or below it in the new one counts as loaded",
+    "source": "what the watermark says is of the old place: whatever lies at or below it in the new one counts as loaded",
+    "source.query": "the watermark still holds where rows of the same times and units come out of it",
+    "source.window_column": "other rows belong to the windows that were loaded",
+    "source.unit_columns": "other rows belong to the units that were loaded",
     "extensions": "files with a new ending at or below the watermark count as late, not as new",
     "prefix_template": "only a cold start looks at it: the watermark still holds",
     "scope": "the watermark has another form: it cannot be taken over, only set or reset",
     "tracking": "what was ingested so far is known either way: the watermark still holds",
+    "time": "the time dimension: under another name the watermark still holds; where there was none, all windows are new",
+    "units": "units with other names are new: they are read from the start, and what was loaded of the old ones stays in the table",
+    "from": "windows are cut from another instant on: those that start where an old one started keep what is loaded, all others are read anew",
+    "window": "windows are cut otherwise: those that start where an old one started keep what is loaded, all others are read anew",
+    "timezone": "days are another zone's: windows that start where an old one started keep what is loaded, all others are read anew;"
+    " times without a zone mean other instants",
     "target": "the rows that were loaded so far are in the old table: the new one gets only what lies above the watermark",
 }
 """What a change of a part of the identity means for the state (spec 02, Fingerprint)."""
+
+_PARTED = ("source", "target")
 
 
 def check_definition(dataflow: Dataflow, entry: Entry | None, log: WatermarkLog) -> None:
@@ -68,16 +79,18 @@ def _changes(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[str]:
     ]
 
 
-def _flat(identity: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+def _flat(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of source and target by their own names; what else has parts is one value."""
     flat: dict[str, Any] = {}
     for name, value in identity.items():
-        flat |= _flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
+        parted = name in _PARTED and isinstance(value, Mapping)
+        flat |= {f"{name}.{part}": one for part, one in value.items()} if parted else {name: value}
     return flat
 
 
 def _part(name: str) -> str:
-    last = name.rpartition(".")[2]
-    return last if last in _INVALIDATES else name.partition(".")[0]
+    first, _, last = name.partition(".")
+    return next(one for one in (name, last, first) if one in _INVALIDATES)
 
 
 def check_intent(dataflow: Dataflow, intent: Intent) -> None:
@@ -86,14 +99,13 @@ def check_intent(dataflow: Dataflow, intent: Intent) -> None:
     Raises:
         NeedsDecision: code ``intent_changed``.
     """
-    if intent.definition == definition_of(dataflow):
+    now = definition_of(dataflow)
+    if intent.definition == now:
         return
-    changed = sorted(
-        key for key in intent.definition if intent.definition[key] != definition_of(dataflow).get(key)
-    )
+    changed = sorted(key for key in {*intent.definition, *now} if intent.definition.get(key) != now.get(key))
     raise NeedsDecision(
         f"dataflow {dataflow.name}: slice {intent.number} was begun and not finished, and the definition has changed since ({', '.join(changed)})."
-        " Give the slice up, so that its files are loaded anew under the definition as it is now; or put the old definition back and run,"
+        " Give the slice up, so that its work is planned anew under the definition as it is now; or put the old definition back and run,"
         " which finishes it",
         code="intent_changed",
         choices=(f"strandline state accept {dataflow.name} --reason TEXT", f"strandline run {dataflow.name}"),
@@ -102,11 +114,11 @@ def check_intent(dataflow: Dataflow, intent: Intent) -> None:
 
 def definition_of(dataflow: Dataflow) -> dict[str, object]:
     """What a write depends on; holds no secret, since connections are only named."""
+    replacing = {"merge_keys": list(dataflow.target.merge_keys)} if dataflow.kind == "window" else {}
     return {
+        **replacing,
         **dataflow.identity(),
-        "format": dataflow.source.format,
-        "schema": dataflow.source.schema_,
-        "options": {key: dataflow.source.options[key] for key in sorted(dataflow.source.options)},
+        **dataflow.source.reading(),
         "load": dataflow.target.load,
         "partition_by": list(dataflow.target.partition_by),
         "origin_columns": dataflow.target.origin_columns,

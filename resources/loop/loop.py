@@ -15,7 +15,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Generic
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, Conflict, StrandlineError
+from partitions.errors import BadPart, Conflict, SourceError, StrandlineError
+from partitions.plan import counted
 from resources.loop import holder as holders
 from resources.loop.flow import Flow, SliceT
 from resources.loop.guards import check_definition, check_intent
@@ -30,6 +31,9 @@ from resources.writers.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_PASSED_OVER = "passed over"
 
 
 @dataclass
@@ -97,6 +101,7 @@ class Loop(Generic[SliceT]):
             check_definition(self.dataflow, entry, self.log)
             self._recover(outcome)
             self._advance(outcome, only)
+            outcome.error = _failed(self.dataflow, outcome)
         except StrandlineError as error:
             outcome.error = error
         except Exception as error:  # noqa: BLE001 - what was committed stays counted, whatever comes
@@ -168,37 +173,46 @@ class Loop(Generic[SliceT]):
                 piece = pending.popleft()
                 parts = piece.halve() if slower else (piece,)
                 pending.extendleft(reversed(parts[1:]))
+                self._pace(outcome)
                 done = self._load(outcome, parts[0], pinned)
                 slower = max(
                     0, slower + (1 if done.seconds > self.dataflow.watermark.checkpoint.interval_secs else -1)
                 )
                 left -= 1
+            if not self.flow.repeats:
+                return
+
+    def _pace(self, outcome: Outcome) -> None:
+        """Wait until the last slice's start is far enough away."""
+        pacing = self.flow.pacing.total_seconds()
+        if pacing and outcome.committed:
+            self.wait(max(0.0, pacing - outcome.committed[-1].seconds))
 
     def _load(self, outcome: Outcome, piece: SliceT, pinned: str) -> Committed:
         """Commit a slice. Where a file of it is bad, pass it over, or commit the files before it and fail naming it."""
         while True:
             try:
                 return self._protocol.commit(outcome, piece, pinned)
-            except BadFile as bad:
+            except BadPart as bad:
                 rest = self._passing_over(outcome, piece, bad, pinned)
                 if rest is None:
                     self._load_before(outcome, piece, bad, pinned)
                     raise
                 piece = rest
 
-    def _passing_over(self, outcome: Outcome, piece: SliceT, bad: BadFile, pinned: str) -> SliceT | None:
+    def _passing_over(self, outcome: Outcome, piece: SliceT, bad: BadPart, pinned: str) -> SliceT | None:
         """The slice without a bad file, where the policy says so; it is never passed silently."""
         rest = self.flow.without(piece, bad) if bad.code != CHANGED_WHILE_READ else None
         if rest is None:
             return None
-        outcome.warnings.append(f"quarantined {bad.path}: {bad.why}")
+        outcome.warnings.append(f"{_PASSED_OVER} {bad.part}: {bad.why}")
         for other in self.flow.also_bad(self._protocol.spark, rest, pinned, bad):
             rest = self.flow.without(rest, other) or rest
-            outcome.warnings.append(f"quarantined {other.path}: {other.why}")
+            outcome.warnings.append(f"{_PASSED_OVER} {other.part}: {other.why}")
         return rest
 
-    def _load_before(self, outcome: Outcome, piece: SliceT, bad: BadFile, pinned: str) -> None:
-        shorter = self.flow.before(piece, bad.path) if bad.code != CHANGED_WHILE_READ else None
+    def _load_before(self, outcome: Outcome, piece: SliceT, bad: BadPart, pinned: str) -> None:
+        shorter = self.flow.before(piece, bad) if bad.code != CHANGED_WHILE_READ else None
         if shorter is not None:
             self._load(outcome, shorter, pinned)
 
@@ -225,12 +239,13 @@ class Loop(Generic[SliceT]):
 
     def _resume(self, outcome: Outcome, intent: Intent) -> None:
         piece = self.flow.restore(intent, self.log.get_list(intent.file_list))
+        outcome.warnings += [f"{_PASSED_OVER} {line}" for line in self.flow.passed_over(piece)]
         try:
             self._protocol.resume(outcome, intent, piece)
         except Conflict:
             if outcome.newest is None or outcome.newest.number < intent.number:
                 raise
-        except BadFile as bad:
+        except BadPart as bad:
             pinned = self.log.get_schema(intent.pinned)
             rest = self._passing_over(outcome, piece, bad, pinned)
             if rest is not None:
@@ -250,7 +265,7 @@ class Loop(Generic[SliceT]):
             return known
         try:
             pinned = self.flow.pin(self._protocol.spark, slices)
-        except BadFile as bad:
+        except BadPart as bad:
             # A schema is inferred without a file that will be passed over; it is found bad again when it is loaded.
             rest = [self.flow.without(piece, bad) or piece for piece in slices]
             if rest != list(slices):
@@ -265,15 +280,28 @@ class Loop(Generic[SliceT]):
             )
         return pinned
 
-    def _before(self, slices: Sequence[SliceT], bad: BadFile) -> list[SliceT]:
+    def _before(self, slices: Sequence[SliceT], bad: BadPart) -> list[SliceT]:
         """What comes before a bad file, over all slices."""
         found: list[SliceT] = []
         for piece in slices:
-            if self.flow.holds(piece, bad.path):
-                shorter = self.flow.before(piece, bad.path)
+            if self.flow.holds(piece, bad):
+                shorter = self.flow.before(piece, bad)
                 return found if shorter is None else [*found, shorter]
             found.append(piece)
         return found
+
+
+def _failed(dataflow: Dataflow, outcome: Outcome) -> StrandlineError | None:
+    """Work units that could not be read hold nobody back, and the run is no success."""
+    if not outcome.failed_units:
+        return None
+    told = [warning for warning in outcome.warnings if warning.startswith(_PASSED_OVER)]
+    outcome.warnings = [warning for warning in outcome.warnings if warning not in told]
+    return SourceError(
+        f"dataflow {dataflow.name}: {counted(outcome.failed_units, 'work unit')} could not be read; what failed is asked for again."
+        f" {'; '.join(told)[:2000]}",
+        code="failed_units",
+    )
 
 
 def clock() -> datetime:

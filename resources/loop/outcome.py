@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
@@ -40,6 +40,9 @@ class Committed:
 
     Attributes:
         rows: as the commit itself counted them.
+        removed: rows that made room; None where the whole table did.
+        piece: the slice.
+        seen: what the write saw of its parts.
         bytes: of the source, as listed.
         seconds: from the check of the files to the entry.
     """
@@ -50,6 +53,14 @@ class Committed:
     bytes: int
     seconds: float
     recovered: bool = False
+    removed: int | None = 0
+    piece: Slice | None = None
+    seen: Mapping[Any, Sequence[Any]] = field(default_factory=dict)
+
+    @property
+    def grown(self) -> int:
+        """By how much the table has grown."""
+        return self.rows - (self.removed or 0)
 
 
 @dataclass
@@ -103,6 +114,16 @@ class Outcome:
         return sum(piece.entry.quarantined for piece in self.committed)
 
     @property
+    def work_units(self) -> int:
+        """Windows of units that were loaded."""
+        return sum(piece.entry.work_units for piece in self.committed)
+
+    @property
+    def failed_units(self) -> int:
+        """Windows of units that could not be read."""
+        return sum(piece.entry.failed_units for piece in self.committed)
+
+    @property
     def bytes(self) -> int:
         """Bytes of these files."""
         return sum(piece.bytes for piece in self.committed)
@@ -124,6 +145,8 @@ class Outcome:
             "files": self.files,
             "late": self.late,
             "quarantined": self.quarantined,
+            "work_units": self.work_units,
+            "failed_units": self.failed_units,
             "watermark_before": encode(self.before) or None,
             "watermark_effective": encode(self.before) or None,
             "watermark_after": encode(self.after) or None,

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, Conflict, Held, NeedsDecision, StrandlineError, TargetError
+from partitions.errors import BadFile, BadPart, Conflict, Held, NeedsDecision, StrandlineError, TargetError
 from partitions.plan import counted
 from partitions.sentinels import serialise
 from resources.loop import holder as holders
-from resources.loop.flow import Flow, SliceT
+from resources.loop.flow import Flow, Observed, Seen, SliceT
 from resources.loop.guards import check_table, definition_of
 from resources.loop.lease import renewed
 from resources.loop.outcome import Committed, Observer, Outcome, Step
@@ -24,7 +24,7 @@ from resources.loop.transform import Batch, transformed
 from resources.readers.failures import cause
 from resources.spark import tune
 from resources.watermarks.entry import Entry, Intent, following, new_id, utc_now
-from resources.watermarks.log import QUARANTINE, WatermarkLog
+from resources.watermarks.log import OBSERVED, QUARANTINE, WatermarkLog
 from resources.writers.target import Landed, Tag, Target
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class SliceProtocol(Generic[SliceT]):
         """Commit a slice as the next number.
 
         Raises:
-            BadFile: a part of it cannot be read; the number is given up, or was not taken yet.
+            BadPart: some of it cannot be read; the number is given up, or was not taken yet.
             Conflict, Held: another run was faster, or works on the number.
             NeedsDecision: state and table do not belong together.
             TargetError: the write failed for another reason; the intent stays, and the next run finishes it.
@@ -77,7 +77,7 @@ class SliceProtocol(Generic[SliceT]):
         """Finish the intent of a run that died: look whether it was written, write it if not, append.
 
         Raises:
-            BadFile: it was not written, and cannot be; the number is given up.
+            BadPart: it was not written, and cannot be; the number is given up.
             Conflict: the number was given up by another run; it is appended as abandoned.
         """
         started = time.monotonic()
@@ -86,7 +86,7 @@ class SliceProtocol(Generic[SliceT]):
             if self._landed(intent) is None:
                 try:
                     self.flow.check(piece)
-                except BadFile as bad:
+                except BadPart as bad:
                     if self._give_up(outcome, intent, _reason(bad)):
                         raise
             return self._finish(outcome, intent, piece, started, recovered=True)
@@ -170,6 +170,7 @@ class SliceProtocol(Generic[SliceT]):
         file_list = self.log.put_list(name, object_name, self.flow.record(piece))
         self.told(Step.LIST_KEPT, file_list)
         quarantine, passed_over = self._quarantine(entry, piece, object_name)
+        size = self.flow.size(piece)
         return Intent(
             id=intent_id,
             number=number,
@@ -185,11 +186,13 @@ class SliceProtocol(Generic[SliceT]):
             fingerprint=self.dataflow.fingerprint,
             pinned=self.log.put_schema(name, pinned),
             file_list=file_list,
-            files=self.flow.size(piece)[0],
+            files=size.files,
+            work_units=size.work_units,
+            failed_units=size.failed_units,
             quarantined=passed_over,
             quarantine=quarantine,
             since=serialise(piece.since) if piece.since else None,
-            replaces="table" if entry and entry.replace_table else "files" if piece.replaces else None,
+            replaces="table" if entry and entry.replace_table else "own" if piece.replaces else None,
             modified=self.flow.modified(piece),
             holder=holders.this_process(self.run_id),
             run_id=self.run_id,
@@ -226,7 +229,7 @@ class SliceProtocol(Generic[SliceT]):
             winner = self.log.put_intent(intent)
             if winner.id != intent.id:
                 raise self._beaten(winner)
-            self.told(Step.INTENT_PUT, f"slice {intent.number}: {counted(intent.files, 'file')}")
+            self.told(Step.INTENT_PUT, f"slice {intent.number}: {_amount(intent)}")
 
     def _finish(
         self,
@@ -240,8 +243,9 @@ class SliceProtocol(Generic[SliceT]):
     ) -> Committed:
         """Write unless it is written, look the commit up, append the entry."""
         landed = self._landed(intent) if recovered else None
+        observed: Observed = dict
         if landed is None:
-            self._write(outcome, intent, piece, rows)
+            observed = self._write(outcome, intent, piece, rows)
             landed = self._landed(intent)
         if landed is None:
             raise self._skipped(intent)
@@ -249,29 +253,47 @@ class SliceProtocol(Generic[SliceT]):
             return self._taken(outcome, intent, landed)
         self.told(Step.VERIFIED, f"slice {intent.number} is version {landed.version} of the table")
         changed = self._changed(piece) if not recovered else None
-        files, size = self.flow.size(piece)
+        size = self.flow.size(piece)
+        seen = self._seen(intent, observed)
         entry = self._append(outcome, self._entry(outcome.newest, intent, landed))
-        done = Committed(entry, landed.rows, files, size, time.monotonic() - started, recovered)
-        outcome.committed.append(done)
-        self.told(
-            Step.APPENDED, f"slice {intent.number}: {counted(landed.rows, 'row')} of {counted(files, 'file')}"
+        done = Committed(
+            entry,
+            landed.rows,
+            size.files,
+            size.bytes or 0,
+            time.monotonic() - started,
+            recovered,
+            landed.removed,
+            piece,
+            seen,
         )
+        outcome.committed.append(done)
+        self.told(Step.APPENDED, f"slice {intent.number}: {counted(landed.rows, 'row')} of {_amount(intent)}")
         if changed is not None:
             raise changed
         return done
 
-    def _write(self, outcome: Outcome, intent: Intent, piece: SliceT, rows: DataFrame | None) -> None:
+    def _seen(self, intent: Intent, observed: Observed) -> Seen:
+        """What the write saw, kept beside the log before its entry is there: it is only read with an entry."""
+        seen = observed()
+        if seen:
+            rows = [[*key, *value] for key, value in seen.items()]
+            self.log.put_list(self.dataflow.name, f"{intent.number:010d}-{intent.id}", rows, OBSERVED)
+        return seen
+
+    def _write(self, outcome: Outcome, intent: Intent, piece: SliceT, rows: DataFrame | None) -> Observed:
         tag = Tag(intent.app_id, intent.number, intent.id)
         try:
             df = self._prepared(intent, piece) if rows is None else rows
-            room = self.flow.room(piece, intent.replaces)
+            room = self.flow.room(piece, intent.replaces, df)
+            df, observed = self.flow.observe(df, piece)
             self.target.write(df, tag, intent.watermark, new=intent.table_version is None, room=room)
         except StrandlineError:
             raise
         except Exception as error:
             # The commit may have landed although its answer did not, or another run that finishes this intent was first.
             if self._landed(intent) is not None:
-                return
+                return dict
             bad = self.flow.blame(self.spark, piece, self._pinned(intent), error)
             if bad is None and not _refused(error):
                 raise TargetError(
@@ -284,13 +306,15 @@ class SliceProtocol(Generic[SliceT]):
             )
             if self._give_up(outcome, intent, _reason(why)):
                 raise why from error
+            return dict
         self.told(Step.WRITTEN, f"slice {intent.number} written")
+        return observed
 
     def _analysed(self, intent: Intent, piece: SliceT) -> DataFrame:
         """The rows of a slice, after Spark has looked at the whole query; nothing is read.
 
         Raises:
-            BadFile: a file has vanished.
+            BadPart: some of it cannot be read.
             StrandlineError: code ``query``: the query or function does not fit the rows.
         """
         try:
@@ -312,11 +336,12 @@ class SliceProtocol(Generic[SliceT]):
     def _prepared(self, intent: Intent, piece: SliceT | None) -> DataFrame:
         """The rows of the slice as they go into the table."""
         spark = self.spark
-        tune(spark, self.flow.size(piece)[1] if piece else 0)
+        tune(spark, self.flow.size(piece).bytes if piece else 0)
         batch = Batch(
             self.dataflow.name, intent.number, intent.lower, intent.upper, intent.run_id, intent.time
         )
-        return transformed(spark, self.dataflow, self.flow.read(spark, piece, self._pinned(intent)), batch)
+        rows = transformed(spark, self.dataflow, self.flow.read(spark, piece, self._pinned(intent)), batch)
+        return self.flow.prepared(rows, piece)
 
     def _give_up(self, outcome: Outcome, intent: Intent, reason: str) -> bool:
         """Abandon a number: fence it in the table first, so that a writer that may still run cannot commit under it.
@@ -373,7 +398,7 @@ class SliceProtocol(Generic[SliceT]):
         rows, files = (
             (before.total_rows, before.total_files) if before and landed.removed is not None else (0, 0)
         )
-        again = intent.replaces == "files"
+        again = intent.replaces == "own"
         until = before.replace_until if before else None
         return following(
             before,
@@ -388,6 +413,8 @@ class SliceProtocol(Generic[SliceT]):
             rows=landed.rows,
             files=intent.files,
             quarantined=intent.quarantined,
+            work_units=intent.work_units,
+            failed_units=intent.failed_units,
             quarantine=intent.quarantine,
             total_rows=rows + landed.rows - (landed.removed or 0),
             total_files=files + (0 if again else intent.files),
@@ -491,7 +518,12 @@ class SliceProtocol(Generic[SliceT]):
 
 def _reason(error: StrandlineError) -> str:
     """Why a number is given up, for the log. What follows for the watermark is the policy's to say."""
-    return f"{error.path}: {error.why}" if isinstance(error, BadFile) else error.message
+    return f"{error.part}: {error.why}" if isinstance(error, BadPart) else error.message
+
+
+def _amount(intent: Intent) -> str:
+    """What a slice holds, for people."""
+    return counted(intent.files, "file") if intent.kind == "path" else counted(intent.work_units, "work unit")
 
 
 def _refused(error: Exception) -> bool:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from partitions.dataflow import FilesSource
 from partitions.errors import ConfigurationError, SchemaError
 from partitions.path.hive import NULL_FOLDER, partition_columns, partition_values, unescaped
 from partitions.path.source import SourceFile
+from partitions.sources import FilesSource
 from resources.places import Place
 from resources.sql import literal, quoted
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import Ingested
-from resources.watermarks.log import LEASES, QUARANTINE, WatermarkLog
+from resources.watermarks.log import FILES, LEASES, OBSERVED, QUARANTINE, WatermarkLog
 
 _AT_ONCE = 200
 """Entries that one run deletes at most: the chore must not be longer than the load."""
@@ -40,7 +40,9 @@ def tidy(log: WatermarkLog, dataflow: str, newest: Entry | None, history: Histor
     if newest is None:
         return
     log.delete_numbered(dataflow, LEASES, newest.number)  # of holders that died
-    covered = Ingested(log, dataflow, newest).merge(history.merge_every).number
+    # Only files are remembered one by one: of other kinds the watermark says all that there is to know.
+    by_file = newest.kind == "path"
+    covered = Ingested(log, dataflow, newest).merge(history.merge_every).number if by_file else newest.number
     numbers = [number for number in log.numbers(dataflow) if number < newest.number]
     beyond = sorted(number for number in numbers[max(0, history.entries - 1) :] if number <= covered)
     gone = _older(log, dataflow, beyond[:_AT_ONCE], now - history.age)
@@ -73,3 +75,6 @@ def _delete(log: WatermarkLog, dataflow: str, newest: Entry, numbers: list[int])
     log.delete_numbered(dataflow, "intents", floor)
     keep = newest.quarantine.rpartition("/")[2] if newest.quarantine else None
     log.delete_numbered(dataflow, QUARANTINE, floor, keep)
+    if newest.kind != "path":
+        log.delete_numbered(dataflow, FILES, floor)
+        log.delete_numbered(dataflow, OBSERVED, floor)

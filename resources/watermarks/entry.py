@@ -19,6 +19,9 @@ Why = Literal[
     "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote"
 ]  # fmt: skip
 
+Replaces = Literal["own", "table"]
+"""Rows that make room in the commit that writes others: those of the same files or windows, or the whole table."""
+
 
 class Record(BaseModel):
     """Base of what is stored: unknown fields of the same schema version are refused, nothing changes afterwards."""
@@ -49,6 +52,8 @@ class Entry(Record):
         file_list: name of the object that lists the files of this entry.
         previous: the number of the entry before; not one less where an operator's decision has jumped over the table's tags.
         quarantined: how many files this entry has passed over.
+        work_units: how many windows of units it has loaded.
+        failed_units: how many it has passed over, since they could not be read.
         quarantine: name of the object that lists all files in quarantine; None where there is none.
         since: sentinel JSON text of the state below which a filtered cold start looked at nothing.
         era: number of the last reset; what was ingested before counts no more.
@@ -82,6 +87,8 @@ class Entry(Record):
     file_list: str | None = None
     previous: int = 0
     quarantined: int = 0
+    work_units: int = 0
+    failed_units: int = 0
     quarantine: str | None = None
     since: str | None = None
     era: int = 0
@@ -102,13 +109,13 @@ class Entry(Record):
 
 
 _PUBLIC = (
-    "number", "watermark", "lower", "upper", "why", "reason", "run_id", "job_id", "rows", "files", "quarantined", "total_rows",
+    "number", "watermark", "lower", "upper", "why", "reason", "run_id", "job_id", "rows", "files", "quarantined", "work_units", "failed_units", "total_rows",
     "total_files", "time", "schema_version", "fingerprint", "kind",
 )  # fmt: skip
 
 _OF_ONE_ENTRY: dict[str, Any] = {
     "lower": None, "upper": None, "reason": None, "run_id": None, "job_id": None, "rows": 0, "files": 0, "quarantined": 0,
-    "file_list": None,
+    "work_units": 0, "failed_units": 0, "file_list": None,
 }  # fmt: skip
 """What says something of one entry alone; all else stays as it is until somebody changes it."""
 
@@ -152,7 +159,7 @@ class Intent(Record):
         watermark: sentinel JSON text of the state after it.
         definition: what the write depends on, resolved and without secrets.
         table_version: the target's version when it was made; None where there was no table.
-        replaces: rows of the same files, or of the whole table, that make room in the same commit.
+        replaces: which rows make room in the same commit.
     """
 
     id: str
@@ -171,9 +178,11 @@ class Intent(Record):
     file_list: str
     files: int = 0
     quarantined: int = 0
+    work_units: int = 0
+    failed_units: int = 0
     quarantine: str | None = None
     since: str | None = None
-    replaces: Literal["files", "table"] | None = None
+    replaces: Replaces | None = None
     modified: int | None = None
     holder: Holder
     run_id: str | None = None

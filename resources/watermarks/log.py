@@ -4,7 +4,7 @@ Names of entries count down (``9999999990-0000000009.json``), so the newest is t
 costs one listing and one read, however long the history is. Layout below the store's root, a folder a dataflow::
 
     entries/…json   intents/…json   files/…json.gz   schemas/…ddl   floor/…   leases/…
-    quarantine/…json.gz   ingested/…json, …parquet   notes/…json
+    quarantine/…json.gz   observed/…json.gz   ingested/…json, …parquet   notes/…json
 
 A used number stays taken: before old entries are deleted the *floor* is raised above them, and whoever has put an entry
 looks at it. So a writer that slept through all that cannot bring a deleted number back.
@@ -32,6 +32,9 @@ LEASES = "leases"
 
 QUARANTINE = "quarantine"
 """The folder of the lists of files in quarantine, named like them."""
+
+OBSERVED = "observed"
+"""The folder of what writes saw of their work units, named like them."""
 
 SNAPSHOT_EVERY = 100
 """Entries after which a long watermark is stored whole again."""

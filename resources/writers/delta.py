@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import NeedsDecision
 from resources.places import Place
-from resources.sql import literal, quoted
 from resources.watermarks.blobs import open_blobs
 from resources.writers.delta_log import Commit, DeltaLog
 from resources.writers.target import Adopted, Landed, Room, TableHead, Tag
@@ -133,8 +132,8 @@ class DeltaTarget:
         """Write in one commit. A repeated tag commits nothing and raises nothing, so the caller looks at the commit."""
         mode = "append" if new or room is None else "overwrite"
         writer = self._tagged(df.write.format("delta").mode(mode), tag, metadata)
-        if mode == "overwrite" and room and room.values is not None:
-            writer = writer.option("replaceWhere", _any_of(room.column, room.values))
+        if mode == "overwrite" and room and room.where is not None:
+            writer = writer.option("replaceWhere", room.where)
         if self._partition_by and new:
             writer = writer.partitionBy(*self._partition_by)
         if any(_NEEDS_MAPPING & set(name) for name in df.columns):
@@ -192,7 +191,3 @@ def _removed(commit: Commit) -> int | None:
     """Rows that a commit deleted. One that removes files and does not count rows has removed all of them."""
     whole = commit.count("numRemovedFiles") and "numDeletedRows" not in commit.metrics
     return None if whole else commit.count("numDeletedRows")
-
-
-def _any_of(column: str, values: Sequence[str]) -> str:
-    return f"{quoted(column)} IN ({', '.join(map(literal, values))})"

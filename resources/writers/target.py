@@ -52,12 +52,10 @@ class Room:
     """Rows that are deleted in the commit that writes others.
 
     Attributes:
-        column: the one that tells a row's origin.
-        values: rows with one of these in it; None is all rows of the table.
+        where: Spark SQL over the table's columns, which the rows that are written must fit, too; None is all rows of the table.
     """
 
-    column: str
-    values: tuple[str, ...] | None
+    where: str | None
 
 
 @dataclass(frozen=True)

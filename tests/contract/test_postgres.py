@@ -16,7 +16,7 @@ from resources.databases import Database
 from resources.watermarks.blobs import connections, open_blobs
 from resources.watermarks.blobs.postgres import PostgresBlobs
 from resources.watermarks.log import WatermarkLog
-from tests.support import postgres as pg
+from scripts import postgres as pg
 from tests.support import writers
 from tests.support.wire import Wire, wire_to
 from tests.support.writers import entry

@@ -24,8 +24,8 @@ from platform_assets.platform import CACHE, CHECKOUT
 from resources.connect_server import connect_server, free_port, stop
 from resources.places import Place
 from resources.spark import SparkEngine
+from scripts.postgres import Postgres
 from tests.support.engine import QUICK
-from tests.support.postgres import Postgres
 from tests.support.seaweed import Seaweed
 
 pytestmark = [pytest.mark.s3, pytest.mark.postgres, pytest.mark.timeout(900)]

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,16 @@ watermark: {type: path}
 target: {load: append}
 description: Arrivals of the test.
 """
+DAYS = """
+source: {type: files, path: "./days/{start:%Y-%m-%d}", format: ndjson, schema: id long}
+watermark:
+  type: window
+  definition: [{name: day, type: datetime, range: {from: "2024-01-01", to: "2024-02-10"}}]
+  window: daily
+  partial: false
+target: {load: merge_overwrite, replace_by_watermark: true}
+"""
+MISSING = "2024-01-15"
 LABELS = (
     "status", "rows", "files", "bytes", "slices", "seconds", "listing_calls", "watermark_before", "watermark_effective",
     "watermark_after", "plan", "lag_seconds", "state_number", "table", "table_version",
@@ -49,12 +60,22 @@ class Dev:
         draft.write_text("".join(json.dumps(row) + "\n" for row in rows))
         draft.rename(draft.with_name(name))
 
-    def ids(self) -> list[int]:
-        """What is in the table."""
-        table = self.project / ".strandline/lake/bronze/arrivals"
+    def day(self, day: str, number: int) -> None:
+        """Put the file of a day, or another in its place."""
+        folder = self.project / "days" / day
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".draft").write_text(json.dumps({"id": number}) + "\n")
+        (folder / ".draft").rename(folder / "x.ndjson")
+
+    def ids(self, name: str = "arrivals") -> list[int]:
+        """What is in a table."""
+        table = self.project / ".strandline/lake/bronze" / name
         if not DeltaTable.is_deltatable(str(table)):
             return []
         return sorted(DeltaTable(str(table)).to_pyarrow_table(columns=["id"]).column("id").to_pylist())
+
+
+ALL_DAYS = [(date(2024, 1, 1) + timedelta(days=number)).isoformat() for number in range(40)]
 
 
 def until(condition: Callable[[], bool], what: str, log: Path) -> None:
@@ -82,6 +103,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     (project / "dataflows").mkdir()
     (project / "landing").mkdir()
     (project / "dataflows/arrivals.yaml").write_text(DATAFLOW)
+    (project / "dataflows/days.yaml").write_text(DAYS)
     (project / "dataflows/broken.yaml").write_text(
         "source: {type: files, pth: ./landing, format: ndjson}\nwatermark: {type: path}\n"
     )
@@ -108,6 +130,9 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
             start_new_session=True,
         )
     running = Dev(project, f"http://127.0.0.1:{port}", process, log)
+    for number, day in enumerate(ALL_DAYS):
+        if day != MISSING:
+            running.day(day, number)
     try:
         until(lambda: answers(running.url) or process.poll() is not None, "the UI answers", log)
         assert process.poll() is None, log.read_text()[-3000:]
@@ -148,7 +173,13 @@ def test_a_materialisation_shows_watermark_rows_files_listing_calls_and_plan(dev
 def test_a_broken_dataflow_file_shows_as_an_asset_and_leaves_the_others_loaded(dev: Dev) -> None:
     answer = graphql(dev, "{ assetNodes { assetKey { path } description } }", {})
     nodes = {"/".join(node["assetKey"]["path"]): node["description"] for node in answer["data"]["assetNodes"]}
-    assert sorted(nodes) == ["bronze/arrivals", "bronze/broken", "watermark/arrivals"]
+    assert sorted(nodes) == [
+        "bronze/arrivals",
+        "bronze/broken",
+        "bronze/days",
+        "watermark/arrivals",
+        "watermark/days",
+    ]
     assert "dataflows/broken.yaml:1" in nodes["bronze/broken"]
 
 
@@ -175,6 +206,67 @@ def test_the_asset_s_page_in_a_browser_shows_the_watermark(dev: Dev) -> None:
         text = page.inner_text("body")
         browser.close()
     assert '"path": "1706450401-b.ndjson"' in text
+
+
+@pytest.mark.timeout(600)
+def test_the_sensor_loads_all_days_in_one_run_and_one_without_a_folder_is_a_failed_partition(
+    dev: Dev,
+) -> None:
+    until(lambda: counts(dev) == (39, 1), "39 partitions are loaded, and one failed", dev.log)
+    assert dev.ids("days") == [number for number, day in enumerate(ALL_DAYS) if day != MISSING]
+    assert len(runs(dev, "load_days")) == 1
+
+
+@pytest.mark.timeout(600)
+def test_a_failed_partition_is_retried_from_the_ui(dev: Dev) -> None:
+    dev.day(MISSING, 14)
+    backfill(dev, [MISSING])
+    until(lambda: counts(dev) == (40, 0), "the failed partition is loaded", dev.log)
+    assert dev.ids("days") == list(range(40))
+
+
+@pytest.mark.timeout(600)
+def test_a_backfill_of_thirty_partitions_is_one_run_that_replaces_them(dev: Dev) -> None:
+    for number, day in enumerate(ALL_DAYS[:30]):
+        dev.day(day, 1000 + number)
+    found = backfill(dev, ALL_DAYS[:30])
+    done = {"dagster/backfill": found}
+    until(
+        lambda: [run["status"] for run in runs(dev, tags=done)] == ["SUCCESS"],
+        "the backfill is over",
+        dev.log,
+    )
+    assert dev.ids("days") == [*range(30, 40), *range(1000, 1030)]
+
+
+def counts(dev: Dev) -> tuple[int, int]:
+    """How many partitions are loaded, and how many failed."""
+    query = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
+        partitionStats { numMaterialized numFailed } } } }"""
+    stats = graphql(dev, query, {"key": {"path": ["bronze", "days"]}})["data"]["assetNodeOrError"][
+        "partitionStats"
+    ]
+    return stats["numMaterialized"], stats["numFailed"]
+
+
+def backfill(dev: Dev, days: Sequence[str]) -> str:
+    """Launch a backfill as the UI does; returns its id."""
+    query = """mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
+        __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
+    assets = [{"path": ["bronze", "days"]}, {"path": ["watermark", "days"]}]
+    params = {"assetSelection": assets, "partitionNames": list(days)}
+    answer = graphql(dev, query, {"params": params})["data"]["launchPartitionBackfill"]
+    assert answer["__typename"] == "LaunchBackfillSuccess", answer
+    return str(answer["backfillId"])
+
+
+def runs(dev: Dev, job: str | None = None, tags: Mapping[str, str] | None = None) -> list[dict[str, str]]:
+    """Runs of a job, or with tags."""
+    query = "query($filter: RunsFilter!) { runsOrError(filter: $filter) { ... on Runs { results { runId status } } } }"
+    wanted = [{"key": key, "value": value} for key, value in (tags or {}).items()]
+    chosen: dict[str, object] = {"pipelineName": job} if job else {"tags": wanted}
+    found: list[dict[str, str]] = graphql(dev, query, {"filter": chosen})["data"]["runsOrError"]["results"]
+    return found
 
 
 def shown(dev: Dev) -> dict[str, object]:

@@ -11,9 +11,9 @@ import pytest
 from resources.databases import Database
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
+from scripts.postgres import Postgres
 from tests.support.crash_runner import crash
 from tests.support.feed import NAME, Feed
-from tests.support.postgres import Postgres
 
 pytestmark = pytest.mark.postgres
 

@@ -295,7 +295,7 @@ class TestDefinition:
         loaded.define(source={"path": "./elsewhere"}, target={"table": "bronze/other"})
         message = _refused(loaded, "definition_changed")
         assert (
-            'source.path was "./landing", is "./elsewhere" (the watermark names files of the old place'
+            'source.path was "./landing", is "./elsewhere" (what the watermark says is of the old place'
             in message
         )
         assert (

@@ -16,6 +16,7 @@ from platform_assets.platform import CACHE
 from platform_assets.project.project import SPARK_REMOTE
 from resources.connect_server import connect_server
 from resources.spark import SparkEngine
+from resources.spark_runtime import POSTGRESQL_PACKAGE
 
 QUICK = {
     # For a JVM that lives for minutes, on two cores, and handles a few rows at a time: half the time of a commit goes
@@ -33,7 +34,7 @@ def warm(folder: Path) -> Iterator[SparkEngine]:
     if running := os.environ.get(SPARK_REMOTE):
         yield SparkEngine(remote=running)
         return
-    server = SparkEngine(master="local[2]", conf=QUICK, cache=CACHE)
+    server = SparkEngine(master="local[2]", conf=QUICK, cache=CACHE, drivers=(POSTGRESQL_PACKAGE,))
     with connect_server(server, folder / "connect.log") as url:
         try:
             yield SparkEngine(remote=url)

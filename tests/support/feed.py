@@ -98,8 +98,9 @@ class Feed:
         self.landing.mkdir(exist_ok=True)
         settings = {"state": "./state", "lake": "./lake"} | self.settings
         (self.folder / "platform.yaml").write_text(yaml.safe_dump(settings))
+        files = {"type": "files", "path": "./landing", "format": "ndjson", "schema": "id long"}
         base = {
-            "source": {"type": "files", "path": "./landing", "format": "ndjson", "schema": "id long"},
+            "source": files if self.definition.get("source", {}).get("type", "files") == "files" else {},
             "watermark": {"type": "path"},
             "target": {"load": "append"},
         }
@@ -170,7 +171,7 @@ class Feed:
 
     def run(self, observer: Observer | None = None, now: datetime = NOW, **options: Any) -> Outcome:
         """Run the loop in this process."""
-        heard = {"observer": observer} if observer else {}
+        heard: dict[str, Any] = {"observer": observer} if observer else {}
         return self.platform.loop(self.dataflow, now, **heard, **options).run()
 
     def load(self) -> Outcome:

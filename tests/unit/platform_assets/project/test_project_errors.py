@@ -30,7 +30,7 @@ FLOW = [
         GOOD + "Late_Files: ingest\n",
         (3, "Late_Files", "an unknown key"),
         (
-            "one of description, freshness, late_files, layer, max_bad_records, on_bad_file, owners, source, sql, tags,"
+            "one of description, freshness, late_files, layer, max_bad_records, on_bad_file, owners, schedule, source, sql, tags,"
             " target, transform, watermark"
         ),
         "late_files",
@@ -45,7 +45,7 @@ FLOW = [
     (
         "watermark: {type: path}\nsource:\n  path: x\n  format: csv\n",
         (2, "source.type", "nothing"),
-        "files (this key is required)",
+        "files, jdbc or table (this key is required)",
         None,
     ),
     (GOOD + "name: other\n", (3, "name", "a name"), "no such key: the name is the file's, flow", None),
@@ -291,11 +291,11 @@ SETTINGS = [
         None,
     ),
     ("spark: {conf: {a: [1]}}\n", (1, "spark.conf.a", "a list"), "text", None),
-    ("connections: {land: {type: s4}}\n", (1, "connections.land.type", "s4"), "s3", None),
+    ("connections: {land: {type: s4}}\n", (1, "connections.land.type", "s4"), "s3 or jdbc", None),
     (
         "connections: {land: {region: x}}\n",
         (1, "connections.land.type", "nothing"),
-        "s3 (this key is required)",
+        "s3 or jdbc (this key is required)",
         None,
     ),
     (

@@ -9,7 +9,7 @@ import pytest
 
 from partitions.errors import ConfigurationError
 from platform_assets.project import InvalidProject, load_project
-from resources.places import Place
+from resources.places import Place, S3Connection
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make
@@ -38,8 +38,8 @@ def test_every_setting_has_a_default(make: Make) -> None:
 def test_relative_paths_count_from_the_project_folder_and_stay_as_written(make: Make) -> None:
     project = make(GOOD)
     flow = project.dataflows["flow"]
-    assert flow.source.path == "./landing"
-    assert project.source_place(flow).local == project.folder / "landing"
+    assert flow.files.path == "./landing"
+    assert project.source_place(flow) == Place(str(project.folder / "landing"))
 
 
 def test_a_table_lies_at_lake_layer_name(make: Make) -> None:
@@ -127,7 +127,7 @@ def test_dataflows_are_asked_for_by_name(make: Make) -> None:
 
 def test_an_unknown_connection_is_refused_at_use(make: Make) -> None:
     with pytest.raises(ConfigurationError, match="found 'nope'"):
-        make(GOOD).connection("nope")
+        make(GOOD).connection("nope", S3Connection)
 
 
 def test_a_missing_folder_and_a_folder_without_a_project_are_refused(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_the_default_project_is_the_checkouts_demo_and_is_valid() -> None:
     assert project.errors == []
     assert project.folder.name == "platform_assets"
     flow = project.dataflows["flights"]
-    assert (flow.table, flow.target.partition_by, flow.source.endings) == (
+    assert (flow.table, flow.target.partition_by, flow.files.endings) == (
         "bronze/flights",
         ("date",),
         (".ndjson.gz",),

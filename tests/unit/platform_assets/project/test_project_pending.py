@@ -17,19 +17,14 @@ GOOD = SOURCE + "watermark: {type: path}\n"
 
 FLOWS = [
     (
-        "source: {type: jdbc, connection: erp, table: public.orders, fetch: 5}\nwatermark: {type: path}\n",
-        [("source.type", "jdbc", "files (databases, tables and HTTP APIs as sources are")],
-    ),
-    (
         "source: {type: table, table: bronze/events}\nwatermark: {type: stream, event_time: ts, split: d, engine: splits}\n",
         [
-            ("source.type", "table", "files (databases, tables and HTTP APIs as sources are"),
-            ("watermark.type", "stream", "path (stream watermarks are"),
+            ("watermark.type", "stream", "path or window (stream watermarks are"),
         ],
     ),
     (
         "source: {type: api, connection: shop, path: /o, params: {kind: all}, paging: {type: page}}\nwatermark: {type: path}\n",
-        [("source.type", "api", "files (databases, tables and HTTP APIs as sources are")],
+        [("source.type", "api", "files, jdbc or table (HTTP APIs as sources are")],
     ),
     (
         "source: {type: files, path: x, format: xml, row_tag: a}\nwatermark: {type: path}\n",
@@ -41,22 +36,15 @@ FLOWS = [
     ),
     (
         SOURCE + "watermark: {type: column, columns: [updated_at], backward: {days: 7}}\n",
-        [("watermark.type", "column", "path (column watermarks are")],
+        [("watermark.type", "column", "path or window (column watermarks are")],
     ),
     (
-        "source: {type: files, path: x, format: csv, missing: empty}\nwatermark: {type: window, window: daily}\n",
-        [
-            ("source.missing", "empty", "no such key (window watermarks are"),
-            ("watermark.type", "window", "path (window watermarks are"),
-        ],
+        "source: {type: files, path: x, format: csv, missing: empty}\nwatermark: {type: path}\n",
+        [("source.missing", "empty", "no such key (files with a folder for each window are")],
     ),
     (
         GOOD + "target: {load: scd2, merge_keys: [id], effective_column: at}\n",
-        [("target.load", "scd2", "append (other load types are")],
-    ),
-    (
-        GOOD + "target: {merge_keys: [id]}\n",
-        [("target.merge_keys", "a list", "no such key (load types other than append are")],
+        [("target.load", "scd2", "append or merge_overwrite (other load types are")],
     ),
     (
         GOOD + "target: {format: iceberg}\n",
@@ -86,7 +74,6 @@ PLATFORMS = [
     ("lake: {path: 'gs://b/x'}\n", "lake.path", "gs://b/x"),
     ("format: iceberg\n", "format", "iceberg"),
     ("iceberg: {catalog: hadoop}\n", "iceberg", "a mapping"),
-    ("connections: {erp: {type: jdbc, url: {env: U}, user: {env: V}}}\n", "connections.erp.type", "jdbc"),
     ("connections: {shop: {type: api, base_url: 'https://x'}}\n", "connections.shop.type", "api"),
 ]
 
@@ -99,7 +86,7 @@ def test_settings_that_are_not_there_yet_are_named(make: Make, text: str, key: s
 
 
 def test_the_rest_of_a_file_is_checked_beside_a_part_that_is_not_there_yet(make: Make) -> None:
-    project = make("source: {type: jdbc, x: 1}\nwatermark: {type: path, layout: leef}\n")
+    project = make("source: {type: api, x: 1}\nwatermark: {type: path, layout: leef}\n")
     assert [error.key for error in project.errors] == ["source.type", "watermark.layout"]
 
 
@@ -111,11 +98,8 @@ def test_what_comes_from_the_environment_is_refused_too_and_not_shown(make: Make
 
 def test_every_row_of_the_table_has_a_case_here() -> None:
     tried = {key for _, errors in FLOWS for key, _, _ in errors} | {key for _, key, _ in PLATFORMS}
-    rows = {row.key.replace("*", "erp") for row in (*SETTINGS, *DATAFLOW)}
-    assert (
-        rows - {"target.effective_column", "target.replace_by_watermark", "lake", "state", "lake.path"}
-        <= tried
-    )
+    rows = {row.key.replace("*", "shop") for row in (*SETTINGS, *DATAFLOW)}
+    assert rows - {"target.effective_column", "lake", "state", "lake.path"} <= tried
 
 
 def test_defaults_are_there_already() -> None:

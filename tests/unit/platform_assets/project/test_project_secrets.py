@@ -9,6 +9,7 @@ import pytest
 
 from partitions.errors import ConfigurationError
 from platform_assets.project.environment import EnvRef, FromEnvironment, used
+from resources.places import Place
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make
@@ -103,6 +104,7 @@ def test_a_project_is_valid_without_its_secrets(make: Make) -> None:
 def test_a_connection_has_its_secrets_when_it_is_used(make: Make) -> None:
     project = make(S3_FLOW, platform=LAND, environment=ENVIRONMENT)
     place = project.source_place(project.dataflows["flow"])
+    assert isinstance(place, Place)
     assert place.url == "s3://bucket/in"
     found = place.connection
     assert found is not None
@@ -160,13 +162,13 @@ def test_a_dataflow_shows_variables_and_not_their_texts(make: Make) -> None:
     )
     assert project.errors == []
     flow = project.dataflows["flow"]
-    assert (flow.source.path, flow.source.options["sep"], flow.source.endings) == (
+    assert (flow.files.path, flow.files.options["sep"], flow.files.endings) == (
         "/landing-place",
         ";;;",
         (".csv", ".secretly"),
     )
     assert flow.owners == ("team:hidden",)
-    assert flow.watermark.settle.total_seconds() == 2
+    assert flow.path.settle.total_seconds() == 2
     for text in ("/landing-place", ";;;", ".secretly", "team:hidden"):
         assert text not in repr(project)
 

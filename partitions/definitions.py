@@ -1,0 +1,153 @@
+"""Windows and units as Dagster's partitions (spec 08).
+
+The one module of this floor that knows Dagster. Which windows cron can express, what keys say and how rectangles are found needs
+no Dagster, and is in ``partitions.window``. Dagster itself is never asked here: what it knows already is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dagster import (
+    AddDynamicPartitionsRequest,
+    AssetKey,
+    AssetMaterialization,
+    DynamicPartitionsDefinition,
+    MultiPartitionKey,
+    MultiPartitionsDefinition,
+    PartitionsDefinition,
+    StaticPartitionsDefinition,
+    TimeWindowPartitionsDefinition,
+)
+
+from partitions.errors import ConfigurationError
+from partitions.window.cron import Cron
+from partitions.window.definition import MOST_KEYS
+from partitions.window.grid import Windows
+from partitions.window.partitioning import MOST_PARTITIONS, Partitioning
+from partitions.window.ranges import END_TAG, START_TAG, PartitionRange
+
+__all__ = [
+    "END_TAG",
+    "MOST_PARTITIONS",
+    "NEW_KEYS",
+    "START_TAG",
+    "UNIT",
+    "WINDOW",
+    "PartitionRange",
+    "WindowPartitions",
+]
+
+WINDOW, UNIT = "window", "unit"
+"""The names of the dimensions."""
+
+NEW_KEYS = 500
+"""Keys that one tick of a sensor adds, at most."""
+
+
+@dataclass(frozen=True)
+class WindowPartitions(Partitioning):
+    """The partitions of one dataflow, and the definition that shows them."""
+
+    @cached_property
+    def definition(self) -> PartitionsDefinition[str] | None:
+        """What both assets get; None where there is only one window and no unit dimension."""
+        windows, units = self._window_dimension(), self._unit_dimension()
+        if windows is not None and units is not None:
+            return MultiPartitionsDefinition({WINDOW: windows, UNIT: units})
+        return units if windows is None else windows
+
+    def materialisation(
+        self, asset: AssetKey, key: str | None, metadata: Mapping[str, Any] | None = None
+    ) -> AssetMaterialization:
+        """The event that a partition is loaded, as Dagster itself makes it: by the tags it finds keys of two dimensions."""
+        if key is None or not isinstance(self.definition, MultiPartitionsDefinition):
+            return AssetMaterialization(asset, partition=key, metadata=metadata)
+        dimensions = dict(zip((UNIT, WINDOW), self.parts(key), strict=True))
+        tags = {f"dagster/partition/{name}": part for name, part in dimensions.items()}
+        return AssetMaterialization(
+            asset, partition=MultiPartitionKey(dimensions), metadata=metadata, tags=tags
+        )
+
+    @property
+    def windows_name(self) -> str | None:
+        """The name that dynamic keys of windows are kept by; None where there are none."""
+        return f"{self.name}_windows" if self.timed and self.cron is None else None
+
+    @property
+    def units_name(self) -> str | None:
+        """The name that dynamic keys of units are kept by; None where there are none."""
+        return f"{self.name}_units" if self.units == "dynamic" else None
+
+    def missing_keys(
+        self,
+        existing_windows: Collection[str],
+        existing_units: Collection[str],
+        windows: Windows | None,
+        units: Sequence[str],
+    ) -> list[AddDynamicPartitionsRequest]:
+        """The keys that Dagster must be told before a run can be asked for them, oldest windows and first units first.
+
+        Args:
+            existing_windows: the dynamic keys of windows that it has.
+            existing_units: those of units.
+            windows: all; None where there is no time dimension.
+            units: identities, in their order.
+
+        Raises:
+            ConfigurationError: where there are more units than Dagster bears.
+        """
+        requests: list[AddDynamicPartitionsRequest] = []
+        if self.units_name:
+            self._check_bearable(units)
+            few = NEW_KEYS // 2 if self.windows_name else NEW_KEYS
+            _add(requests, self.units_name, map(self.unit_key, units), existing_units, few)
+        if self.windows_name and windows is not None:
+            few = NEW_KEYS - sum(len(one.partition_keys) for one in requests)
+            _add(requests, self.windows_name, map(self.window_key, windows.starts), existing_windows, few)
+        return requests
+
+    def _check_bearable(self, units: Sequence[str]) -> None:
+        if len(units) > MOST_KEYS:
+            raise ConfigurationError(
+                f"dataflow {self.name}: expected at most {MOST_KEYS:,} units to be partitions, found {len(units):,}."
+                " Set dagster_units: ledger: Dagster then shows the windows, and the ledger every unit"
+            )
+
+    def _window_dimension(self) -> PartitionsDefinition[str] | None:
+        if self.cron is not None:
+            return _time_windows(self.cron)
+        return DynamicPartitionsDefinition(name=self.windows_name) if self.windows_name else None
+
+    def _unit_dimension(self) -> PartitionsDefinition[str] | None:
+        if self.units == "static":
+            return StaticPartitionsDefinition(self.unit_keys)
+        return DynamicPartitionsDefinition(name=self.units_name) if self.units_name else None
+
+
+def _time_windows(cron: Cron) -> TimeWindowPartitionsDefinition:
+    # Wall times: the zone of an aware one would be replaced, not converted.
+    return TimeWindowPartitionsDefinition(
+        start=cron.start,
+        end=cron.end,
+        timezone=cron.zone,
+        cron_schedule=cron.schedule,
+        fmt=cron.format,
+        end_offset=cron.offset,
+    )
+
+
+def _add(
+    requests: list[AddDynamicPartitionsRequest],
+    name: str,
+    keys: Iterable[str],
+    existing: Collection[str],
+    most: int,
+) -> None:
+    known = frozenset(existing)
+    lacking = [key for key in keys if key not in known][:most]
+    if lacking:
+        requests.append(AddDynamicPartitionsRequest(name, lacking))

@@ -1,0 +1,50 @@
+"""Instants as the local time of a zone, in an order that never turns back."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, tzinfo
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def instant(ms: int) -> datetime:
+    """Epoch milliseconds as an aware time in UTC."""
+    return _EPOCH + timedelta(milliseconds=ms)
+
+
+def local(ms: int, zone: tzinfo) -> datetime:
+    """The local time at an instant, without its zone.
+
+    Where clocks are put back an hour has two passes, and a row that says only the local time may be of either. Throughout
+    the first pass this is the hour's start, so the hour belongs to the window that holds the second pass: it is read when both
+    are over, and ranges that touch as instants touch as local times.
+
+    Args:
+        ms: epoch milliseconds.
+        zone: of the local time.
+    """
+    found = instant(ms).astimezone(zone)
+    repeated = _offset(found, 0) - _offset(found, 1)
+    if found.fold or repeated <= timedelta(0):
+        return found.replace(tzinfo=None)
+    first, last = found.astimezone(UTC), found.astimezone(UTC) + repeated
+    while last - first > _MILLISECOND:  # where the clock is put back lies between them
+        middle = first + (last - first) / 2
+        first, last = (first, middle) if middle.astimezone(zone).fold else (middle, last)
+    start = last.astimezone(zone).replace(tzinfo=None)
+    return start.replace(microsecond=start.microsecond // 1000 * 1000)
+
+
+def local_day(ms: int, zone: tzinfo) -> date:
+    """The local day that holds an instant."""
+    return local(ms, zone).date()
+
+
+def in_zone(ms: int, zone: tzinfo) -> datetime:
+    """The local time at an instant, with its offset."""
+    return instant(ms).astimezone(zone)
+
+
+def _offset(found: datetime, fold: int) -> timedelta:
+    return found.replace(fold=fold).utcoffset() or timedelta(0)

@@ -1,0 +1,53 @@
+"""Which due work is worth waking a run for, without anybody asking (spec 08, windows that became due, or failed).
+
+Everything within the grace is due at every look; and where ``to`` is now, a minute is due every minute. A run that goes on
+anyway takes both along, but neither wakes one: a schedule says how often they are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from partitions.instants import milliseconds
+from partitions.window.definition import WindowWatermark
+from partitions.window.slices import WorkUnit
+from partitions.window.state import Failure, WindowState
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 60_000, 3_600_000
+
+
+def pause(failure: Failure) -> int:
+    """Milliseconds from the last attempt to the next: it doubles with each, from a minute to an hour."""
+    return (
+        0 if failure.attempts == 0 else min(_FIRST_PAUSE * 2 ** min(failure.attempts - 1, 10), _LONGEST_PAUSE)
+    )
+
+
+def asked_for(
+    definition: WindowWatermark, state: WindowState, due: Iterable[WorkUnit], now: datetime
+) -> tuple[WorkUnit, ...]:
+    """The due work units that a run is asked for now; none where nothing of it is worth waking one.
+
+    Args:
+        definition: what the user declared.
+        state: what is committed.
+        due: the work units of a plan.
+        now: the clock, aware.
+    """
+    ready = [one for one in due if _rested(state, one, milliseconds(now))]
+    return tuple(ready) if any(_wakes(definition, state, one) for one in ready) else ()
+
+
+def _rested(state: WindowState, one: WorkUnit, now: int) -> bool:
+    failure = state.failed.get(one.unit, {}).get(one.start)
+    return failure is None or failure.at is None or failure.at + pause(failure) <= now
+
+
+def _wakes(definition: WindowWatermark, state: WindowState, one: WorkUnit) -> bool:
+    if one.start in state.failed.get(one.unit, {}):
+        return True
+    if one.start is None:
+        return one.unit not in state.units
+    grows_by_the_minute = one.open and definition.to_floor == "minute"
+    return one.reason == "new" and not grows_by_the_minute

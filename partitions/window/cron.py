@@ -1,0 +1,211 @@
+"""Windows as a cron expression, where one gives exactly ours (spec 08, Facts about Dagster).
+
+Cron ticks at wall times. It gives our windows where each starts at the same wall time of a day that every month has, and where
+no change of the zone's offset skips or repeats that wall time. What cannot be said so exactly is not said at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import Literal
+
+from partitions.errors import ConfigurationError
+from partitions.instants import Instant, as_datetime, milliseconds, zone_of
+from partitions.window.definition import WindowWatermark
+from partitions.window.grid import Grain
+
+HORIZON = 2050
+"""Up to this year a zone is looked at: laws change sooner, and a new zone database is then looked at anew."""
+
+_FIRST = 1970
+_PROBE = datetime(
+    2026, 1, 15, 12, tzinfo=UTC
+)  # any noon: how far a text is before now is the same at all of them
+_STEPS = {"hourly": timedelta(hours=1), "daily": timedelta(days=1), "weekly": timedelta(days=7)}
+
+
+@dataclass(frozen=True)
+class Cron:
+    """Windows as Dagster's time windows.
+
+    Attributes:
+        schedule: five fields; each tick starts a window.
+        zone: where the fields are wall times.
+        start: of the first window, wall time.
+        end: of the last window, wall time, as whole as its grid makes it; None where there is no last one.
+        offset: windows that exist beyond the last one that has ended: 1 for the one that holds now, negative where ``to`` lies back.
+        format: of a window's start in its key.
+    """
+
+    schedule: str
+    zone: str
+    start: datetime
+    end: datetime | None
+    offset: int
+    format: str
+
+    @classmethod
+    def of(cls, watermark: WindowWatermark) -> Cron | None:
+        """The expression of a definition's windows; None where there is none that is exact."""
+        grain, zone = watermark.window, _zone(watermark)
+        if not isinstance(grain, str) or grain == "none" or watermark.time_entry is None or zone is None:
+            return None
+        given = Instant.parse(watermark.time_entry.range.from_, watermark.zone, now_allowed=False)
+        if given.floor is not None:
+            return None
+        start = _wall(given.at(None), zone)
+        offset = _offset(watermark, grain, start)
+        if offset is None or not _ticks(grain, start, zone):
+            return None
+        return cls(
+            _schedule(grain, start),
+            zone,
+            start,
+            _end(watermark, grain, zone, start),
+            offset,
+            _format(grain, start),
+        )
+
+    def key(self, start: int) -> str:
+        """The key of the window that starts at an instant, epoch milliseconds."""
+        return as_datetime(start, zone_of(self.zone)).strftime(self.format)
+
+    def instant(self, key: str) -> int:
+        """The start of the window with a key, epoch milliseconds.
+
+        Raises:
+            ConfigurationError: for a text of another form.
+        """
+        try:
+            wall = datetime.strptime(key, self.format)  # noqa: DTZ007 - the zone is put in below
+        except ValueError:
+            wall = None
+        instant = None if wall is None else milliseconds(wall.replace(tzinfo=zone_of(self.zone)))
+        if instant is None or self.key(instant) != key:
+            example = self.start.strftime(self.format)
+            raise ConfigurationError(
+                f"expected the start of a window, such as {example}, found the key {key!r}"
+            )
+        return instant
+
+
+def _zone(watermark: WindowWatermark) -> str | None:
+    """Where ticks are wall times. An hour is the same everywhere; Dagster knows zones by name only."""
+    if watermark.window == "hourly" or watermark.zone == UTC:
+        return "UTC"
+    return None if isinstance(watermark.zone, timezone) else watermark.timezone
+
+
+def _ticks(grain: Grain, start: datetime, zone: str) -> bool:
+    """Whether all windows start at one wall time that cron knows."""
+    if start.second or start.microsecond or start.year < _FIRST:
+        return False
+    if grain in ("monthly", "yearly") and start.day > 28:
+        return False
+    return not any(_within(start, *shift) for shift in _shifts(zone))
+
+
+def _within(start: datetime, first: datetime, after: datetime) -> bool:
+    """Whether the wall time of a start lies in a stretch of wall time, on any day from the start on."""
+    reached = datetime.combine(first, start.time())
+    return start < after and (first <= reached < after or reached + timedelta(days=1) < after)
+
+
+@lru_cache(maxsize=600)
+def _shifts(zone: str) -> tuple[tuple[datetime, datetime], ...]:
+    """The stretches of wall time that a change of a zone's offset skips or repeats; the end is exclusive."""
+    return () if zone == "UTC" else tuple(_changes(zone_of(zone)))
+
+
+def _changes(zone: tzinfo) -> Iterator[tuple[datetime, datetime]]:
+    before, last = None, 0
+    for day in range((HORIZON - _FIRST) * 366):
+        at = day * 86_400
+        ahead = datetime.fromtimestamp(at, zone).utcoffset() or timedelta()
+        if before is not None and ahead != before:
+            change = datetime.fromtimestamp(_bisect(zone, last, at, before), UTC).replace(tzinfo=None)
+            yield change + min(before, ahead), change + max(before, ahead)
+        before, last = ahead, at
+
+
+def _bisect(zone: tzinfo, low: int, high: int, before: timedelta) -> int:
+    """The second of a change of offset between two instants."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        if datetime.fromtimestamp(middle, zone).utcoffset() == before:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _offset(watermark: WindowWatermark, grain: Grain, start: datetime) -> int | None:
+    """Windows beyond the last one that has ended; None where that depends on the time of day."""
+    text = watermark.time_entry.range.to if watermark.time_entry else "-"
+    to = Instant.parse(text, watermark.zone)
+    if text == "-" or to.floor is None:
+        return int(watermark.partial)
+    floor: Literal["day", "hour"] = "hour" if grain == "hourly" else "day"
+    own = "." not in text and to.floor == floor and (floor == "day" or watermark.zone == UTC)
+    if not own or grain not in ("hourly", "daily") or start.time().replace(hour=0) != time():
+        return None
+    if floor == "day" and start.hour:
+        return None
+    here = _PROBE.astimezone(watermark.zone).replace(tzinfo=None)
+    floored = here.replace(minute=0, hour=here.hour if floor == "hour" else 0)
+    return -((floored - _wall(to.at(_PROBE), watermark.timezone)) // _STEPS[grain])
+
+
+def _end(watermark: WindowWatermark, grain: Grain, zone: str, start: datetime) -> datetime | None:
+    """Where the windows up to a constant ``to`` end; the one that it cuts short counts as whole where it is loaded."""
+    to = Instant.parse(watermark.time_entry.range.to if watermark.time_entry else "-", watermark.zone)
+    if to.floor is not None:
+        return None
+    wall = _wall(to.at(None), zone)
+    whole = _whole(grain, start, wall)
+    end = _plus(grain, start, whole)
+    return _plus(grain, start, whole + 1) if watermark.partial and end < wall else end
+
+
+def _whole(grain: Grain, start: datetime, to: datetime) -> int:
+    """How many whole windows lie before an instant."""
+    if grain in _STEPS:
+        return (to - start) // _STEPS[grain]
+    months = (to.year - start.year) * 12 + to.month - start.month
+    months -= _plus("monthly", start, months) > to
+    return months // (12 if grain == "yearly" else 1)
+
+
+def _plus(grain: Grain, start: datetime, count: int) -> datetime:
+    if grain in _STEPS:
+        return start + count * _STEPS[grain]
+    year, month = divmod(start.year * 12 + start.month - 1 + count * (12 if grain == "yearly" else 1), 12)
+    return start.replace(year=year, month=month + 1)
+
+
+def _schedule(grain: Grain, start: datetime) -> str:
+    at = f"{start.minute} {start.hour}"
+    match grain:
+        case "hourly":
+            return f"{start.minute} * * * *"
+        case "weekly":
+            return f"{at} * * {start.isoweekday() % 7}"
+        case "monthly":
+            return f"{at} {start.day} * *"
+        case "yearly":
+            return f"{at} {start.day} {start.month} *"
+        case _:
+            return f"{at} * * *"
+
+
+def _format(grain: Grain, start: datetime) -> str:
+    if grain == "hourly":
+        return "%Y-%m-%dT%H:%MZ"
+    return "%Y-%m-%d" if start.time() == time() else "%Y-%m-%dT%H:%M"
+
+
+def _wall(instant: int, zone: str) -> datetime:
+    return as_datetime(instant, zone_of(zone)).replace(tzinfo=None)

@@ -1,0 +1,85 @@
+"""Units and instants as texts that Dagster takes for partition keys, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+from urllib.parse import quote, unquote
+
+from partitions.errors import ConfigurationError, StrandlineError
+from partitions.instants import as_datetime, milliseconds
+from partitions.sentinels import canonical
+from partitions.window.units import identity, unit_of
+
+# | parts the dimensions of a key, and , [ ] are refused beside it; ... means a range; ends that are blank get lost in forms.
+_ESCAPED = re.compile(r"[%|,\[\]]|\.{3,}|^ +| +$")
+
+
+def unit_key(unit: str, fields: Sequence[str]) -> str:
+    """The key of a unit's identity: the text itself of a unit that is one text, else its canonical JSON; escaped like a URL.
+
+    Args:
+        unit: canonical JSON.
+        fields: the names that all units of the definition have values of.
+    """
+    value = unit_of(unit).get(fields[0]) if len(fields) == 1 else None
+    if not isinstance(value, str) or not value:
+        return _escape(unit)
+    # What begins like JSON would read as JSON.
+    return _escape(value) if value[0] != "{" else "%7B" + _escape(value[1:])
+
+
+def unit_of_key(key: str, fields: Sequence[str]) -> str:
+    """The identity of a unit's key.
+
+    Raises:
+        ConfigurationError: for a text that is no unit's key.
+    """
+    try:
+        text = unquote(key, errors="surrogatepass")
+        found = identity(unit_of(text) if key.startswith("{") else {fields[0]: text})
+    except (StrandlineError, ValueError, IndexError):
+        found = None
+    if found is None or unit_key(found, fields) != key:
+        raise ConfigurationError(
+            f"expected the key of a unit of {', '.join(fields) or 'no field'}, such as"
+            f" {unit_key(canonical(dict.fromkeys(fields, 'id1')), fields)}, found {key!r}"
+        )
+    return found
+
+
+def instant_key(instant: int, zone: tzinfo) -> str:
+    """ISO text with an offset; within one zone it sorts by time but for the hour that a clock repeats."""
+    return as_datetime(instant, zone).isoformat()
+
+
+def instant_of_key(key: str, zone: tzinfo) -> int:
+    """Epoch milliseconds of :func:`instant_key`.
+
+    Raises:
+        ConfigurationError: for any other text, also one that means the same instant: two keys would stand for one window.
+    """
+    try:
+        instant = milliseconds(datetime.fromisoformat(key))
+    except (ValueError, TypeError):
+        instant = None
+    if instant is None or instant_key(instant, zone) != key:
+        raise ConfigurationError(
+            f"expected the start of a window, such as {instant_key(0, zone)}, found the key {key!r}"
+        )
+    return instant
+
+
+def _escape(text: str) -> str:
+    escaped = _ESCAPED.sub(lambda found: "".join(map(_percent, found[0])), text)
+    return escaped if escaped.isprintable() else "".join(map(_printable, escaped))
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else _percent(character)
+
+
+def _percent(character: str) -> str:
+    # quote() lets dots be.
+    return "%2E" if character == "." else quote(character, safe="", errors="surrogatepass")

@@ -1,0 +1,108 @@
+"""Cells of a grid as few rectangles: what Dagster can ask of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+Cell = tuple[int, int]
+"""A row and a column."""
+
+
+class Axis(NamedTuple):
+    """One dimension as whole numbers.
+
+    Attributes:
+        place: of a start or a unit; None where it has no key yet.
+        key: of a place.
+    """
+
+    place: Callable[[Any], int | None]
+    key: Callable[[int], str | None]
+
+    @classmethod
+    def of(cls, known: Sequence[str], key: Callable[[Any], str]) -> Axis:
+        """Of keys in an order."""
+        places: Mapping[str, int] = {one: place for place, one in enumerate(known)}
+        return cls(lambda value: places.get(key(value)), lambda place: known[place])
+
+
+ONE = Axis(lambda value: 0, lambda place: None)
+"""A dimension that is not there."""
+
+
+class Rectangle(NamedTuple):
+    """Neighbouring rows x neighbouring columns; all four are inclusive."""
+
+    first_row: int
+    last_row: int
+    first_column: int
+    last_column: int
+
+
+def rectangles(cells: Iterable[Cell]) -> list[Rectangle]:
+    """Cover exactly these cells, each once, sorted by row.
+
+    The fewest are not looked for (that costs too much): runs of cells that are alike in neighbouring rows are joined, then the
+    same is tried with columns, and what takes fewer rectangles is kept.
+    """
+    known = set(cells)
+    by_row = list(_joined(known))
+    by_column = [Rectangle(*one[2:], *one[:2]) for one in _joined({(column, row) for row, column in known})]
+    return sorted(by_row if len(by_row) <= len(by_column) else by_column)
+
+
+def cut(whole: Rectangle, most: int) -> Iterator[Rectangle]:
+    """Parts of at most so many cells: whole rows where one fits."""
+    wide = min(most, whole.last_column - whole.first_column + 1)
+    for row in range(whole.first_row, whole.last_row + 1, high := max(1, most // wide)):
+        for column in range(whole.first_column, whole.last_column + 1, wide):
+            last = min(row + high - 1, whole.last_row), min(column + wide - 1, whole.last_column)
+            yield Rectangle(row, last[0], column, last[1])
+
+
+def _joined(cells: Iterable[Cell]) -> Iterator[Rectangle]:
+    """Runs of columns, joined over the rows that follow each other and have the same run."""
+    open_runs: dict[tuple[int, int], Rectangle] = {}
+    for row, same in groupby(sorted(cells), lambda cell: cell[0]):
+        runs = list(_runs(column for _, column in same))
+        went_on = {
+            run: open_runs.pop(run)._replace(last_row=row)
+            for run in runs
+            if run in open_runs and open_runs[run].last_row == row - 1
+        }
+        yield from open_runs.values()
+        open_runs = {run: went_on.get(run, Rectangle(row, row, *run)) for run in runs}
+    yield from open_runs.values()
+
+
+def _runs(ascending: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The first and the last of each stretch of whole numbers that follow each other."""
+    for _, same in groupby(enumerate(ascending), lambda one: one[1] - one[0]):
+        run = [number for _, number in same]
+        yield run[0], run[-1]
+
+
+Corner = tuple[str | None, str | None]
+"""The keys of a row and a column; None for a dimension that is not there."""
+
+
+def covering(
+    cells: Iterable[tuple[Any, Any]], rows: Axis, columns: Axis, most: int
+) -> Iterator[tuple[Corner, Corner]]:
+    """The first and the last corner of rectangles that cover exactly these cells.
+
+    Args:
+        cells: those without a place are left out.
+        rows: the places of what comes first in a cell.
+        columns: the places of what comes second.
+        most: cells of one rectangle.
+    """
+    places = ((rows.place(row), columns.place(column)) for row, column in cells)
+    whole = rectangles((row, column) for row, column in places if row is not None and column is not None)
+    for one in (part for large in whole for part in cut(large, most)):
+        yield (
+            (rows.key(one.first_row), columns.key(one.first_column)),
+            (rows.key(one.last_row), columns.key(one.last_column)),
+        )

@@ -1,0 +1,31 @@
+"""Watermarks in a few words, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from partitions.instants import as_datetime
+from partitions.plan import counted
+
+
+def in_words(watermark: Mapping[str, Any] | None) -> str:
+    """A path, or how much a longer watermark holds."""
+    if not watermark:
+        return "none"
+    if "path" in watermark:
+        return str(watermark["path"])
+    if "units" in watermark:
+        return _windows(watermark)
+    closed = watermark.get("closed_before")
+    return f"{counted(len(watermark.get('paths', {})), 'open partition')}, closed before {closed}"
+
+
+def _windows(watermark: Mapping[str, Any]) -> str:
+    units = watermark["units"]
+    highs = [run[1] for runs in units.values() for run in runs]
+    failed = sum(1 for of_unit in watermark.get("failed", {}).values() for one in of_unit.values() if one[0])
+    told = [f"up to {as_datetime(max(highs)).isoformat()}"] if highs else []
+    told += [counted(len(units), "unit")] if list(units) != ["{}"] else []
+    told += [f"{failed:,} failed"] if failed else []
+    return ", ".join(told) or "none"

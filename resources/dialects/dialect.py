@@ -1,0 +1,86 @@
+"""What every dialect has to say, and what most say alike."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from partitions.sql_text import Reading
+
+
+class Words(ABC):
+    """Names, literals and comparisons; what ``partitions.predicate`` needs."""
+
+    @abstractmethod
+    def name(self, column: str) -> str:
+        """A name, quoted."""
+
+    @abstractmethod
+    def text(self, value: str) -> str:
+        """A literal of text that no setting of the server reads in another way."""
+
+    @abstractmethod
+    def instant(self, value: datetime) -> str:
+        """A literal of an instant; ``value`` is in UTC."""
+
+    def local(self, value: datetime) -> str:
+        """A literal of a time without a zone."""
+        return f"TIMESTAMP '{clock(value)}'"
+
+    def number(self, value: float | Decimal) -> str:
+        """A literal of a number that is finite."""
+        return format(value, "f") if isinstance(value, Decimal) else repr(value)
+
+    def literal(self, value: Any) -> str:
+        """A value as the dialect writes its type; None is NULL."""
+        match value:
+            case None:
+                return "NULL"
+            case bool():
+                return "TRUE" if value else "FALSE"
+            case int() | float() | Decimal():
+                return self.number(value)
+            case datetime():
+                return self.local(value) if value.tzinfo is None else self.instant(value.astimezone(UTC))
+            case date():
+                return f"DATE '{value.isoformat()}'"
+        return self.text(str(value))
+
+    def among(self, column: str, values: Sequence[Any]) -> str:
+        """That a column has one of these values."""
+        if len(values) == 1:
+            return f"{self.name(column)} = {self.literal(values[0])}"
+        return f"{self.name(column)} IN ({', '.join(map(self.literal, values))})"
+
+
+class Dialect(Words):
+    """The words of a database that is asked by queries.
+
+    Attributes:
+        reading: how it reads quotes and comments of a user's query.
+    """
+
+    reading: ClassVar[Reading]
+
+    @abstractmethod
+    def moment(self, value: datetime) -> str:
+        """What stands for ``{start}`` and ``{end}`` without a form; ``value`` is local, with its offset."""
+
+    @abstractmethod
+    def readable(self, column: str, *, is_instant: bool) -> str:
+        """A time as text under its own name: ISO 8601 without an offset, an instant's in UTC.
+
+        Java's classes for times go through the zone of the machine, where some local times do not exist.
+        """
+
+    def relation(self, parts: Sequence[str]) -> str:
+        """A table's name, each part quoted."""
+        return ".".join(map(self.name, parts))
+
+
+def clock(value: datetime) -> str:
+    """Date and time in microseconds, without an offset."""
+    return value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")

@@ -1,0 +1,42 @@
+"""Spark's SQL: for reads of tables in the lake, and for ``replaceWhere`` of a Delta table."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+
+from resources.dialects.dialect import Words, clock
+from resources.sql import literal, quoted
+
+_LARGEST = 2**63 - 1
+
+
+class SparkSql(Words):
+    """Literals whose types no setting of the session changes."""
+
+    def name(self, column: str) -> str:
+        """In backticks."""
+        return quoted(column)
+
+    def text(self, value: str) -> str:
+        """With backslashes before quotes and backslashes."""
+        return literal(value)
+
+    def instant(self, value: datetime) -> str:
+        """With its offset."""
+        return f"TIMESTAMP_LTZ '{clock(value)}+00:00'"
+
+    def local(self, value: datetime) -> str:
+        """A time without zone."""
+        return f"TIMESTAMP_NTZ '{clock(value)}'"
+
+    def number(self, value: float | Decimal) -> str:
+        """A float is a double; a whole number that no long holds is a decimal, like all others."""
+        if isinstance(value, Decimal):
+            return f"{value:f}BD"
+        if isinstance(value, int):
+            return str(value) if abs(value) <= _LARGEST else f"{value}BD"
+        return f"{value!r}D"
+
+
+SPARK = SparkSql()

@@ -1,0 +1,400 @@
+"""The window kind: windows x units, each with a high of its own (spec 03)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import (
+    BadPart,
+    BadUnits,
+    ConfigurationError,
+    CorruptWatermark,
+    SourceError,
+    StrandlineError,
+)
+from partitions.path.source import SourceFile
+from partitions.plan import Plan, counted
+from partitions.sentinels import Watermark, deserialise, serialise
+from partitions.window.covering import covering
+from partitions.window.plan import Selection, plan
+from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, told
+from partitions.window.state import LeftOut, Run, WindowState
+from resources.kinds.window_observed import observe
+from resources.kinds.window_rows import WindowColumns
+from resources.loop.flow import Observed, Size
+from resources.readers.failures import cause
+from resources.sql import quoted
+from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
+from resources.writers.delta import DeltaTarget
+from resources.writers.target import Room
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BYTES_PER_ROW = 100
+"""A guess, to choose between two ways to run a small query."""
+
+
+_TO_THE_MICROSECOND = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""JSON's own times end with milliseconds, and rows would look alike that are not."""
+
+
+@dataclass
+class WindowFlow(ABC):
+    """Windows x units; what differs between sources is in the classes below it.
+
+    Attributes:
+        dataflow: what the user declared.
+        units: looks up the identities of all units.
+        selection: what somebody has asked for; None: all that is due.
+        history: all entries of the log that are left.
+    """
+
+    dataflow: Dataflow
+    units: Callable[[], tuple[str, ...]]
+    selection: Selection | None = None
+    history: Callable[[], Iterable[Entry]] = tuple
+    _row_size: int | None = field(default=None, init=False)
+    _fixed: Any = field(default=None, init=False)
+    _highest: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        """Know which columns tell a row's window and unit."""
+        self._columns = WindowColumns.of(self.dataflow)
+        self._definition = self.dataflow.window
+
+    @property
+    def calls(self) -> int:
+        """Nothing is listed to plan windows."""
+        return 0
+
+    @property
+    def repeats(self) -> bool:
+        """What was read within the grace would be due for ever."""
+        return False
+
+    def plan(self, entry: Entry | None, now: datetime) -> Plan[WindowSlice]:
+        """Plan on top of the entry; only the units are looked up."""
+        state = self.state(entry)
+        self.begin()
+        self._highest = state.highest or 0
+        if entry and entry.work_units:
+            self._row_size = entry.rows * _BYTES_PER_ROW // entry.work_units
+        made = plan(
+            self._definition,
+            state,
+            self.units(),
+            now,
+            dataflow=self.dataflow.name,
+            number=entry.number if entry else 0,
+            whole=self._columns.tagged and self._replaces(entry),
+            selection=self.selection,
+        )
+        if entry is None or entry.replace_until is None:
+            return made
+        return replace(made, slices=tuple(replace(piece, makes_room=True) for piece in made.slices))
+
+    def _replaces(self, entry: Entry | None) -> bool:
+        """Whether what is read makes room: where only the window's start tells its rows, that is all of them."""
+        rewound = entry is not None and entry.replace_until is not None
+        return self.dataflow.target.load != "append" or rewound
+
+    def state(self, entry: Entry | None) -> WindowState:
+        """What an entry says is loaded.
+
+        Raises:
+            CorruptWatermark: where it is of another form.
+        """
+        try:
+            return WindowState.of(entry.state() if entry else None)
+        except CorruptWatermark as error:
+            raise corrupt(
+                f"entry {entry.number if entry else 0} of {self.dataflow.name}", error.message
+            ) from error
+
+    def begin(self) -> None:
+        """Forget what an unfinished slice was read from: what is planned now is read anew."""
+        self._fixed = None
+
+    @abstractmethod
+    def check(self, piece: WindowSlice) -> None:
+        """Fix what the slice is read from, or compare it with what was fixed.
+
+        Raises:
+            BadPart: some of it is not there, or has changed.
+        """
+
+    @abstractmethod
+    def rows_of(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
+        """Exactly the rows of some work units; none for none.
+
+        Raises:
+            SourceError: where the source refuses, or does not answer.
+        """
+
+    @abstractmethod
+    def failure(self, error: Exception) -> Exception | None:
+        """What an error says of the source, where a read of it failed while its rows were written; None where it says nothing."""
+
+    def record(self, piece: WindowSlice) -> Sequence[Sequence[Any]]:
+        """What is read, when it was planned, and what was left out; then each work unit; those that are passed over with the reason."""
+        return [
+            [self._fixed, piece.at, list(map(list, piece.left_out))],
+            *map(list, piece.works),
+            *([*one.work, one.error] for one in piece.failed),
+        ]
+
+    def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> WindowSlice:
+        """The same work units, read from the same. Its definition is the one that the slice was made with."""
+        (self._fixed, at, left_out), *works = rows
+        size = len(WorkUnit._fields)
+        entry = self._definition.time_entry
+        return WindowSlice(
+            tuple(WorkUnit(*row) for row in works if len(row) == size),
+            self._definition.zone,
+            self._definition.default_grid.text,
+            entry.name if entry else WindowSlice.name,
+            at,
+            failed=tuple(FailedUnit(WorkUnit(*row[:size]), row[size]) for row in works if len(row) > size),
+            left_out=tuple(LeftOut(*one) for one in left_out),
+            makes_room=intent.replaces == "own",
+        )
+
+    @abstractmethod
+    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
+        """The schema that all slices are read with, as text; None while nothing tells it."""
+
+    @abstractmethod
+    def agree(self, spark: SparkSession, pinned: str) -> None:
+        """Raise SchemaError where the source or the definition has another schema than the pinned one."""
+
+    def read(self, spark: SparkSession, piece: WindowSlice | None, pinned: str) -> DataFrame:
+        """The rows of the slice's work units.
+
+        Raises:
+            BadUnits: where the source refuses some of them before it is read.
+        """
+        works = piece.works if piece else ()
+        if works and self._columns.tagged:
+            return self._latest(self._one_by_one(spark, works, pinned))
+        try:
+            rows = self.rows_of(spark, works, pinned)
+        except SourceError as error:  # a database may look at values before it is asked for rows
+            bad = None if error.transient or len(works) < 2 else self._refused(spark, works, pinned)
+            if bad is None:
+                raise
+            raise bad from error
+        return self._columns.tag(rows, None) if self._columns.tagged else self._latest(rows)
+
+    def _refused(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> BadUnits | None:
+        """The work units whose query the source refuses; None where it takes each by itself."""
+        refused: dict[WorkUnit, str] = {}
+        for one in works:
+            try:
+                self.rows_of(spark, (one,), pinned)
+            except SourceError as error:
+                if error.transient:
+                    raise
+                refused[one] = error.message
+        return self._bad(refused) if refused else None
+
+    def _latest(self, df: DataFrame) -> DataFrame:
+        """Of rows with the same keys the latest: the one of the highest time, and of these always the same."""
+        keys = self.dataflow.target.merge_keys
+        if not keys:
+            return df
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F
+
+        times = [F.col(quoted(name)).desc() for name in (self._columns.window,) if name]
+        ties = F.to_json(F.struct(*[F.col(quoted(name)) for name in df.columns]), _TO_THE_MICROSECOND).desc()
+        order = Window.partitionBy(*[F.col(quoted(key)) for key in keys]).orderBy(*times, ties)
+        return df.withColumn("_rank", F.row_number().over(order)).where("_rank = 1").drop("_rank")
+
+    def _one_by_one(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
+        made: DataFrame | None = None
+        refused: dict[WorkUnit, str] = {}
+        for one in works:
+            try:
+                rows = self._columns.tag(self.rows_of(spark, (one,), pinned), one)
+            except SourceError as error:
+                if error.transient:
+                    raise
+                refused[one] = error.message
+            else:
+                made = rows if made is None else made.unionByName(rows)
+        if refused or made is None:
+            raise self._bad(refused)
+        return made
+
+    def prepared(self, df: DataFrame, piece: WindowSlice | None) -> DataFrame:
+        """Rows must still tell their window and unit after the user's step."""
+        self._columns.check(df)
+        return df
+
+    def blame(
+        self, spark: SparkSession, piece: WindowSlice, pinned: str, error: Exception
+    ) -> BadUnits | None:
+        """Read alone, halving what fails, until each work unit that does is known.
+
+        Raises:
+            SourceError: where the source as a whole does not answer: no work unit is to blame then.
+        """
+        by_unit: dict[str, list[WorkUnit]] = {}
+        for one in piece.works:
+            by_unit.setdefault(one.unit, []).append(one)
+        found = (one for works in by_unit.values() for one in self._failing(spark, works, pinned))
+        failing = dict(found)
+        return self._bad(failing) if failing else None
+
+    def _failing(
+        self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str
+    ) -> Iterator[tuple[WorkUnit, str]]:
+        """Which windows of a unit fail; where the first and the last do in the same way, all between them are taken to."""
+        why = self._fails(spark, works, pinned)
+        if why is None:
+            return
+        ends = (
+            {self._fails(spark, (one,), pinned) for one in (works[0], works[-1])} if len(works) > 2 else set()
+        )
+        if len(works) == 1 or ends == {why}:
+            yield from ((one, why) for one in works)
+            return
+        half = len(works) // 2
+        yield from self._failing(spark, works[:half], pinned)
+        yield from self._failing(spark, works[half:], pinned)
+
+    def _fails(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> str | None:
+        try:
+            piece = WindowSlice(tuple(works), self._definition.zone)
+            self.read(spark, piece, pinned).write.format("noop").mode("overwrite").save()
+        except StrandlineError as error:
+            if error.transient:
+                raise
+            return error.message
+        except Exception as error:
+            of_source = self.failure(error)
+            if isinstance(of_source, StrandlineError) and of_source.transient:
+                raise of_source from error
+            return of_source.message if isinstance(of_source, StrandlineError) else cause(error)
+        return None
+
+    def _bad(self, failing: dict[WorkUnit, str]) -> BadUnits:
+        by_error: dict[str, list[WorkUnit]] = {}
+        for one, why in failing.items():
+            by_error.setdefault(why, []).append(one)
+        zone = self._definition.zone
+        shown = "; ".join(f"{told(works, zone)}: {why}" for why, works in by_error.items())
+        return BadUnits(
+            f"{counted(len(failing), 'work unit')} cannot be read: {shown}",
+            part=told(failing, zone),
+            units={one.key: why for one, why in failing.items()},
+        )
+
+    def holds(self, piece: WindowSlice, bad: BadPart) -> bool:
+        """Whether one of them is of this slice."""
+        return isinstance(bad, BadUnits) and any(one.key in bad.units for one in piece.works)
+
+    def before(self, piece: WindowSlice, bad: BadPart) -> WindowSlice | None:
+        """A work unit stands for itself: none is before another."""
+        return None
+
+    def without(self, piece: WindowSlice, bad: BadPart) -> WindowSlice | None:
+        """The slice that passes over them, and says so in its entry."""
+        if not isinstance(bad, BadUnits) or not self.holds(piece, bad):
+            return None
+        return piece.without(
+            [FailedUnit(one, bad.units[one.key]) for one in piece.works if one.key in bad.units]
+        )
+
+    def also_bad(
+        self, spark: SparkSession, piece: WindowSlice, pinned: str, bad: BadPart
+    ) -> Sequence[BadPart]:
+        """All that failed were looked for at once."""
+        return ()
+
+    def quarantine(self, entry: Entry | None, piece: WindowSlice) -> tuple[None, int]:
+        """No file is set aside."""
+        return None, 0
+
+    def observe(self, df: DataFrame, piece: WindowSlice) -> tuple[DataFrame, Observed]:
+        """Rows, and whether they changed, of each work unit."""
+        return observe(df, piece.works, lambda one: self._columns.where((one,), df))
+
+    def room(self, piece: WindowSlice, replaces: Replaces | None, df: DataFrame) -> Room | None:
+        """Exactly what was read makes room, where the target replaces by watermark or somebody forces it."""
+        if replaces == "table":
+            return Room(None)
+        if (replaces is None and not self.dataflow.target.replace_by_watermark) or not piece.works:
+            return None
+        return Room(self._columns.where(piece.works, df))
+
+    def covers(self, state: str, other: str) -> bool:
+        """Compare the highs of all windows."""
+        return WindowState.of(deserialise(state)).covers(WindowState.of(deserialise(other)))
+
+    def size(self, piece: WindowSlice) -> Size:
+        """Work units; their bytes are guessed from the rows of those that were loaded last."""
+        known = None if self._row_size is None else self._row_size * len(piece.works)
+        return Size(bytes=known, work_units=len(piece.works), failed_units=len(piece.failed))
+
+    @property
+    def pacing(self) -> timedelta:
+        """As the user declares; a slice is one work unit then."""
+        return self._definition.pacing
+
+    def modified(self, piece: WindowSlice) -> int | None:
+        """The end of the newest window that is loaded."""
+        ends = [one.end for one in piece.works if one.end is not None]
+        return max([*ends, self._highest]) if ends else None
+
+    def parsed(self, text: str) -> str:
+        """``{"grid": …, "units": {…}}``."""
+        try:
+            state = WindowState.of(deserialise(text))
+        except CorruptWatermark as error:
+            raise ConfigurationError(
+                f'dataflow {self.dataflow.name}: expected a watermark such as {{"grid": "daily UTC", "units": {{"{{}}": [[start, high]]}}}} in'
+                f" epoch milliseconds, found {text[:200]!r} ({error.message})"
+            ) from error
+        return serialise(state.watermark())
+
+    def up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
+        """No file is passed over."""
+        return ()
+
+    def told_by_rows(self, target: DeltaTarget) -> str | None:
+        """A window without rows is loaded like any other, so rows do not tell what is."""
+        return None
+
+    def reached(self, entry: Entry, target: DeltaTarget) -> str:
+        """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""
+        states = [self.state(one) for one in (entry, *self.history()) if one.number > entry.era]
+        return serialise(covering(states).watermark())
+
+    def check_rewind(self) -> None:  # noqa: B027 - the protocol's: no source refuses it
+        """Highs have an order."""
+
+    def loaded_before(self, pieces: Sequence[WindowSlice], last: Entry | None) -> tuple[int, str]:
+        """Work units of which something was read before, whatever the windows were then."""
+        loaded = self.state(last).units
+        again = [one for piece in pieces for one in piece.works if _touches(one, loaded.get(one.unit))]
+        return len(again), "work unit"
+
+    def passed_over(self, piece: WindowSlice) -> Sequence[str]:
+        """Each work unit that could not be read, with the reason."""
+        return [f"{one.work.label(self._definition.zone)}: {one.error}" for one in piece.failed]
+
+
+def _touches(one: WorkUnit, runs: Sequence[Run] | None) -> bool:
+    if one.lower is None or one.end is None:
+        return runs is not None
+    return any(run[0] < one.end and one.lower < run[1] for run in runs or ())

@@ -1,0 +1,94 @@
+"""What a write itself saw of its work units: rows, and a digest that tells whether they changed (spec 03, Simulator).
+
+Counted in the same job, with two aggregates for each work unit; so only of slices with few of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from partitions.window.slices import WorkUnit
+from resources.sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+MOST = 32
+"""Work units of a slice that is observed: each costs two conditions a row."""
+
+_OF_THE_RUN = ("_ingested_at", "_run_id")
+_PATIENCE = 20.0
+"""Seconds for an answer that is there when the write is over; one of a write that was skipped never comes."""
+
+
+class Seen(NamedTuple):
+    """One work unit as it was written.
+
+    Attributes:
+        rows: how many.
+        digest: of their values in any order, without what each run writes anew.
+    """
+
+    rows: int
+    digest: str
+
+
+Observed = Callable[[], dict[tuple[int | None, str], Seen]]
+"""What was seen, by window start and unit; empty where the write was skipped, or nothing was looked at."""
+
+
+def observe(
+    df: DataFrame, works: Sequence[WorkUnit], condition: Callable[[WorkUnit], str | None]
+) -> tuple[DataFrame, Observed]:
+    """Have a write count the rows of each work unit.
+
+    Args:
+        df: what is about to be written.
+        works: of the slice.
+        condition: Spark SQL that tells the rows of one; None: all rows.
+    """
+    if not works or len(works) > MOST:
+        return df, dict
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    observation = Observation()
+    values = [
+        F.col(quoted(name)) for name, kind in df.dtypes if name not in _OF_THE_RUN and "map<" not in kind
+    ]
+    row = F.xxhash64(*values)
+    asked: list[Column] = []
+    for number, one in enumerate(works):
+        mine = F.expr(condition(one) or "true")
+        asked += [
+            F.count(F.when(mine, 1)).alias(f"n{number}"),
+            F.bit_xor(F.when(mine, row)).alias(f"d{number}"),
+        ]
+
+    def seen() -> dict[tuple[int | None, str], Seen]:
+        found = _answer(observation)
+        return {
+            one.key: Seen(int(found[f"n{number}"]), format((found[f"d{number}"] or 0) & (2**64 - 1), "016x"))
+            for number, one in enumerate(works)
+            if f"n{number}" in found
+        }
+
+    return df.observe(observation, *asked), seen
+
+
+def _answer(observation: object) -> dict[str, int]:
+    """The answer, unless it does not come: nobody's work depends on it."""
+    found: dict[str, int] = {}
+
+    def ask() -> None:
+        # Whatever fails here, the rows are committed, and nothing is decided by what was seen.
+        with suppress(Exception):
+            found.update(getattr(observation, "get", None) or {})
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(_PATIENCE)
+    return dict(found)

@@ -1,0 +1,107 @@
+"""Which columns tell a row's window and unit, in the source and in the target (spec 05, replace_by_watermark; spec 06, Forced)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.instants import as_datetime
+from partitions.sources import FilesSource
+from partitions.window.slices import WorkUnit, extents
+from resources.readers.conditions import spark_condition
+from resources.sql import literal, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WINDOW_START = "_window_start"
+"""A column of targets whose rows do not tell their window themselves: its start."""
+
+UNIT = "_unit"
+"""And their unit: its identity."""
+
+
+@dataclass(frozen=True)
+class WindowColumns:
+    """Where a row's window and unit stand.
+
+    Attributes:
+        dataflow: whose rows.
+        window: the column with a row's time; None where there is no time dimension, or no column tells it.
+        units: the names of a unit's values to the columns that hold them.
+        tagged: whether rows carry ``_window_start`` and ``_unit``, since no column of the source tells both.
+    """
+
+    dataflow: Dataflow
+    window: str | None
+    units: dict[str, str]
+    tagged: bool
+
+    @classmethod
+    def of(cls, dataflow: Dataflow) -> WindowColumns:
+        """What the source says of its columns."""
+        source, watermark = dataflow.source, dataflow.window
+        if isinstance(source, FilesSource):
+            return cls(dataflow, None, {}, tagged=True)
+        told = watermark.time_entry is None or source.window_column is not None
+        tagged = not told or not set(watermark.unit_fields) <= set(source.unit_columns)
+        return cls(dataflow, source.window_column, dict(source.unit_columns), tagged)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that a target's rows must have."""
+        if self.tagged:
+            return WINDOW_START, UNIT
+        return tuple(dict.fromkeys([*([self.window] if self.window else []), *self.units.values()]))
+
+    def tag(self, df: DataFrame, one: WorkUnit | None) -> DataFrame:
+        """Rows of one work unit, with what tells it; without one there are no rows, of the same columns."""
+        from pyspark.sql import functions as F
+
+        start = None if one is None or one.start is None else as_datetime(one.start)
+        return df.withColumn(WINDOW_START, F.lit(start).cast("timestamp")).withColumn(
+            UNIT, F.lit(one.unit if one else None).cast("string")
+        )
+
+    def check(self, df: DataFrame) -> None:
+        """Rows must tell their window and unit after the user's step, too.
+
+        Raises:
+            ConfigurationError: code ``query``.
+        """
+        known = set(df.columns)
+        missing = [name for name in self.names if name not in known]
+        if missing:
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: expected rows with the columns {', '.join(self.names)}, by which a window is replaced; after the"
+                f" transform there are {', '.join(df.columns)}. Keep {', '.join(missing)}",
+                code="query",
+            )
+
+    def where(self, works: Sequence[WorkUnit], df: DataFrame) -> str | None:
+        """Exactly what was read of these work units, as a condition over the target's columns; None is everything."""
+        if self.tagged:
+            return " OR ".join(_tagged(works))
+        if not self.names:
+            return None
+        zone = self.dataflow.window.zone
+        return spark_condition(extents(works), df.schema, window=self.window, units=self.units, zone=zone)
+
+
+def _tagged(works: Sequence[WorkUnit]) -> list[str]:
+    """Units with the same windows are put together."""
+    windows: dict[str, list[str]] = {}
+    for one in works:
+        start = "" if one.start is None else f"TIMESTAMP {literal(as_datetime(one.start).isoformat())}"
+        windows.setdefault(one.unit, []).append(start)
+    alike = sorted((starts, unit) for unit, starts in windows.items())
+    made = []
+    for starts, same in groupby(alike, lambda one: one[0]):
+        units = ", ".join(literal(unit) for _, unit in same)
+        time = [] if "" in starts else [f"{quoted(WINDOW_START)} IN ({', '.join(starts)})"]
+        made.append(" AND ".join([*time, f"{quoted(UNIT)} IN ({units})"]))
+    return [f"({one})" for one in made]

@@ -1,0 +1,106 @@
+"""The queries that a database is asked: the user's table or query, and around it exactly the rows of some extents (spec 04)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+from partitions.errors import ConfigurationError
+from partitions.local_time import in_zone
+from partitions.placeholders import Placeholder
+from partitions.predicate import NOTHING, Columns, apart, where
+from partitions.sources import JdbcSource
+from partitions.sql_text import without_end
+from partitions.window.extent import Extent
+from resources.dialects import Dialect
+from resources.readers.schema import kinds
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_SAMPLE = Extent(0, 1, ({},))
+"""What stands for the window where only the columns are asked for; its units are NULL."""
+
+
+class JdbcQuery:
+    """Builds the queries of one source. No value reaches a query but as a literal of the dialect."""
+
+    def __init__(self, source: JdbcSource, dialect: Dialect, zone: tzinfo) -> None:
+        """Use a source.
+
+        Args:
+            source: what is read.
+            dialect: of its database.
+            zone: of local times and days.
+
+        Raises:
+            ConfigurationError: where the query's placeholders stand in what the database reads as quotes or a comment.
+        """
+        source.check(dialect.reading)
+        self._source, self._dialect, self._zone = source, dialect, zone
+
+    def columns(self) -> str:
+        """A query of all columns, and of no row where the database need not look for any."""
+        relation = self._relation(_SAMPLE, sample=True)
+        return f"SELECT * FROM {relation} WHERE {NOTHING}"  # noqa: S608 - names are quoted, values are literals
+
+    def rows(self, extents: Sequence[Extent], schema: StructType) -> str:
+        """The rows of these extents, times as text.
+
+        Raises:
+            ConfigurationError: where nothing tells a row's window or unit, or a value cannot be one of its column.
+        """
+        if not self._source.placeholders:
+            return self._select(self._relation(), extents, schema)
+        pieces = [self._select(self._relation(piece), [piece], schema) for piece in apart(extents)]
+        return "\nUNION ALL\n".join(pieces)
+
+    def _select(self, relation: str, extents: Sequence[Extent], schema: StructType) -> str:
+        known = kinds(schema)
+        columns = Columns(
+            known,
+            self._source.window_column,
+            self._source.unit_columns,
+            self._zone,
+            self._source.placeholders,
+        )
+        names = ", ".join(
+            self._dialect.readable(name, is_instant=known[name] == "instant")
+            if known.get(name) in ("instant", "local")
+            else self._dialect.name(name)
+            for name in schema.fieldNames()
+        )
+        condition = where(extents, columns, self._dialect)
+        return f"SELECT {names} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
+
+    def _relation(self, piece: Extent | None = None, *, sample: bool = False) -> str:
+        """The table, or the user's query on lines of its own: a comment at its end ends there."""
+        if self._source.query is None:
+            return self._dialect.relation(self._source.table_parts)
+        text = self._source.template.filled(lambda each: self._literal(each, piece, sample))
+        return f"(\n{without_end(text, self._dialect.reading)}\n) AS source"
+
+    def _literal(self, placeholder: Placeholder, piece: Extent | None, sample: bool) -> str:
+        if piece is None:  # a query without placeholders has none to fill
+            raise AssertionError(placeholder)
+        name = placeholder.unit
+        if name is None:
+            return self._moment(placeholder, piece)
+        (unit,) = piece.units
+        if name not in unit and not sample:
+            raise ConfigurationError(
+                f"source.query: expected a unit with a value {name} for {{unit.{name}}}, found {', '.join(unit) or 'no units'}"
+            )
+        return self._dialect.literal(unit.get(name))
+
+    def _moment(self, placeholder: Placeholder, piece: Extent) -> str:
+        ms = piece.lower if placeholder.name == "start" else piece.upper
+        if ms is None:
+            raise ConfigurationError(
+                f"source.query: expected a watermark with a datetime entry for {{{placeholder.name}}}, found none"
+            )
+        moment = in_zone(ms, self._zone)
+        if placeholder.form is None:
+            return self._dialect.moment(moment)
+        return self._dialect.text(moment.strftime(placeholder.form))

@@ -1,0 +1,115 @@
+"""Rows of a table of the lake, at one version of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+from partitions.errors import SourceError, TargetError
+from partitions.sources import TableSource
+from partitions.window.extent import Extent
+from resources.places import Place
+from resources.readers.conditions import spark_condition
+from resources.readers.schema import check_columns, check_pinned, pinned_struct, pinned_text, plain, strict
+from resources.writers.delta_log import DeltaLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class LakeReader:
+    """Reads a Delta table, whoever writes it."""
+
+    def __init__(self, place: Place, source: TableSource, zone: tzinfo) -> None:
+        """Use a table; nothing is opened yet.
+
+        Args:
+            place: of the table.
+            source: what the definition says of it.
+            zone: the definition's; times and dates without a zone are of it.
+        """
+        self._place, self._source, self._zone = place, source, zone
+
+    def version(self) -> int:
+        """The newest version. Starts no Spark.
+
+        Raises:
+            SourceError: where there is no table, or its log cannot be listed.
+        """
+        return newest_version(self._place)
+
+    def pin(self, spark: SparkSession) -> str:
+        """The table's columns as text.
+
+        Raises:
+            ConfigurationError: where a column that the definition names is not there, or cannot be compared.
+            SourceError: where there is no table.
+        """
+        schema = self._columns(spark)
+        check_columns(self._source, schema)
+        return pinned_text(schema)
+
+    def agree(self, spark: SparkSession, pinned: str, name: str) -> None:
+        """Compare the table's columns with the pinned ones.
+
+        Raises:
+            SchemaError: naming each column that is new, missing or of another type.
+            SourceError: where there is no table.
+        """
+        check_pinned(self._source, self._columns(spark), pinned, name)
+
+    def read(
+        self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: int | None = None
+    ) -> DataFrame:
+        """Exactly the rows of these extents, with the pinned columns in their order.
+
+        Args:
+            spark: a session.
+            extents: of one slice; none of them is no row.
+            pinned: what :meth:`pin` gave.
+            version: of the table; None is the newest one now.
+
+        Raises:
+            ConfigurationError: where nothing tells a row's window or unit, or a unit's value cannot be one of its column.
+            SourceError: where there is no table.
+        """
+        schema = pinned_struct(pinned)
+        condition = spark_condition(
+            extents,
+            schema,
+            window=self._source.window_column,
+            units=self._source.unit_columns,
+            zone=self._zone,
+        )
+        return strict(self._table(spark, version).where(condition), schema)
+
+    def failure(self, error: Exception) -> Exception | None:  # noqa: ARG002 - part of what all readers of rows have
+        """None: what makes a read of the lake fail is Spark's to tell."""
+        return None
+
+    def _columns(self, spark: SparkSession) -> StructType:
+        return plain(self._table(spark, None).schema)
+
+    def _table(self, spark: SparkSession, version: int | None) -> DataFrame:
+        fixed = self.version() if version is None else version
+        return spark.read.format("delta").option("versionAsOf", str(fixed)).load(self._place.spark_url)
+
+
+def newest_version(place: Place) -> int:
+    """The newest version of a Delta table.
+
+    Raises:
+        SourceError: where there is no table, or its log cannot be listed.
+    """
+    try:
+        versions = DeltaLog(place).versions(None)
+    except TargetError as error:
+        raise SourceError(error.message) from error
+    if not versions:
+        raise SourceError(
+            f"table {place}: expected a Delta table, found none. Load it first, or correct the name",
+            code="source_missing",
+        )
+    return versions[-1]

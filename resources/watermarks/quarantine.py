@@ -1,0 +1,12 @@
+"""The files that were passed over, as an entry names them."""
+
+from __future__ import annotations
+
+from partitions.path.quarantine import Quarantine
+from resources.watermarks.entry import Entry
+from resources.watermarks.log import WatermarkLog
+
+
+def read_quarantine(log: WatermarkLog, entry: Entry | None) -> Quarantine:
+    """The files that an entry leaves in quarantine."""
+    return Quarantine.of(log.get_list(entry.quarantine)) if entry and entry.quarantine else Quarantine()

@@ -1,0 +1,145 @@
+"""A look at a database or a table without Spark, which is what doctor does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from deltalake import write_deltalake
+
+from partitions.errors import ConfigurationError, SourceError, SourceUnreachable
+from partitions.sources import JdbcSource, TableSource
+from platform_assets.cli.main import strandline
+from resources.connect_server import free_port
+from resources.jdbc import JdbcConnection
+from resources.places import Place
+from resources.readers.look import look_at_database, look_at_table
+from scripts import postgres as pg
+
+
+@pytest.fixture
+def table(postgres: pg.Postgres) -> Iterator[str]:
+    name = f"t_{uuid4().hex[:8]}"
+    postgres.ask("CREATE TABLE {name} (id int, at timestamptz)", name=name)
+    yield name
+    postgres.ask("DROP TABLE {name}", name=name)
+
+
+def _connection(server: pg.Postgres, **named: str) -> JdbcConnection:
+    given = {"port": str(server.port), "password": server.password, "after": ""} | named
+    url = f"jdbc:postgresql://127.0.0.1:{given['port']}/postgres{given['after']}"
+    return JdbcConnection.parse(url, "postgres", given["password"])
+
+
+def _source(**named: Any) -> JdbcSource:
+    return JdbcSource(type="jdbc", connection="erp", **named)
+
+
+@pytest.mark.postgres
+def test_a_database_says_what_it_has(postgres: pg.Postgres, table: str) -> None:
+    connection = _connection(postgres)
+    found = look_at_database(connection, _source(table=f"public.{table}", window_column="at"))
+    assert found == f"{connection}: reads, public.{table} of erp has 2 columns, at among them"
+    query = f"select id, {{unit.a}}::text as a, '100%' as b from {table} where at >= {{start}}; -- all"
+    assert look_at_database(connection, _source(query=query)).endswith("a query of erp has 3 columns")
+
+
+@pytest.mark.postgres
+def test_the_drivers_words_for_schema_and_encryption_are_understood(
+    postgres: pg.Postgres, table: str
+) -> None:
+    connection = _connection(postgres, after="?currentSchema=pg_catalog&sslmode=prefer&ApplicationName=x")
+    assert "pg_class of erp has" in look_at_database(connection, _source(table="pg_class"))
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ({"table": "nope"}, 'found: relation "nope" does not exist'),
+        ({"query": "selec"}, "found: syntax error"),
+    ],
+)
+def test_what_the_database_says_against_it_is_the_error(
+    postgres: pg.Postgres, source: dict[str, str], said: str
+) -> None:
+    with pytest.raises(SourceError, match=said) as refused:
+        look_at_database(_connection(postgres), _source(**source))
+    assert not refused.value.transient
+
+
+@pytest.mark.postgres
+def test_a_column_that_is_not_there_is_named(postgres: pg.Postgres, table: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"source\.window_column: .*has id, at; found At \(did you mean at\?\)"
+    ):
+        look_at_database(_connection(postgres), _source(table=table, window_column="At"))
+
+
+@pytest.mark.postgres
+def test_wrong_credentials_are_named_and_not_shown(postgres: pg.Postgres) -> None:
+    with pytest.raises(SourceError, match="expected to be let in") as refused:
+        look_at_database(_connection(postgres, password="wrong-sesame"), _source(table="t"))
+    assert "wrong-sesame" not in refused.value.message
+
+
+@pytest.mark.postgres
+def test_a_database_that_does_not_answer_may_answer_later(postgres: pg.Postgres) -> None:
+    with pytest.raises(SourceUnreachable, match="expected an answer"):
+        look_at_database(_connection(postgres, port=str(free_port())), _source(table="t"))
+
+
+def test_mariadb_is_left_to_the_first_run() -> None:
+    connection = JdbcConnection.parse("jdbc:mariadb://h/db")
+    assert look_at_database(connection, _source(table="t")) == (
+        "mariadb://h/db: not tried, since only Spark has its driver; the first run tells"
+    )
+
+
+def test_a_table_of_the_lake_says_what_it_has(tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "t"))
+    write_deltalake(place.url, pa.table({"id": [1], "at": [2]}))
+    source = TableSource(type="table", table="bronze/t", unit_columns={"s": "id"})
+    assert look_at_table(place, source) == f"{place}: reads, version 0, bronze/t has 2 columns, id among them"
+    with pytest.raises(
+        ConfigurationError, match=r"source\.unit_columns\.s: .*found idd \(did you mean id\?\)"
+    ):
+        look_at_table(place, TableSource(type="table", table="bronze/t", unit_columns={"s": "idd"}))
+    with pytest.raises(SourceError, match="expected a Delta table, found none"):
+        look_at_table(Place(str(tmp_path / "nope")), source)
+
+
+@pytest.mark.postgres
+def test_doctor_tries_the_database_of_a_dataflow_and_shows_no_password(
+    postgres: pg.Postgres, table: str, tmp_path: Path
+) -> None:
+    (tmp_path / "dataflows").mkdir()
+    url = f"jdbc:postgresql://127.0.0.1:{postgres.port}/postgres"
+    (tmp_path / "platform.yaml").write_text(
+        f"state: ./state\nlake: ./lake\nconnections: {{erp: {{type: jdbc, url: '{url}', user: postgres, password: {{env: PW}}}}}}\n"
+    )
+    (tmp_path / "dataflows" / "flow.yaml").write_text(
+        f"source: {{type: jdbc, connection: erp, table: {table}, window_column: at}}\n"
+        "watermark: {type: window, window: daily, definition: [{name: d, type: datetime, range: {from: '2024-01-01', to: '-'}}]}\n"
+        "target: {load: merge_overwrite, replace_by_watermark: true}\n"
+    )
+
+    def doctor(password: str | None) -> dict[str, Any]:
+        runner = CliRunner(env={"PW": password})
+        result = runner.invoke(strandline, ["--project", str(tmp_path), "--json", "doctor", "--no-spark"])
+        assert postgres.password not in result.output
+        assert "wrong-sesame" not in result.output
+        found: dict[str, Any] = {each["check"]: each for each in json.loads(result.stdout)["checks"]}[
+            "source flow"
+        ]
+        return found
+
+    assert doctor(postgres.password)["found"].endswith(f"reads, {table} of erp has 2 columns, at among them")
+    assert "expected to be let in" in doctor("wrong-sesame")["found"]
+    assert "expected the environment variable PW to be set" in doctor(None)["found"]

@@ -1,0 +1,126 @@
+"""Windows whose rows lie in a folder each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import Feed
+from tests.support.window_feed import REPLACED, instant, watermark
+
+Make = Callable[..., Feed]
+NOW = instant("2020-01-04T06:00")
+
+
+@pytest.fixture
+def make(make_feed: MakeFeed) -> Make:
+    def made(
+        path: str = "./landing/{start:%Y-%m-%d}/{unit.u}", units: str | None = "a,b", **more: Any
+    ) -> Feed:
+        source = {"path": path, "extensions": [".ndjson"], **more.pop("source", {})}
+        given = watermark(units=units, partial=False) | more.pop("watermark", {})
+        return make_feed(source=source, watermark=given, target=more.pop("target", REPLACED), **more)
+
+    return made
+
+
+def fill(feed: Feed, *days: int, units: str = "ab") -> None:
+    for day in days:
+        for place, unit in enumerate(units):
+            feed.put(f"2020-01-{day:02d}/{unit}/x.ndjson", day * 10 + place)
+
+
+def test_each_window_of_a_unit_is_read_from_its_own_folder(make: Make) -> None:
+    feed = make()
+    fill(feed, 1, 2, 3, 4)
+    outcome = feed.run(now=NOW)
+    assert (outcome.error, outcome.work_units, outcome.files) == (None, 6, 6)
+    assert feed.ids == [10, 11, 20, 21, 30, 31]
+    assert {row for row in feed.rows("_unit", "_source_file") if row[1] == "2020-01-02/b/x.ndjson"} == {
+        ('{"u":"b"}', "2020-01-02/b/x.ndjson")
+    }
+
+
+def test_a_folder_that_is_not_there_is_a_failed_work_unit_and_asked_for_again(make: Make) -> None:
+    feed = make()
+    fill(feed, 1, 2, 3)
+    (feed.landing / "2020-01-02/b/x.ndjson").unlink()
+    outcome = feed.run(now=NOW)
+    assert outcome.error is not None
+    assert "expected files in" in outcome.error.message
+    assert "missing: empty" in outcome.error.message
+    assert (outcome.work_units, outcome.failed_units, len(feed.entries)) == (5, 1, 1)
+    assert feed.ids == [10, 11, 20, 30, 31]
+    fill(feed, 2)
+    again = feed.run(now=NOW)
+    assert (again.error, again.work_units) == (None, 1)
+    assert feed.ids == [10, 11, 20, 21, 30, 31]
+
+
+def test_with_missing_empty_it_is_an_empty_window(make: Make) -> None:
+    feed = make(source={"missing": "empty"})
+    fill(feed, 1, 3)
+    outcome = feed.run(now=NOW)
+    assert (outcome.error, outcome.work_units) == (None, 6)
+    assert feed.ids == [10, 11, 30, 31]
+    assert feed.run(now=NOW).status == "nothing"
+
+
+def test_within_the_grace_a_folder_is_read_as_a_whole_and_replaced(make: Make) -> None:
+    feed = make(path="./landing/{start:%Y/%m/%d}", units=None, watermark={"grace": "P1D"})
+    for day in (1, 2, 3):
+        feed.put(f"2020/01/{day:02d}/x.ndjson", day)
+    feed.run(now=NOW)
+    feed.put("2020/01/03/y.ndjson", 33)
+    feed.put("2020/01/01/y.ndjson", 11)
+    feed.run(now=NOW)
+    assert feed.ids == [1, 2, 3, 33]
+
+
+def test_a_torn_file_fails_its_window_alone(make: Make) -> None:
+    feed = make(source={"extensions": [".ndjson", ".gz"]})
+    fill(feed, 1, 2)
+    feed.put_bytes("2020-01-02/a/torn.ndjson.gz", b"\x1f\x8b\x08\x00torn")
+    outcome = feed.run(now=instant("2020-01-03T06:00"))
+    assert outcome.error is not None
+    assert "torn.ndjson.gz" in outcome.error.message
+    assert (outcome.work_units, outcome.failed_units) == (3, 1)
+    assert feed.ids == [10, 11, 21]
+
+
+def test_append_without_partial_windows_adds_each_folder_once(make: Make) -> None:
+    feed = make(target={"load": "append"})
+    fill(feed, 1, 2, 3)
+    feed.run(now=NOW)
+    fill(feed, 4)
+    feed.run(now=instant("2020-01-05T06:00"))
+    assert feed.ids == [10, 11, 20, 21, 30, 31, 40, 41]
+
+
+def test_a_unit_that_is_no_name_of_a_folder_is_refused(make: Make) -> None:
+    feed = make(units="a,../b")
+    outcome = feed.run(now=NOW)
+    assert outcome.error is not None
+    assert (
+        "expected a value of unit u that can be the name of a folder, found '../b'" in outcome.error.message
+    )
+    assert feed.newest is None
+
+
+@pytest.mark.parametrize(
+    ("path", "units", "target", "key"),
+    [
+        ("./landing", "a", REPLACED, "source.path"),
+        ("./landing/{start}", "a", REPLACED, "source.path"),
+        ("./landing/{start}/{unit.v}", "a", REPLACED, "source.path"),
+        ("./landing/{start}", None, {"load": "append"}, "target.load"),
+    ],
+)
+def test_a_path_that_does_not_tell_the_folder_is_refused(
+    make: Make, path: str, units: str | None, target: dict[str, Any], key: str
+) -> None:
+    feed = make(path=path, units=units, target=target, watermark={"partial": True})
+    assert key in [error["key"] for error in feed.cli("validate").json["errors"]]

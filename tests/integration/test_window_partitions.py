@@ -1,0 +1,294 @@
+"""Windows and units in Dagster: what the sensor and the schedule ask for, what a run over partitions loads, and what it shows of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dagster import (
+    AssetKey,
+    DagsterInstance,
+    ExecuteInProcessResult,
+    RunRequest,
+    SensorResult,
+    SkipReason,
+    build_schedule_context,
+    build_sensor_context,
+)
+
+from partitions.definitions import WindowPartitions
+from platform_assets.build import build_definitions
+from platform_assets.factory.windows import window_schedule, window_sensor
+from platform_assets.project import load_project
+from resources.io_managers import PLAN_TAG, RunOptions
+from resources.spark import SparkEngine
+from scripts.postgres import Postgres
+from tests.support.feed import NAME, Feed
+from tests.support.window_feed import (
+    BY_COLUMNS,
+    DatabaseTable,
+    Windows,
+    event,
+    instant,
+    on_lake,
+    on_postgres,
+    watermark,
+)
+
+TABLE, WATERMARK = AssetKey(["bronze", NAME]), AssetKey(["watermark", NAME])
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+NOW = "2020-01-04T10:00"
+START, END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+
+
+class Dagster:
+    """One dataflow in one instance, with a clock of its own."""
+
+    def __init__(self, feed: Feed, now: str = NOW) -> None:
+        self.feed, self.now = feed, instant(now)
+        self.instance = DagsterInstance.ephemeral()
+        self.cursor: str | None = None
+
+    @property
+    def partitions(self) -> WindowPartitions:
+        return WindowPartitions.of(NAME, self.feed.dataflow.window)
+
+    @property
+    def job(self) -> Any:
+        options = RunOptions(now=self.now, hold_wait=timedelta(0))
+        project = load_project(self.feed.folder, environment=self.feed.environment)
+        return build_definitions(project, self.feed.platform, options).resolve_job_def(f"load_{NAME}")
+
+    def run(self, key: str | None = None, **tags: str) -> ExecuteInProcessResult:
+        result: ExecuteInProcessResult = self.job.execute_in_process(
+            instance=self.instance, raise_on_error=False, run_config=QUIET, partition_key=key, tags=tags
+        )
+        return result
+
+    def asked(self, request: RunRequest) -> ExecuteInProcessResult:
+        """Run what was asked for."""
+        return self.run(request.partition_key, **request.tags)
+
+    def over(self, first: str, last: str) -> ExecuteInProcessResult:
+        """A backfill of a range, as the UI launches it as one run."""
+        return self.run(None, **{START: first, END: last})
+
+    def asks(self) -> RunRequest:
+        """The one run that the sensor asks for."""
+        (request,) = self._tick().run_requests or ()
+        return request
+
+    def waits(self) -> str:
+        """Why the sensor asks for nothing."""
+        reason = self._tick().skip_reason
+        assert isinstance(reason, SkipReason)
+        return str(reason.skip_message)
+
+    def _tick(self) -> SensorResult:
+        sensor = window_sensor(
+            self.feed.dataflow, self.feed.platform, self.job, self.partitions, lambda: self.now.timestamp()
+        )
+        result = sensor(build_sensor_context(instance=self.instance, cursor=self.cursor))
+        assert isinstance(result, SensorResult)
+        self.cursor = result.cursor
+        for request in result.dynamic_partitions_requests or ():
+            self.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
+        return result
+
+    def materialised(self, asset: AssetKey = TABLE) -> list[str]:
+        return sorted(self.instance.get_materialized_partitions(asset))
+
+
+def shown(result: ExecuteInProcessResult, asset: AssetKey = TABLE) -> dict[str | None, dict[str, Any]]:
+    """The metadata of each partition that a run has materialised."""
+    found: dict[str | None, dict[str, Any]] = {}
+    for one in result.all_events:
+        if one.is_step_materialization and one.asset_key == asset:
+            made = one.step_materialization_data.materialization
+            found[made.partition] = {key: value.value for key, value in made.metadata.items()}
+    return found
+
+
+Make = Callable[..., Windows]
+
+
+@pytest.fixture
+def make(tmp_path: Path, engine: SparkEngine) -> Make:
+    def made(**definition: Any) -> Windows:
+        return on_lake(tmp_path, engine, **{"source": BY_COLUMNS, **definition})
+
+    return made
+
+
+@pytest.fixture
+def windows(make: Make) -> Windows:
+    """Two rows a day and unit, from 01-01 to 01-04 10:00."""
+    found = make(watermark=watermark(partial=False))
+    days = range(1, 5)
+    found.table.put(*(
+        event(day * 10 + place, f"2020-01-{day:02d}T0{place}:00", unit) for day in days for place, unit in enumerate("aabb")
+    ))  # fmt: skip
+    return found
+
+
+def test_the_sensor_asks_for_what_is_due_as_one_run_over_a_range_and_each_partition_shows_its_own(
+    windows: Windows,
+) -> None:
+    dagster = Dagster(windows.feed)
+    request = dagster.asks()
+    assert (request.tags[START], request.tags[END]) == ("a|2020-01-01", "b|2020-01-03")
+    result = dagster.asked(request)
+    assert result.success
+    keys = [f"{unit}|2020-01-0{day}" for unit in "ab" for day in (1, 2, 3)]
+    assert dagster.materialised() == dagster.materialised(WATERMARK) == keys
+    found = shown(result)["a|2020-01-02"]
+    assert (found["rows"], found["work_units"], found["reason"]) == (2, 1, "new")
+    assert found["window"] == "[2020-01-02T00:00:00+00:00, 2020-01-03T00:00:00+00:00)"
+    assert windows.feed.ids == [day * 10 + place for day in (1, 2, 3) for place in range(4)]
+
+
+def test_the_sensor_wakes_for_a_day_that_is_over_and_not_for_the_grace_alone(make: Make) -> None:
+    made = make(watermark=watermark(partial=False, grace="P1D"))
+    made.table.put(event(1, "2020-01-03T01:00"))
+    dagster = Dagster(made.feed)
+    first = dagster.asks()
+    assert dagster.asked(first).success
+    assert dagster.waits() == (
+        "2 work units of 3 windows x 2 units due: 2 grace; nothing of it is worth waking a run"
+    )
+    dagster.now += timedelta(days=1)
+    second = dagster.asks()
+    assert (second.tags[START], second.tags[END]) == ("a|2020-01-03", "b|2020-01-04")
+
+
+def test_a_run_that_is_asked_for_and_commits_nothing_is_asked_for_again_after_a_growing_pause(
+    windows: Windows,
+) -> None:
+    dagster = Dagster(windows.feed)
+    keys = set()
+    for pause in (60, 120, 240):
+        request = dagster.asks()
+        keys.add(request.run_key)
+        dagster.now += timedelta(seconds=pause - 1)
+        assert dagster.waits() == f"attempt {len(keys)} did not commit; the next one is in 1 s"
+        dagster.now += timedelta(seconds=1)
+    assert len(keys) == 3
+
+
+def test_a_backfill_reads_whole_windows_whatever_the_cutoff_says_replaces_them_and_lowers_no_high(
+    windows: Windows,
+) -> None:
+    dagster = Dagster(windows.feed)
+    windows.run(NOW)
+    before = windows.feed.watermark
+    windows.table.put(event(10, "2020-01-01T00:00", "a", 7), event(99, "2020-01-02T05:00", "b"))
+    windows.table.drop(11)
+    result = dagster.over("a|2020-01-01", "b|2020-01-02")
+    assert result.success
+    assert {found["reason"] for found in shown(result).values()} == {"forced"}
+    assert dagster.materialised() == ["a|2020-01-01", "a|2020-01-02", "b|2020-01-01", "b|2020-01-02"]
+    assert windows.feed.watermark == before
+    expected = [10, 12, 13, 20, 21, 22, 23, 30, 31, 32, 33, 99]
+    assert windows.feed.ids == expected
+    assert dict(windows.rows)[10] == 7
+
+
+def test_a_single_partition_is_loaded_alone(windows: Windows) -> None:
+    dagster = Dagster(windows.feed)
+    assert dagster.run("b|2020-01-02").success
+    assert windows.feed.ids == [22, 23]
+    assert dagster.materialised() == ["b|2020-01-02"]
+
+
+def test_a_partition_that_has_not_begun_fails_the_run_and_says_which_exist(windows: Windows) -> None:
+    dagster = Dagster(windows.feed, now="2020-01-03T10:00")
+    result = dagster.run("a|2020-01-03")
+    assert not result.success
+    failure = next(
+        one for one in result.all_events if one.is_step_failure
+    ).step_failure_data.user_failure_data
+    assert failure is not None
+    assert "one of 2 windows from 2020-01-01 to 2020-01-02" in str(failure.description)
+
+
+def test_a_run_without_partitions_loads_what_is_due_and_materialises_exactly_that(windows: Windows) -> None:
+    dagster = Dagster(windows.feed)
+    result = dagster.run()
+    assert result.success
+    assert dagster.materialised() == [f"{unit}|2020-01-0{day}" for unit in "ab" for day in (1, 2, 3)]
+    whole = shown(result)[None]
+    assert (whole["rows"], whole["work_units"], whole["failed_units"]) == (12, 6, 0)
+
+
+def test_a_schedule_asks_for_all_that_is_due_also_for_the_grace(make: Make, tmp_path: Path) -> None:
+    made = make(watermark=watermark(partial=False, grace="P1D"), schedule="0 * * * *")
+    made.table.put(event(1, "2020-01-03T01:00"))
+    dagster = Dagster(made.feed)
+    dagster.instance = DagsterInstance.local_temp(str(tmp_path))
+    made.run(NOW)
+    definition = window_schedule(made.feed.dataflow, made.feed.platform, dagster.job, dagster.partitions)
+    context = build_schedule_context(dagster.instance, scheduled_execution_time=instant(NOW).astimezone(UTC))
+    (request,) = definition(context)  # type: ignore[misc]
+    assert isinstance(request, RunRequest)
+    assert (request.tags[START], request.tags[END]) == ("a|2020-01-03", "b|2020-01-03")
+
+
+def test_windows_that_cron_cannot_say_are_dynamic_partitions_that_the_sensor_adds_before_it_asks(
+    make: Make,
+) -> None:
+    made = make(watermark=watermark(partial=False, window={"daily": ["2020-01-01", "2020-01-03"], "hourly": ["2020-01-03", "-"]}, units=None), source={"window_column": "at"})  # fmt: skip
+    made.table.put(event(1, "2020-01-02T01:00"), event(2, "2020-01-03T01:30"))
+    dagster = Dagster(made.feed, now="2020-01-03T02:10")
+    request = dagster.asks()
+    keys = list(dagster.instance.get_dynamic_partitions(f"{NAME}_windows"))
+    assert len(keys) == 4
+    assert (request.tags[START], request.tags[END]) == (keys[0], keys[-1])
+    assert dagster.asked(request).success
+    assert dagster.materialised() == sorted(keys)
+    assert made.feed.ids == [1, 2]
+
+
+class TestAFailingUnit:
+    @pytest.fixture
+    def table(self, postgres: Postgres) -> DatabaseTable:
+        """Rows of unit b cannot be read while they are bad."""
+        table = DatabaseTable(postgres)
+        table.put(*(event(day * 10 + place, f"2020-01-0{day}T01:00", unit) for day in (1, 2) for place, unit in enumerate("ab")))  # fmt: skip
+        table.ask(
+            "CREATE FUNCTION {s}.fits(unit text) RETURNS bool LANGUAGE plpgsql COST 100000 AS"
+            " $$ BEGIN IF unit = 'b' THEN RAISE EXCEPTION 'no b today'; END IF; RETURN true; END $$"
+        )
+        table.ask("CREATE VIEW {s}.feed AS SELECT * FROM {s}.events WHERE {s}.fits(unit)")
+        return table
+
+    def test_its_partitions_fail_the_others_are_materialised_and_a_retry_loads_the_rest(
+        self, tmp_path: Path, engine: SparkEngine, table: DatabaseTable
+    ) -> None:
+        feed = on_postgres(
+            tmp_path, engine, table, {"table": f"{table.schema}.feed", **BY_COLUMNS}, watermark=watermark(partial=False)
+        )  # fmt: skip
+        dagster = Dagster(feed, now="2020-01-03T10:00")
+        request = dagster.asks()
+        assert not dagster.asked(request).success
+        assert dagster.materialised() == ["a|2020-01-01", "a|2020-01-02"]
+        assert feed.ids == [10, 20]
+        assert "nothing of it is worth waking a run" in dagster.waits()  # it is too early to try again
+        table.ask("CREATE OR REPLACE VIEW {s}.feed AS SELECT * FROM {s}.events")
+        dagster.now += timedelta(minutes=2)
+        again = dagster.asks()
+        assert (again.tags[START], again.tags[END]) == ("b|2020-01-01", "b|2020-01-02")
+        assert again.tags[PLAN_TAG] == "2 work units due"
+        result = dagster.asked(again)
+        assert result.success
+        assert shown(result)["b|2020-01-01"]["reason"] == "failed"
+        assert (len(dagster.materialised()), feed.ids) == (4, [10, 11, 20, 21])
+
+
+def test_the_clock_of_a_run_is_read_once(windows: Windows) -> None:
+    """Windows of the plan and of the partitions are the same, whatever time passes between."""
+    dagster = Dagster(windows.feed, now=datetime(2020, 1, 4, 23, 59, 59, tzinfo=UTC).isoformat())
+    assert dagster.over("a|2020-01-03", "b|2020-01-03").success
+    assert windows.feed.ids == [30, 31, 32, 33]

@@ -1,0 +1,134 @@
+"""Units: where they come from, who goes first where not all can, and what a slice holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from resources.spark import SparkEngine
+from tests.support.window_feed import Windows, event, instant, on_lake, watermark
+
+Make = Callable[..., Windows]
+APPENDED = {"load": "append"}
+
+
+@pytest.fixture
+def make(tmp_path: Path, engine: SparkEngine) -> Make:
+    def made(**definition: Any) -> Windows:
+        return on_lake(tmp_path / "project", engine, **({"target": APPENDED} | definition))
+
+    return made
+
+
+def u(*names: str) -> list[str]:
+    """Identities of units."""
+    return [f'{{"u":"{name}"}}' for name in names]
+
+
+class TestSecondaryInput:
+    LISTED = watermark(
+        "2020-01-01",
+        "2020-01-02",
+        None,
+        secondary_input=[{"table": "raw/units", "fields": ["u"], "filters": {"status": "open|closed"}}],
+        min_units=0,
+    )
+
+    def _list(self, made: Windows, **units: str | None) -> None:
+        table = pa.table({"u": list(units), "status": pa.array(units.values(), pa.string())})
+        write_deltalake(str(made.table.path.parent / "units"), table, mode="overwrite")
+
+    def test_its_rows_that_the_filters_let_pass_are_the_units_and_a_new_one_starts_at_from(
+        self, make: Make
+    ) -> None:
+        made = make(watermark=self.LISTED)
+        made.table.put(*[event(number, "2020-01-01", unit) for number, unit in enumerate("abcd")])
+        self._list(made, a="open", b="closed", c="reopened", d=None)
+        made.run("2020-01-03")
+        assert made.feed.ids == [0, 1]
+        self._list(made, b="open", c="open")
+        outcome = made.feed.run(now=instant("2020-01-03"))
+        assert (outcome.error, outcome.work_units, made.feed.ids) == (None, 1, [0, 1, 2])
+        plan = made.feed.platform.plan(made.feed.dataflow, instant("2020-01-03"))
+        assert "gone" in next(skip.why for skip in plan.skips if "a" in skip.what)
+        assert sorted(made.feed.watermark["units"]) == u("a", "b", "c"), "a keeps its history, and its rows"
+
+    def test_an_empty_one_plans_nothing_and_one_that_cannot_be_read_fails_the_plan(self, make: Make) -> None:
+        made = make(watermark=self.LISTED)
+        made.table.put(event(1, "2020-01-01"))
+        error = made.fail("2020-01-03")
+        assert (error.code, error.exit_code) == ("secondary_input", 1)
+        assert "raw/units" in error.message
+        self._list(made, a="ended")
+        assert made.run("2020-01-03") == []
+        assert (made.feed.newest, made.feed.table.exists()) == (None, False)
+
+    def test_too_few_units_fail_the_plan(self, make: Make) -> None:
+        made = make(watermark={**self.LISTED, "min_units": 2})
+        made.table.put(event(1, "2020-01-01"))
+        self._list(made, a="open")
+        error = made.fail("2020-01-03")
+        assert (error.code, made.feed.newest) == ("below_min_units", None)
+        assert "expected at least 2 units, found 1" in error.message
+
+
+class TestSlices:
+    def test_neighbouring_work_units_share_a_commit_and_max_slices_ends_a_run(self, make: Make) -> None:
+        made = make(watermark=watermark(to="2020-01-06", checkpoint={"interval_windows": 4}, max_slices=2))
+        made.table.put(
+            *[event(number, f"2020-01-0{1 + number // 2}", "ab"[number % 2]) for number in range(10)]
+        )
+        made.run("2020-01-07")
+        assert made.feed.ids == list(range(8))
+        made.run("2020-01-07")
+        assert made.feed.ids == list(range(10))
+        assert [(entry.work_units, entry.rows) for entry in made.feed.entries] == [(4, 4), (4, 4), (2, 2)]
+        assert made.run("2020-01-07") == []
+
+    def test_pacing_spaces_the_starts_of_work_units(self, make: Make) -> None:
+        made = make(watermark=watermark(to="2020-01-02", units="a,b,c", pacing="PT30S"))
+        made.table.put(event(1, "2020-01-01", "c"))
+        waited: list[float] = []
+        made.run("2020-01-07", wait=waited.append)
+        assert [entry.work_units for entry in made.feed.entries] == [1, 1, 1]
+        assert len(waited) == 2
+        assert all(0 < pause < 30 for pause in waited)
+
+
+class TestParallelism:
+    def test_the_oldest_unserved_go_first_and_a_backlog_drains(self, make: Make) -> None:
+        made = make(watermark=watermark(to="2020-01-04", parallelism=4))
+        made.table.put(event(1, "2020-01-03", "b"))
+        first = made.run("2020-01-05")
+        assert first == [(day, unit) for day in ("2020-01-01", "2020-01-02") for unit in u("a", "b")]
+        assert made.run("2020-01-05") == [("2020-01-03", unit) for unit in u("a", "b")]
+        assert made.feed.ids == [1]
+
+    def test_what_was_left_out_of_a_grace_is_read_although_the_cutoff_has_moved_on(self, make: Make) -> None:
+        made = make(
+            target={"load": "merge_overwrite", "replace_by_watermark": True},
+            watermark=watermark("2020-01-01", "P0D", units="a", grace="P2D", parallelism=2),
+        )
+        made.table.put(event(1, "2020-01-01"), event(2, "2020-01-02"))
+        made.run("2020-01-03")
+        made.table.put(event(1, "2020-01-01", value=1), event(2, "2020-01-02", value=1))
+        made.run("2020-01-05")
+        assert made.rows == [(1, 0), (2, 0)], "two days were new, and that is all that fits"
+        assert made.run("2020-01-05") == [("2020-01-01", u("a")[0]), ("2020-01-02", u("a")[0])]
+        assert made.rows == [(1, 1), (2, 1)]
+
+    def test_one_that_fails_again_and_again_leaves_room_for_the_others(self, make: Make) -> None:
+        made = make(watermark=watermark(to="2020-01-02", units="a,b,c", parallelism=2))
+        for number, unit in enumerate("abc"):
+            made.table.add(event(number, "2020-01-01", unit))
+        with made.table.without(0):
+            for _ in range(2):
+                assert made.fail("2020-01-05").code == "failed_units"
+            assert made.feed.ids == [1, 2]
+        made.run("2020-01-05")
+        assert made.feed.ids == [0, 1, 2]

@@ -1,0 +1,209 @@
+"""A dataflow of windows on real parts: its source is a table of the lake, written with deltalake, or one of PostgreSQL.
+
+Belongs here: definitions, putting and removing rows at the source, and what a run has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, write_deltalake
+
+from partitions.window.slices import WorkUnit
+from resources.spark import SparkEngine
+from scripts.postgres import Postgres
+from tests.support.feed import NAME, Feed, Row
+
+REPLACED = {"load": "merge_overwrite", "replace_by_watermark": True}
+BY_COLUMNS = {"window_column": "at", "unit_columns": {"u": "unit"}}
+EVENTS = pa.schema(
+    [("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("unit", pa.string()), ("value", pa.int64())]
+)
+
+
+def instant(text: str) -> datetime:
+    """``2020-01-31``, ``2020-01-31T10:00``; UTC unless it says another offset."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def event(number: int, at: str | datetime, unit: str | None = "a", value: int = 0) -> dict[str, Any]:
+    """A row of a source."""
+    return {"id": number, "at": instant(at) if isinstance(at, str) else at, "unit": unit, "value": value}
+
+
+def watermark(
+    start: str = "2020-01-01", to: str = "-", units: str | None = "a,b", **more: Any
+) -> dict[str, Any]:
+    """Daily windows from a day on, of some units; keys of the definition beside it."""
+    given: list[dict[str, Any]] = [
+        {"name": "system", "type": "datetime", "range": {"from": start, "to": to}},
+        {"name": "u", "type": "unit", "units": units},
+    ]
+    return {"type": "window", "definition": given if units else given[:1], "window": "daily"} | more
+
+
+@dataclass
+class LakeTable:
+    """A table of the lake that somebody else writes."""
+
+    path: Path
+    schema: pa.Schema = EVENTS
+    rows: dict[int, Row] = field(default_factory=dict)
+
+    def put(self, *rows: Row) -> None:
+        """Rows come, or change: a row of the same ``id`` is replaced."""
+        self.rows |= {row["id"]: row for row in rows}
+        self._write()
+
+    def drop(self, *numbers: int) -> None:
+        """Rows are deleted."""
+        for number in numbers:
+            del self.rows[number]
+        self._write()
+
+    def add(self, *rows: Row) -> None:
+        """Rows come, in a file of their own."""
+        self.rows |= {row["id"]: row for row in rows}
+        write_deltalake(str(self.path), self._arrow(rows), mode="append")
+
+    def files(self) -> dict[Path, list[int]]:
+        """The files of the newest version, with the ``id`` of each row."""
+        paths = [Path(uri.removeprefix("file://")) for uri in DeltaTable(str(self.path)).file_uris()]
+        return {path: pq.read_table(path).column("id").to_pylist() for path in paths}
+
+    @contextmanager
+    def without(self, *numbers: int) -> Iterator[None]:
+        """The files that hold some of these rows cannot be read; of no numbers all files."""
+        hidden = [path for path, ids in self.files().items() if not numbers or set(ids) & set(numbers)]
+        for path in hidden:
+            path.rename(path.with_suffix(".hidden"))
+        yield
+        for path in hidden:
+            path.with_suffix(".hidden").rename(path)
+
+    def _write(self) -> None:
+        write_deltalake(str(self.path), self._arrow(self.rows.values()), mode="overwrite")
+
+    def _arrow(self, rows: Iterable[Row]) -> pa.Table:
+        return pa.Table.from_pylist([dict(row) for row in rows], self.schema)
+
+
+@dataclass
+class Windows:
+    """A dataflow of windows, with its source.
+
+    Attributes:
+        feed: the dataflow.
+        table: its source in the lake; rows of PostgreSQL are put by its own statements.
+    """
+
+    feed: Feed
+    table: LakeTable
+
+    def run(self, now: str, **options: Any) -> list[tuple[str, str]]:
+        """Run at an instant, without a failure; returns what was read."""
+        outcome = self.feed.run(now=instant(now), **options)
+        if outcome.error is not None:
+            raise outcome.error
+        return self.read(*[one.entry.number for one in outcome.committed])
+
+    def fail(self, now: str) -> Any:
+        """Run at an instant; returns the error."""
+        return self.feed.run(now=instant(now)).error
+
+    def read(self, *numbers: int) -> list[tuple[str, str]]:
+        """What the slices of these numbers have read: start and unit of each work unit, in order."""
+        return [(_day(one.start), one.unit) for number in numbers for one in works(self.feed, number)]
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        """``id`` and ``value`` of all rows of the target."""
+        return self.feed.rows("id", "value")
+
+
+def works(feed: Feed, number: int) -> Sequence[WorkUnit]:
+    """The work units that the slice of a number was made to read, without those that it passed over."""
+    log = feed.platform.log
+    intent = log.intent(NAME, number)
+    assert intent is not None
+    rows = log.get_list(intent.file_list)[1:]
+    return [WorkUnit(*row) for row in rows if len(row) == len(WorkUnit._fields)]
+
+
+def on_lake(
+    folder: Path,
+    engine: SparkEngine,
+    *,
+    schema: pa.Schema = EVENTS,
+    source: Row = BY_COLUMNS,
+    **definition: Any,
+) -> Windows:
+    """Windows on a table of the lake, replaced unless the definition says otherwise."""
+    given = {"type": "table", "table": "raw/events", **source}
+    feed = Feed(folder, engine, {"watermark": watermark(), "target": REPLACED, **definition, "source": given})
+    return Windows(feed, LakeTable(folder / "lake" / "raw" / "events", schema))
+
+
+@dataclass
+class DatabaseTable:
+    """A table of PostgreSQL with the columns of :func:`event`, in a schema of its own."""
+
+    server: Postgres
+    schema: str = field(default_factory=lambda: f"src_{uuid4().hex[:10]}")
+
+    def __post_init__(self) -> None:
+        """Make it."""
+        self.ask("CREATE SCHEMA {s}")
+        self.ask("CREATE TABLE {s}.events (id bigint, at timestamptz, unit text, value bigint)")
+
+    def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """A statement; ``{s}`` stands for the schema."""
+        return self.server.ask(statement, *values, s=self.schema)
+
+    def put(self, *rows: Row) -> None:
+        """Rows come, or change."""
+        for row in rows:
+            self.ask("DELETE FROM {s}.events WHERE id = %s", row["id"])
+            self.ask("INSERT INTO {s}.events VALUES (%s, %s, %s, %s)", *row.values())
+
+
+def on_postgres(
+    folder: Path, engine: SparkEngine, table: DatabaseTable, source: Mapping[str, Any], **definition: Any
+) -> Feed:
+    """Windows on PostgreSQL, replaced unless the definition says otherwise."""
+    server = table.server
+    erp = {
+        "type": "jdbc",
+        "url": f"jdbc:postgresql://127.0.0.1:{server.port}/postgres",
+        "user": "postgres",
+        "password": {"env": "ERP_PASSWORD"},
+    }
+    given = {"type": "jdbc", "connection": "erp", **source}
+    return Feed(
+        folder,
+        engine,
+        {"watermark": watermark(), "target": REPLACED, **definition, "source": given},
+        {"connections": {"erp": erp}},
+        {"ERP_PASSWORD": server.password},
+    )
+
+
+def versions(table: LakeTable) -> int:
+    """The newest version of a source."""
+    return int(DeltaTable(str(table.path)).version())
+
+
+def _day(start: int | None) -> str:
+    if start is None:
+        return "-"
+    text = datetime.fromtimestamp(start / 1000, UTC).isoformat()
+    return text.removesuffix("+00:00").removesuffix(":00").removesuffix("T00:00")

@@ -1,0 +1,352 @@
+"""Windows and units as Dagster's partitions; whatever Dagster resolves is resolved by Dagster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import pytest
+from dagster import (
+    AssetKey,
+    AssetMaterialization,
+    DagsterInstance,
+    DynamicPartitionsDefinition,
+    MultiPartitionKey,
+    MultiPartitionsDefinition,
+    PartitionKeyRange,
+    PartitionsDefinition,
+    StaticPartitionsDefinition,
+    TimeWindowPartitionsDefinition,
+)
+from dagster._core.definitions.partitions.context import partition_loading_context
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from partitions.definitions import END_TAG, NEW_KEYS, START_TAG, PartitionRange, WindowPartitions
+from partitions.errors import ConfigurationError
+from partitions.instants import DAY, milliseconds
+from partitions.window.plan import Selection, plan
+from partitions.window.slices import WorkUnit
+from partitions.window.state import WindowState
+from partitions.window.units import NO_UNIT, distinct
+from tests.support.windows import windowed
+
+NOW = datetime(2020, 1, 8, 12, tzinfo=UTC)
+FROM = milliseconds(datetime(2020, 1, 1, tzinfo=UTC))
+SURVEYS = [{"table": "silver/surveys", "fields": ["id"]}]
+
+
+@pytest.fixture(scope="module")
+def instance() -> Iterator[DagsterInstance]:
+    with DagsterInstance.ephemeral() as made:
+        yield made
+
+
+def flow(*args: Any, **more: Any) -> WindowPartitions:
+    return WindowPartitions.of("flow", windowed(*args, **more))
+
+
+def identities(partitions: WindowPartitions) -> list[str]:
+    return list(distinct(partitions.watermark.units or ()))
+
+
+def work(start: int | None, unit: str = NO_UNIT) -> WorkUnit:
+    return WorkUnit(start, None if start is None else start + DAY, unit, start, "new")
+
+
+def day(number: int) -> int:
+    return FROM + number * DAY
+
+
+def resolve(
+    definition: PartitionsDefinition[Any], asked: PartitionRange, instance: DagsterInstance
+) -> list[str]:
+    """The partitions that Dagster makes of a range."""
+    assert asked.start is not None
+    assert asked.end is not None
+    with partition_loading_context(effective_dt=NOW, dynamic_partitions_store=instance):
+        return list(definition.get_partition_keys_in_range(PartitionKeyRange(asked.start, asked.end)))
+
+
+def known(instance: DagsterInstance, name: str | None, keys: Sequence[str]) -> Sequence[str]:
+    """Add dynamic keys; what Dagster knows then."""
+    if name is None:
+        return []
+    instance.add_dynamic_partitions(name, keys)
+    return instance.get_dynamic_partitions(name)
+
+
+class TestDefinition:
+    @pytest.mark.parametrize(
+        ("partitions", "shown"),
+        [
+            (flow(), None),
+            (flow("2020-01-01", window="none"), None),
+            (flow("2020-01-01", window="none", units=["a"]), ["unit"]),
+            (flow(units=["a", "b"]), ["unit"]),
+            (flow("2020-01-01"), ["window"]),
+            (flow("2020-01-01", units=["a"]), ["unit", "window"]),
+            (flow("2020-01-01", units=range(100)), ["unit", "window"]),
+            (flow("2020-01-01", units=range(101)), ["window"]),
+            (flow("2020-01-01", units=range(101), dagster_units="partitions"), ["unit", "window"]),
+            (flow("2020-01-01", units=["a"], dagster_units="ledger"), ["window"]),
+            (flow(units=["a"], dagster_units="ledger"), None),
+            (flow("2020-01-01", secondary_input=SURVEYS), ["window"]),
+            (flow("2020-01-01", secondary_input=SURVEYS, dagster_units="partitions"), ["unit", "window"]),
+            (flow(secondary_input=SURVEYS, dagster_units="partitions"), ["unit"]),
+        ],
+    )
+    def test_there_is_a_dimension_where_there_is_more_than_one_key_and_dagster_bears_them(
+        self, partitions: WindowPartitions, shown: list[str] | None
+    ) -> None:
+        definition = partitions.definition
+        if isinstance(definition, MultiPartitionsDefinition):
+            assert definition.partition_dimension_names == shown
+        elif isinstance(definition, TimeWindowPartitionsDefinition):
+            assert shown == ["window"]
+        else:
+            assert shown == (None if definition is None else ["unit"])
+
+    def test_listed_units_have_fixed_keys_in_their_order_and_units_of_a_secondary_input_dynamic_ones(
+        self,
+    ) -> None:
+        assert flow(units=["b", "a", 1]).definition == StaticPartitionsDefinition(("b", "a", '{"id":1}'))
+        dynamic = flow(secondary_input=SURVEYS, dagster_units="partitions")
+        assert dynamic.definition == DynamicPartitionsDefinition(name="flow_units")
+
+    def test_more_listed_units_than_dagster_bears_are_refused_as_partitions(self) -> None:
+        with pytest.raises(
+            ConfigurationError, match=r"at most 10,000 units .* found 10,001\. Set dagster_units: ledger"
+        ):
+            windowed(units=range(10_001), dagster_units="partitions")
+        assert windowed(units=range(10_001)).dagster_units == "auto"
+
+    def test_units_that_are_not_there_cannot_be_partitions(self) -> None:
+        with pytest.raises(
+            ConfigurationError, match="expected a unit entry or a secondary_input to show, found none"
+        ):
+            windowed("2020-01-01", dagster_units="partitions")
+
+
+class TestSelection:
+    @pytest.mark.parametrize("forced", [True, False])
+    def test_keys_in_any_order_are_stretches_of_time_and_units(self, forced: bool) -> None:
+        partitions = flow("2020-01-01", units=["a", "b", "c"])
+        keys = [
+            "c|2020-01-03",
+            "a|2020-01-02",
+            "a|2020-01-05",
+            "c|2020-01-05",
+            "c|2020-01-02",
+            "a|2020-01-03",
+        ]
+        selection = partitions.selection(keys, partitions.watermark.windows(NOW), forced=forced)
+        units = frozenset({'{"id":"a"}', '{"id":"c"}'})
+        assert selection == Selection(forced, ((day(1), day(3)), (day(4), day(5))), units)
+
+    def test_where_the_ledger_alone_sees_units_a_window_means_all_of_them(self) -> None:
+        partitions = flow("2020-01-01", units=["a"], dagster_units="ledger")
+        selection = partitions.selection(["2020-01-02"], partitions.watermark.windows(NOW), forced=True)
+        assert selection == Selection(True, ((day(1), day(2)),), None)
+
+    def test_without_a_time_dimension_keys_are_units_and_without_partitions_everything_is_meant(self) -> None:
+        assert flow(units=["a", "b"]).selection(["b"], None, forced=True) == Selection(
+            True, None, frozenset({'{"id":"b"}'})
+        )
+        assert flow().selection([], None, forced=False) == Selection(False)
+
+    def test_the_window_that_holds_now_ends_at_now(self) -> None:
+        partitions = flow("2020-01-01")
+        selection = partitions.selection(["2020-01-08"], partitions.watermark.windows(NOW), forced=True)
+        assert selection.ranges == ((day(7), milliseconds(NOW)),)
+
+    @pytest.mark.parametrize(
+        ("partial", "key"),
+        [(True, "2020-01-09"), (False, "2020-01-08"), (True, "2019-12-31"), (True, "2020-02-01")],
+    )
+    def test_a_key_that_is_no_window_now_is_refused_and_the_error_says_which_windows_there_are(
+        self, partial: bool, key: str
+    ) -> None:
+        partitions = flow("2020-01-01", partial=partial)
+        last = (
+            "8 windows from 2020-01-01 to 2020-01-08"
+            if partial
+            else "7 windows from 2020-01-01 to 2020-01-07"
+        )
+        with pytest.raises(
+            ConfigurationError, match=f"dataflow flow: expected one of {last}.*found the partition {key}"
+        ):
+            partitions.selection(["2020-01-02", key], partitions.watermark.windows(NOW), forced=True)
+
+    def test_where_no_window_is_there_yet_the_error_says_so(self) -> None:
+        partitions = flow("2030-01-01")
+        with pytest.raises(ConfigurationError, match="expected a window, and there is none yet"):
+            partitions.selection(["2030-01-01"], partitions.watermark.windows(NOW), forced=True)
+
+    @pytest.mark.parametrize(
+        ("keys", "why"),
+        [
+            ([], "found none"),
+            (["a|2020-01-01", "b|2020-01-02"], "expected all pairs of some windows and some units"),
+            (["2020-01-01"], "a partition such as unit"),
+            (["a|2020-01-01|x"], "a partition such as unit"),
+            (["z|2020-01-01"], r"expected one of 2 units \(a, b, …\), found the unit 'z'"),
+            (["a|x"], "expected the start of a window, such as 2020-01-01, found the key 'x'"),
+        ],
+    )
+    def test_no_key_an_odd_key_and_keys_that_are_no_cross_product_are_refused(
+        self, keys: list[str], why: str
+    ) -> None:
+        partitions = flow("2020-01-01", units=["a", "b"])
+        with pytest.raises(ConfigurationError, match=why):
+            partitions.selection(keys, partitions.watermark.windows(NOW), forced=True)
+
+    def test_what_is_planned_for_a_selection_is_what_its_keys_name(self) -> None:
+        partitions = flow("2020-01-01", units=["a", "b"])
+        keys = ["a|2020-01-02", "a|2020-01-03"]
+        selection = partitions.selection(keys, partitions.watermark.windows(NOW), forced=True)
+        made = plan(
+            partitions.watermark,
+            WindowState(),
+            identities(partitions),
+            NOW,
+            dataflow="flow",
+            number=0,
+            selection=selection,
+        )
+        works = [one for piece in made.slices for one in piece.works]
+        assert [partitions.key(one.start, one.unit) for one in works] == keys
+
+
+class TestMissingKeys:
+    def test_the_oldest_windows_come_first_and_at_most_so_many_a_tick(self) -> None:
+        partitions = flow("2020-01-01T00:00:01", window="hourly")
+        windows = partitions.watermark.windows(datetime(2020, 2, 1, tzinfo=UTC))
+        (request,) = partitions.missing_keys([], [], windows, [])
+        assert (request.partitions_def_name, len(request.partition_keys)) == ("flow_windows", NEW_KEYS)
+        assert request.partition_keys[:2] == ["2020-01-01T00:00:01+00:00", "2020-01-01T01:00:01+00:00"]
+        (rest,) = partitions.missing_keys(request.partition_keys, [], windows, [])
+        assert [*request.partition_keys, *rest.partition_keys] == [
+            partitions.window_key(one) for one in windows.starts
+        ]
+        assert partitions.missing_keys([*request.partition_keys, *rest.partition_keys], [], windows, []) == []
+
+    def test_units_keep_their_order_and_neither_dimension_starves_the_other(self) -> None:
+        partitions = flow("P900D", window="daily", secondary_input=SURVEYS, dagster_units="partitions")
+        units = distinct({"id": f"u{number}"} for number in range(900))
+        of_units, of_windows = partitions.missing_keys([], [], partitions.watermark.windows(NOW), units)
+        assert (of_units.partitions_def_name, of_units.partition_keys[:2]) == ("flow_units", ["u0", "u1"])
+        assert (len(of_units.partition_keys), len(of_windows.partition_keys)) == (250, 250)
+
+    def test_windows_of_cron_and_listed_units_need_no_keys(self) -> None:
+        partitions = flow("2020-01-01", units=["a"])
+        assert (
+            partitions.missing_keys([], [], partitions.watermark.windows(NOW), identities(partitions)) == []
+        )
+
+    def test_more_units_than_dagster_bears_are_refused(self) -> None:
+        partitions = flow(secondary_input=SURVEYS, dagster_units="partitions")
+        with pytest.raises(
+            ConfigurationError, match=r"at most 10,000 units .* found 10,001\. Set dagster_units: ledger"
+        ):
+            partitions.missing_keys([], [], None, distinct({"id": number} for number in range(10_001)))
+
+
+_SOME = flow("2020-01-01", units=["a", "b|c", 1, "d"])
+_ROLLING = flow("P6D", units=["a"], dagster_units="ledger")
+_NAMED = flow(secondary_input=SURVEYS, dagster_units="partitions")
+_BOTH = flow("P6D", secondary_input=SURVEYS, dagster_units="partitions")
+_NUMBERS = count()
+_UNITS = distinct([{"id": "a"}, {"id": "b|c"}, {"id": 1}, {"id": "d"}])
+
+
+class TestRanges:
+    @pytest.mark.parametrize(
+        "partitions", [_SOME, _ROLLING, _NAMED, _BOTH, flow("2020-01-01"), flow(units=["a", "b", "c"])]
+    )
+    @settings(max_examples=30, deadline=None)
+    @given(data=st.data())
+    def test_dagster_makes_of_all_ranges_together_exactly_the_due_work_units_each_once(
+        self, partitions: WindowPartitions, instance: DagsterInstance, data: st.DataObject
+    ) -> None:
+        partitions = replace(partitions, name=f"flow{next(_NUMBERS)}")
+        windows = partitions.watermark.windows(NOW) if partitions.watermark.time_entry else None
+        units: Sequence[str] = _UNITS if partitions.units else (NO_UNIT,)
+        units = identities(partitions) if partitions.units == "static" else units
+        starts: Sequence[int | None] = windows.starts if windows else [None]
+        every = [work(start, unit) for start in starts for unit in units]
+        due = data.draw(st.lists(st.sampled_from(every), unique=True))
+        order_w = data.draw(
+            st.permutations([partitions.window_key(one) for one in starts if one is not None])
+        )
+        order_u = data.draw(st.permutations([partitions.unit_key(one) for one in units if one != NO_UNIT]))
+        known_windows = known(instance, partitions.windows_name, ["2019-12-01T00:00:00+00:00", *order_w])
+        known_units = known(instance, partitions.units_name, order_u)
+        ranges = partitions.ranges(due, windows, known_windows=known_windows, known_units=known_units)
+        assert partitions.definition is not None
+        found = [resolve(partitions.definition, one, instance) for one in ranges]
+        assert all(found)
+        keys = [partitions.key(one.start, one.unit) for one in due]
+        assert sorted(key for of_range in found for key in of_range) == sorted(key or "" for key in keys)
+
+    def test_a_whole_backlog_is_one_range_of_both_dimensions(self, instance: DagsterInstance) -> None:
+        windows = _SOME.watermark.windows(NOW)
+        due = [work(start, unit) for start in windows.starts for unit in _UNITS]
+        (one,) = _SOME.ranges(due, windows)
+        assert one.tags == {START_TAG: "a|2020-01-01", END_TAG: "d|2020-01-08"}
+        assert one.partition_key is None
+        assert _SOME.definition is not None
+        assert len(resolve(_SOME.definition, one, instance)) == 32
+
+    def test_a_backlog_that_is_too_large_for_a_run_is_several_ranges_the_oldest_first(self) -> None:
+        due = [work(day(number), unit) for number in range(8) for unit in _UNITS]
+        assert _SOME.ranges(due, _SOME.watermark.windows(NOW), most=15) == [
+            PartitionRange("a|2020-01-01", "d|2020-01-03"),
+            PartitionRange("a|2020-01-04", "d|2020-01-06"),
+            PartitionRange("a|2020-01-07", "d|2020-01-08"),
+        ]
+
+    def test_one_partition_is_asked_for_by_its_key(self) -> None:
+        (one,) = _SOME.ranges([work(day(2), _UNITS[1])], _SOME.watermark.windows(NOW))
+        assert (one.partition_key, one.tags) == ("b%7Cc|2020-01-03", {})
+
+    def test_where_the_ledger_alone_sees_units_a_window_is_asked_for_once(self) -> None:
+        partitions = flow("2020-01-01", units=["a", "b"], dagster_units="ledger")
+        due = [work(day(number), unit) for number in (0, 1) for unit in identities(partitions)]
+        (one,) = partitions.ranges(due, partitions.watermark.windows(NOW))
+        assert one == PartitionRange("2020-01-01", "2020-01-02")
+
+    def test_neighbours_of_dynamic_keys_are_those_in_the_order_in_which_they_were_added(self) -> None:
+        windows = _ROLLING.watermark.windows(NOW)
+        keys = [_ROLLING.window_key(start) for start in windows.starts[:3]]
+        due = [work(start) for start in windows.starts[:3]]
+        assert _ROLLING.ranges(due, windows, known_windows=keys) == [PartitionRange(keys[0], keys[2])]
+        assert _ROLLING.ranges(due, windows, known_windows=[keys[2], keys[0], keys[1]]) == [
+            PartitionRange(keys[2], keys[1])
+        ]
+        assert _ROLLING.ranges(due, windows, known_windows=[keys[0], "stale", keys[1]]) == [
+            PartitionRange(keys[0], keys[0]),
+            PartitionRange(keys[1], keys[1]),
+        ]
+
+    def test_without_partitions_what_is_due_is_one_run_without_a_key(self) -> None:
+        assert flow().ranges([work(None)], None) == [PartitionRange(None, None)]
+        assert (PartitionRange(None, None).tags, PartitionRange(None, None).partition_key) == ({}, None)
+        assert flow().ranges([], None) == []
+
+
+class TestMaterialisation:
+    def test_the_event_of_a_partition_has_the_tags_of_both_dimensions(self) -> None:
+        event = _SOME.materialisation(AssetKey(["bronze", "flow"]), "b%7Cc|2020-01-02", {"rows": 3})
+        assert event.partition == MultiPartitionKey({"unit": "b%7Cc", "window": "2020-01-02"})
+        assert event.tags == {"dagster/partition/unit": "b%7Cc", "dagster/partition/window": "2020-01-02"}
+        assert event.metadata["rows"].value == 3
+
+    def test_the_event_of_one_dimension_has_its_key_and_that_of_none_has_none(self) -> None:
+        assert flow("2020-01-01").materialisation(AssetKey("a"), "2020-01-02") == AssetMaterialization(
+            "a", partition="2020-01-02"
+        )
+        assert flow().materialisation(AssetKey("a"), None) == AssetMaterialization("a")

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from partitions.sources import JdbcSource
+from partitions.window.extent import Extent
+from resources.dialects import DIALECTS
+from resources.dialects.dialect import Words
+from resources.dialects.spark import SPARK
+from resources.readers.jdbc_query import JdbcQuery
+
+POSTGRESQL, MARIADB = DIALECTS["postgresql"], DIALECTS["mariadb"]
+AT = datetime(2024, 1, 31, 10, 0, 0, 1, tzinfo=UTC)
+WALL = AT.replace(tzinfo=None)
+
+
+@pytest.mark.parametrize(
+    ("value", "postgresql", "mariadb", "spark"),
+    [
+        (None, "NULL", "NULL", "NULL"),
+        (True, "TRUE", "TRUE", "TRUE"),
+        (-5, "-5", "-5", "-5"),
+        (2**70, f"{2**70}", f"{2**70}", f"{2**70}BD"),
+        (1.5, "1.5", "1.5E0", "1.5D"),
+        (1e300, "1e+300", "1e+300", "1e+300D"),
+        (Decimal("1.50"), "1.50", "1.50", "1.50BD"),
+        (Decimal("1E+5"), "100000", "100000", "100000BD"),
+        ("x", "'x'", "_utf8mb4'x'", "'x'"),
+        ("", "''", "_utf8mb4''", "''"),
+        ("it's", "'it''s'", "_utf8mb4 X'69742773'", r"'it\'s'"),
+        ("a\\", "E'a\\\\'", "_utf8mb4 X'615c'", r"'a\\'"),
+        ("\\'", "E'\\\\'''", "_utf8mb4 X'5c27'", r"'\\\''"),
+        ("ü\n", "'ü\n'", "_utf8mb4 X'c3bc0a'", "'ü\n'"),
+        (date(2024, 1, 31), "DATE '2024-01-31'", "DATE '2024-01-31'", "DATE '2024-01-31'"),
+        (
+            AT,
+            "TIMESTAMPTZ '2024-01-31 10:00:00.000001+00'",
+            "TIMESTAMP '2024-01-31 10:00:00.000001'",
+            "TIMESTAMP_LTZ '2024-01-31 10:00:00.000001+00:00'",
+        ),
+        (
+            WALL,
+            "TIMESTAMP '2024-01-31 10:00:00.000001'",
+            "TIMESTAMP '2024-01-31 10:00:00.000001'",
+            "TIMESTAMP_NTZ '2024-01-31 10:00:00.000001'",
+        ),
+    ],
+)
+def test_a_value_is_a_literal_of_its_type(value: Any, postgresql: str, mariadb: str, spark: str) -> None:
+    assert [words.literal(value) for words in (POSTGRESQL, MARIADB, SPARK)] == [postgresql, mariadb, spark]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [(POSTGRESQL, '"a""b`c.d"'), (MARIADB, '`a"b``c.d`'), (SPARK, '`a"b``c.d`')]
+)
+def test_a_name_is_quoted_with_its_quotes_doubled(words: Words, expected: str) -> None:
+    assert words.name('a"b`c.d') == expected
+
+
+def test_mariadb_compares_texts_by_bytes_too() -> None:
+    assert MARIADB.among("a", [1, 2]) == "`a` IN (1, 2)"
+    assert MARIADB.among("a", ["x"]) == (
+        "`a` = _utf8mb4'x' AND CAST(CONVERT(`a` USING utf8mb4) AS BINARY) IN (CAST(_utf8mb4'x' AS BINARY))"
+    )
+
+
+def test_a_query_for_mariadb_has_its_names_and_literals() -> None:
+    from pyspark.sql.types import IntegerType, StringType, StructField, StructType, TimestampType
+
+    source = JdbcSource(
+        type="jdbc", connection="erp", table="shop.orders", window_column="at", unit_columns={"s": "sid"}
+    )
+    schema = StructType(
+        [
+            StructField("id", IntegerType()),
+            StructField("at", TimestampType()),
+            StructField("sid", StringType()),
+        ]
+    )
+    query = JdbcQuery(source, MARIADB, UTC)
+    assert query.columns() == "SELECT * FROM `shop`.`orders` WHERE 1 = 0"
+    assert query.rows([Extent(0, 1000, ({"s": None},))], schema) == (
+        "SELECT `id`, CAST(`at` AS CHAR) AS `at`, `sid` FROM `shop`.`orders`"
+        " WHERE (`at` >= TIMESTAMP '1970-01-01 00:00:00.000000' AND `at` < TIMESTAMP '1970-01-01 00:00:01.000000' AND `sid` IS NULL)"
+    )
+
+
+def test_placeholders_of_a_query_for_mariadb_are_local_times() -> None:
+    from pyspark.sql.types import StructType
+
+    query = JdbcQuery(
+        JdbcSource(type="jdbc", connection="e", query="select {start}, {end:%d.%m.}, {unit.a};"), MARIADB, UTC
+    )
+    assert query.rows([Extent(0, 1, ({"a": "b"},))], StructType([])).splitlines()[1] == (
+        "select '1970-01-01 00:00:00.000', _utf8mb4'01.01.', _utf8mb4'b'"
+    )
+
+
+def test_plain_literals_are_read_back_as_they_were() -> None:
+    """Doubled quotes are standard SQL, which another database reads alike."""
+    texts = ["", "'", "''", "it's", "a\nb", "%", '"', ";--"]
+    for text in texts:
+        found = sqlite3.connect(":memory:").execute(f"SELECT {POSTGRESQL.literal(text)}").fetchone()
+        assert found == (text,)
