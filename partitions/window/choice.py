@@ -33,7 +33,7 @@ class Budget:
     """How much one plan may hold.
 
     Attributes:
-        slices: at most; a work unit that failed before has one of its own.
+        slices: at most; a work unit that has failed more than once has one of its own.
         limit: work units of a slice, at most.
         parallelism: work units, at most; None: no cap but that of the slices.
     """
@@ -47,14 +47,14 @@ class Budget:
         """Work units, at most."""
         return min(self.slices * self.limit, self.parallelism or self.slices * self.limit)
 
-    def rooms(self, failed: int, others: int) -> tuple[int, int]:
-        """How many that failed before, and how many others, there is room for; either always gets some, if it can be."""
-        failed, others = min(failed, self.most), min(others, self.most)
+    def rooms(self, alone: int, others: int) -> tuple[int, int]:
+        """How many that stand alone, and how many others, there is room for; either always gets some, if it can be."""
+        alone, others = min(alone, self.most), min(others, self.most)
         needed = -(-others // self.limit)
-        if needed + failed <= self.slices:
-            return failed, others
+        if needed + alone <= self.slices:
+            return alone, others
         reserved = max(self.slices // 10, 1) if self.slices > 1 or not others else 0
-        alone = min(failed, max(self.slices - needed, reserved))
+        alone = min(alone, max(self.slices - needed, reserved))
         return alone, min(others, (self.slices - alone) * self.limit)
 
 
@@ -71,28 +71,29 @@ class Choice:
         self._budget = budget
         self._ends = ends
         self.counts: Counter[Reason] = Counter()
-        self._fresh = _Earliest(budget.most), _Earliest(budget.most)  # those that failed before apart
+        self._fresh = _Earliest(budget.most), _Earliest(budget.most)  # those that stand alone apart
+        self._alone = 0
         self._served: list[Part] = []
 
     def offer(self, part: Part) -> None:
         """Hear of something that is due; units come in their order."""
         due = part.due
         self.counts[due.reason] += due.after - due.first
+        self._alone += due.alone
         if due.served:
             self._served.append(part)
         else:
-            self._fresh[due.reason == "failed"].offer(part)
+            self._fresh[due.alone].offer(part)
 
     @cached_property
     def taken(self) -> list[Candidate]:
         """What is chosen, in planning order: windows ascending outside, units in given order inside."""
-        failed = self.counts["failed"]
-        rooms = list(self._budget.rooms(failed, sum(self.counts.values()) - failed))
+        rooms = list(self._budget.rooms(self._alone, sum(self.counts.values()) - self._alone))
         chosen: list[Candidate] = []
         for one in self._candidates():
             if len(chosen) == self._budget.most or not any(rooms):
                 break
-            kind = one[2].reason != "failed"
+            kind = not one[2].alone
             if rooms[kind]:
                 rooms[kind] -= 1
                 chosen.append(one)

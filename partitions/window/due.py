@@ -47,6 +47,7 @@ class Due(NamedTuple):
         reason: why.
         high: their own high, where it is not their end; None for whole windows, and for those that have none.
         served: whether they have a usable high.
+        alone: whether it has failed so often that it holds nobody back any more.
     """
 
     first: int
@@ -54,6 +55,7 @@ class Due(NamedTuple):
     reason: Reason
     high: int | None = None
     served: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,14 @@ class UnitDue:
 
     def of(self, unit: str) -> list[Due]:
         """All that is due of a unit, ascending."""
-        known, failed = self.known(unit), self._failed(unit)
-        tried = sorted(failed)
-        marks = self._marks(unit, failed)
+        failed = self._failed(unit)
+        dues = self._all(unit, failed)
+        often = {index for index, failure in failed.items() if failure.attempts > 1}
+        return [due._replace(alone=due.first in often) for due in dues] if often else dues
+
+    def _all(self, unit: str, failed: Iterable[int]) -> list[Due]:
+        known, tried = self.known(unit), sorted(failed)
+        marks = self._marks(unit, tried)
         if not known:
             return self._never(0, len(self.windows), tried)
         dues: list[Due] = []
@@ -213,12 +220,17 @@ class UnitDue:
         failed = self.state.failed.get(unit)
         return {index[start]: one for start, one in failed.items() if start in index} if failed else {}
 
-    def _marks(self, unit: str, failed: Iterable[int]) -> list[Mark]:
-        """What was left out, what failed, and what somebody has asked for; of two the latter counts."""
+    def _marks(self, unit: str, failed: Sequence[int]) -> list[Mark]:
+        """What was left out, what failed, and what somebody has asked for; of two the latter counts. Each failure stands apart."""
         left: list[Mark] = [(*found, "grace") for found in self._marked(self.state.left.get(unit, ()))]
         whole: list[Mark] = [(*found, "forced") for found in self._marked(self.state.whole.get(unit, ()))]
-        tried: list[Mark] = [(index, index + 1, "failed") for index in sorted(failed)]
-        return over(over(left, tried), whole) if left or tried or whole else []
+        tried: list[Mark] = [(index, index + 1, "failed") for index in failed]
+        if not (left or whole or tried):
+            return []
+        asked: list[Mark] = [
+            (*mark[:2], "forced") for mark in tried if any(one[0] <= mark[0] < one[1] for one in whole)
+        ]
+        return over(over(over(left, tried), whole), asked)
 
     def _marked(self, runs: Iterable[Run]) -> list[tuple[int, int]]:
         made: list[tuple[int, int]] = []

@@ -14,7 +14,7 @@ from partitions.plan import Plan, Skip, counted
 from partitions.window.choice import Budget, Choice, Part
 from partitions.window.definition import WindowWatermark
 from partitions.window.due import Cutoffs, Due, UnitDue, job_cutoff
-from partitions.window.grid import Grid, Windows
+from partitions.window.grid import Windows
 from partitions.window.slices import WindowSlice, WorkUnit, words
 from partitions.window.state import LeftOut, WindowState
 from partitions.window.units import NO_UNIT, enough
@@ -107,23 +107,20 @@ class _Planning:
     def slices(self) -> Iterator[WindowSlice]:
         """The work units of this run, in planning order; those that failed have slices of their own, and who failed twice is alone."""
         name = self.definition.time_entry.name if self.definition.time_entry else "window"
-        blank = WindowSlice((), self.definition.zone, name, milliseconds(self.now), grid=self.state.grid.text)
-        works = [self._work(index, self.units[place], due) for index, place, due in self.choice.taken]
-        first = [one for one in works if one.reason != "failed"]
-        once = [one for one in works if one.reason == "failed" and self._attempts(one) == 1]
-        alone = [(one,) for one in works if one.reason == "failed" and self._attempts(one) > 1]
-        again = [*_portions(once, self.budget.limit), *alone]
-        portions = list(_portions(first, self.budget.limit))
-        if len(portions) + len(again) > self.budget.slices:
-            portions = list(_dense(first, self.budget.limit))
+        grid = self.definition.default_grid.text
+        blank = WindowSlice((), self.definition.zone, grid, name, milliseconds(self.now))
+        first: list[WorkUnit] = []
+        again: list[WorkUnit] = []
+        alone: list[WorkUnit] = []
+        for index, place, due in self.choice.taken:
+            kind = alone if due.alone else again if due.reason == "failed" else first
+            kind.append(self._work(index, self.units[place], due))
+        portions = [*_portions(first, self.budget.limit), *_portions(again, self.budget.limit)]
+        if len(portions) + len(alone) > self.budget.slices:
+            portions = list(_dense([*first, *again], self.budget.limit))
         left = tuple(self._left_out())
-        for number, portion in enumerate([*portions, *again]):
+        for number, portion in enumerate([*portions, *((one,) for one in alone)]):
             yield replace(blank, works=portion, left_out=() if number else left)
-
-    def _attempts(self, one: WorkUnit) -> int:
-        """How often it has failed."""
-        failure = self.state.failed.get(one.unit, {}).get(one.start)
-        return failure.attempts if failure else 0
 
     def why(self) -> str:
         """The plan in a sentence."""
@@ -205,7 +202,8 @@ class _Planning:
         """Without time nothing says that a unit is complete: each run reads it. Who was left out longest goes first."""
         failed = self.state.failed.get(unit, {}).get(None)
         if failed and failed.attempts:
-            return Due(0, 1, "failed", milliseconds(self.now), unit in self.state.units)
+            now, alone = milliseconds(self.now), failed.attempts > 1
+            return Due(0, 1, "failed", now, unit in self.state.units, alone)
         since = failed.at if failed else None
         return Due(0, 1, "new", milliseconds(self.now) if since is None else since, unit in self.state.units)
 
@@ -228,10 +226,10 @@ class _Planning:
         for first, after, (due, place) in self.choice.left:
             unit, forced = self.units[place], due.reason == "forced"
             if self.windows is None:
-                yield LeftOut(unit, None, None, Grid("none"), forced)
+                yield LeftOut(unit, None, None, "none", forced)
             else:
                 start, end = self.windows.starts[first], self.windows.ends[after - 1]
-                yield LeftOut(unit, start, end, Grid.parse(self._grid(first)), forced)
+                yield LeftOut(unit, start, end, self._grid(first), forced)
 
     def _skips(self) -> Iterator[Skip]:
         """Windows to come, units that are gone, what is left for later, and what is loaded."""
@@ -268,7 +266,7 @@ class _Planning:
 
     def _label(self, first: int, after: int, unit: str) -> str:
         if self.windows is None:
-            return unit
+            return words(unit)
         return f"{self._shown(self.windows.starts[first], self.windows.ends[after - 1])}{_of(unit)}"
 
     def _at(self, instant: int) -> str:
