@@ -1,0 +1,136 @@
+"""The ledger: covered, missing and why, overlapping, complete up to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partitions.instants import DAY, milliseconds
+from partitions.window.definition import WindowWatermark
+from partitions.window.grid import Grid
+from partitions.window.ledger import ABSTINENT, GROWS, NEVER, Gap, Ledger, UnitLedger, ledger
+from partitions.window.state import Done, Failure, WindowState
+
+A, B = '{"u":"a"}', '{"u":"b"}'
+DAILY = Grid("daily")
+START = milliseconds(datetime(2020, 1, 1, tzinfo=UTC))
+
+
+def day(number: float) -> int:
+    return START + int(number * DAY)
+
+
+def definition(**more: Any) -> WindowWatermark:
+    system = {"name": "system", "type": "datetime", "range": {"from": "2020-01-01", "to": "-"}}
+    return WindowWatermark.of({"definition": [system], "window": "daily", **more})
+
+
+def loaded(*days: float, unit: str = A, **more: Any) -> WindowState:
+    done = [Done(day(one), day(one + 1), day(one), unit, False, DAILY) for one in days]
+    return WindowState().rebased(DAILY).after(done, **more)
+
+
+def of(state: WindowState, now: float = 5, units: tuple[str, ...] = (A,), **more: Any) -> Ledger:
+    clock = datetime.fromtimestamp(day(now) / 1000, UTC)
+    return ledger(definition(**more), state, units, clock, dataflow="flow")
+
+
+def only(found: Ledger) -> UnitLedger:
+    (one,) = found.units
+    return one
+
+
+def test_a_complete_unit_has_one_interval_and_no_gap() -> None:
+    found = only(of(loaded(0, 1, 2, 3, 4)))
+    assert (found.covered, found.gaps, found.complete_up_to) == ([(day(0), day(5))], [], day(5))
+
+
+def test_what_was_never_loaded_is_a_gap_and_completeness_ends_before_it() -> None:
+    found = only(of(loaded(0, 1, 3)))
+    assert found.gaps == [Gap(day(2), day(3), NEVER), Gap(day(4), day(5), NEVER)]
+    assert found.complete_up_to == day(2)
+
+
+def test_a_unit_without_anything_is_complete_up_to_nowhere_and_so_is_the_whole() -> None:
+    found = of(loaded(0, 1, 2, 3, 4), units=(A, B))
+    assert [one.complete_up_to for one in found.units] == [day(5), None]
+    assert found.complete_up_to is None
+
+
+def test_the_whole_is_complete_up_to_the_lowest_of_its_units() -> None:
+    state = loaded(0, 1, 2, 3, 4).after([Done(day(0), day(2), day(0), B, False, Grid("none"))])
+    assert of(state, units=(A, B)).complete_up_to == day(2)
+
+
+def test_a_window_that_failed_says_how_often_and_why() -> None:
+    state = loaded(0, 2, failed=[(A, day(1), "no answer")]).after([], [(A, day(1), "no answer")])
+    assert only(of(state, now=3)).gaps == [Gap(day(1), day(2), "failed 2 times: no answer")]
+
+
+def test_the_rest_of_a_window_that_goes_on_is_told_from_what_was_never_loaded() -> None:
+    half = Done(day(1), day(1.5), day(1), A, True, DAILY)
+    state = loaded(0).after([half])
+    assert only(of(state, now=1.75)).gaps == [Gap(day(1.5), day(1.75), GROWS)]
+    assert only(of(state, now=3)).gaps == [Gap(day(1.5), day(3), NEVER)]
+
+
+def test_what_abstinence_has_skipped_is_a_gap() -> None:
+    state = WindowState().rebased(Grid("none")).after([Done(day(0), day(2), day(0), A, True, Grid("none"))])
+    state = state.after([Done(day(0), day(5), day(3), A, True, Grid("none"))])
+    found = only(of(state, window="none", abstinent=1))
+    assert found.covered == [(day(0), day(2)), (day(3), day(5))]
+    assert (found.gaps, found.complete_up_to) == ([Gap(day(2), day(3), ABSTINENT)], day(2))
+
+
+def test_windows_of_two_grids_over_the_same_time_overlap() -> None:
+    month = Done(day(0), day(31), day(0), A, False, Grid("monthly"))
+    state = loaded(30, 31).after([month])
+    found = only(of(state, now=32))
+    assert (found.overlaps, found.gaps) == ([(day(30), day(31))], [])
+
+
+def test_a_unit_that_is_gone_stays_with_what_is_loaded_and_misses_nothing() -> None:
+    state = loaded(0, 1).after([Done(day(0), day(1), day(0), B, False, DAILY)])
+    found = of(state, units=(A,), now=2)
+    assert [(one.unit, one.gone, one.gaps) for one in found.units] == [(A, False, []), (B, True, ())]
+    assert found.complete_up_to == day(2)
+
+
+def test_with_partial_false_the_day_that_goes_on_is_not_missing() -> None:
+    assert only(of(loaded(0, 1), now=2.5, partial=False)).gaps == []
+
+
+def test_the_json_form_has_instants_of_the_definition_s_zone() -> None:
+    found = of(loaded(0), now=2, timezone="Europe/Berlin")
+    document = found.as_json()
+    assert document["units"][0]["unit"] == {"u": "a"}
+    assert document["units"][0]["gaps"][-1] == {
+        "start": "2020-01-02T01:00:00+01:00",
+        "end": "2020-01-03T01:00:00+01:00",
+        "why": NEVER,
+    }
+
+
+@given(st.sets(st.integers(0, 20)), st.sets(st.integers(0, 20)))
+def test_gaps_and_coverage_are_what_a_list_of_days_says(days: set[int], failed: set[int]) -> None:
+    state = loaded(*sorted(days), failed=[(A, day(one), "no") for one in failed - days])
+    found = only(of(state, now=21))
+    covered = {
+        number for number in range(21) if any(start <= day(number) < end for start, end in found.covered)
+    }
+    assert covered == days
+    whys = {
+        number: gap.why for gap in found.gaps for number in range(21) if gap.start <= day(number) < gap.end
+    }
+    expected = {number: "failed once: no" if number in failed else NEVER for number in set(range(21)) - days}
+    assert whys == expected
+    first = min(set(range(22)) - days)
+    assert found.complete_up_to == (day(first) if first else None)
+
+
+def test_a_left_out_work_unit_that_was_never_tried_is_never_loaded() -> None:
+    state = WindowState(DAILY, {A: [[day(0), day(1)]]}, failed={A: {day(1): Failure(0)}})
+    assert only(of(state, now=2)).gaps == [Gap(day(1), day(2), NEVER)]
