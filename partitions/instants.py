@@ -24,11 +24,14 @@ MINUTE = 60_000
 
 _OFFSET = r"Z|[+-]\d{2}:?\d{2}"
 _ZONE = rf"(?P<zone>{_OFFSET}|[A-Za-z][A-Za-z0-9_+\-/]*)?"
+# 24:00:00 is refused, since only some versions of Python take it for the next day.
 _CONSTANT = re.compile(
-    rf"(?P<date>\d{{4}}-\d{{2}}-\d{{2}})(?:[ T](?P<time>\d{{2}}:\d{{2}}:\d{{2}})(?:\.(?P<fraction>\d{{1,6}}))?)?{_ZONE}"
+    rf"(?P<date>\d{{4}}-\d{{2}}-\d{{2}})(?:[ T](?P<time>(?!24)\d{{2}}:\d{{2}}:\d{{2}})(?:\.(?P<fraction>\d{{1,6}}))?)?{_ZONE}",
+    re.ASCII,
 )
 _BEFORE_NOW = re.compile(
-    rf"P(?P<days>\d{{1,6}})D(?:T(?P<hours>\d{{1,2}})H(?:(?P<minutes>\d{{1,2}})M)?)?(?:\.{_ZONE})?"
+    rf"P(?P<days>\d{{1,6}})D(?:T(?P<hours>\d{{1,2}})H(?:(?P<minutes>\d{{1,2}})M)?)?(?:\.{_ZONE})?",
+    re.ASCII,
 )
 _WANTED = (
     "a date such as 2020-01-31, a time such as 2020-01-31T10:00:00 (seconds are required) with or without a zone,"
@@ -82,7 +85,16 @@ class Instant:
         own = zone_of(found["zone"]) if found["zone"] else zone
         floor: Floor = "minute" if found["minutes"] else "hour" if found["hours"] else "day"
         elapsed = hours * HOUR + minutes * MINUTE
-        return cls(found[0], floor, lambda now: _before(now, own, floor, days, elapsed))
+
+        def at(now: datetime | None) -> int:
+            try:
+                return _before(now, own, floor, days, elapsed)
+            except OverflowError as error:
+                raise ConfigurationError(
+                    f"expected a duration that ends after the year 1, found {found[0]!r}"
+                ) from error
+
+        return cls(found[0], floor, at)
 
 
 @lru_cache(maxsize=1000)
@@ -153,13 +165,14 @@ def _instant(naive: datetime, zone: tzinfo, preferred: timedelta | None = None) 
 
 def _constant(found: re.Match[str], zone: tzinfo) -> int:
     fraction = (found["fraction"] or "").ljust(3, "0")[:3]
+    own = zone_of(found["zone"]) if found["zone"] else zone
     try:
         naive = datetime.fromisoformat(f"{found['date']}T{found['time'] or '00:00:00'}.{fraction}")
-    except ValueError as error:
+        return _instant(naive, own)
+    except (ValueError, OverflowError) as error:
         raise ConfigurationError(
             f"expected a date and time that exist, found {found[0]!r}: {error}"
         ) from error
-    return _instant(naive, zone_of(found["zone"]) if found["zone"] else zone)
 
 
 def _before(now: datetime | None, zone: tzinfo, floor: Floor, days: int, elapsed: int) -> int:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from dagster import (
     AssetKey,
-    AssetMaterialization,
     AssetObservation,
     DagsterEvent,
     DagsterInstance,
@@ -179,7 +178,7 @@ class TableIOManager(IOManager):
                 continue
             for asset in (context.asset_key, AssetKey(["watermark", dataflow.name])):
                 yield DagsterEvent.asset_materialization(
-                    context.step_context, AssetMaterialization(asset, partition=key, metadata=metadata)
+                    context.step_context, partitions.materialisation(asset, key, metadata)
                 )
 
     def load_input(self, context: InputContext) -> DataFrame:

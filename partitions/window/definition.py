@@ -306,11 +306,15 @@ class WindowWatermark(Model):
         start, end = self.from_at(now), self.to_at(now)
         limit = floor_minute(now) if clipped and now is not None else None
         end = end if limit is None else min(end, limit)
-        if (end - start) / _SHORTEST.get(self.default_grid.grain, DAY * 7) > MOST_WINDOWS:
+        stretches = self._stretches(start, end, now)
+        if (
+            sum((one.end - one.start) / _SHORTEST.get(one.grid.grain, DAY * 7) for one in stretches)
+            > MOST_WINDOWS
+        ):
             raise ConfigurationError(
                 f"definition.range: expected at most {MOST_WINDOWS:,} windows, found more from {self._range().from_!r} on"
             )
-        return Windows.of(self._stretches(start, end, now), partial=self.partial)
+        return Windows.of(stretches, partial=self.partial)
 
     def _range(self) -> Range:
         if self.time_entry is None:
@@ -323,12 +327,13 @@ class WindowWatermark(Model):
         if isinstance(self.window, str):
             return [Stretch(Grid(self.window, self.timezone), start, end)]
         made: list[Stretch] = []
+        reached = start
         ranges = [
             (self._at(lower, now), self._at(upper, now), Instant.parse(upper, self.zone).floor is None, grain)
             for grain, (lower, upper) in self.window.items()
         ]
         for lower, upper, fixed, grain in sorted(ranges):
-            first = max(lower, start, made[-1].end if made else start)
+            first, reached = max(lower, reached), max(reached, upper)
             made.append(Stretch(Grid(grain, self.timezone), first, min(upper, end), fixed and upper < end))
         return [stretch for stretch in made if stretch.start < stretch.end]
 

@@ -7,15 +7,23 @@ has, and the whole plan as much as there is to tell apart.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from partitions.window.grid import Grid, Windows, steps
-from partitions.window.state import Failure, Run, WindowState
+from partitions.window.runs import Run
+from partitions.window.state import Failure, WindowState
 
 Reason = Literal["new", "grace", "failed", "forced"]
+
+Known = tuple[int, int, int | None]
+"""Windows ``[first, after)`` that have a high: their end, or where only a part is loaded, the third."""
+
+Mark = tuple[int, int, Reason]
+"""Windows ``[first, after)`` that are due whatever the cutoffs say."""
 
 
 def job_cutoff(state: WindowState, grace: int) -> int | None:
@@ -46,14 +54,6 @@ class Due(NamedTuple):
     reason: Reason
     high: int | None = None
     served: bool = False
-
-
-class Known(NamedTuple):
-    """Windows of a unit that have a high: their end, or where only a part is loaded, ``high``."""
-
-    first: int
-    after: int
-    high: int | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class UnitDue:
     """Looks up what is due of one unit after another.
 
     Attributes:
-        state: what is committed.
+        state: what is committed; its own grid is the definition's.
         windows: all of the plan.
         cutoffs: of the plan.
     """
@@ -101,70 +101,133 @@ class UnitDue:
 
     def of(self, unit: str) -> list[Due]:
         """All that is due of a unit, ascending."""
-        known, marked = self.known(unit), self._marked(unit)
-        return sorted([*self._never(known, marked), *self._again(unit, known, marked)])
+        known, failed = self.known(unit), self._failed(unit)
+        tried = sorted(failed)
+        marks = self._marks(unit, failed)
+        if not known:
+            return self._never(0, len(self.windows), tried)
+        dues: list[Due] = []
+        reached, tail = 0, self._tail
+        for first, after, high in known:
+            if reached < first:
+                dues += self._never(reached, first, tried) if tried else (Due(reached, first, "new"),)
+            if high is not None:
+                dues += self._part(unit, first, high, marks)
+            elif marks or after > tail:
+                dues += self._whole(unit, first, after, marks)
+            reached = after
+        return dues + self._never(reached, len(self.windows), tried)
+
+    def forced(self, unit: str) -> list[Due]:
+        """All windows, each to be read from its start on."""
+        dues, reached = [], 0
+        for first, after, high in self.known(unit):
+            dues += self._never(reached, first, ())
+            dues.append(Due(first, after, "forced", high, served=True))
+            reached = after
+        dues += self._never(reached, len(self.windows), ())
+        return [due._replace(reason="forced") for due in dues]
 
     def known(self, unit: str) -> list[Known]:
         """The windows of a unit that have a high, ascending; of two highs of one window the higher counts."""
-        found = sorted(part for run in self.state.units.get(unit, ()) for part in self._known(run))
-        apart = all(one.after <= other.first for one, other in pairwise(found))
-        return found if apart else _apart(found, self.windows)
-
-    def _never(self, known: list[Known], marked: dict[int, Failure | None]) -> Iterator[Due]:
-        """What has no usable high: what was tried is told from what was not."""
-        tried = sorted(index for index, failure in marked.items() if failure and failure.attempts)
-        reached = 0
-        for first, after in [*((part.first, part.after) for part in known), (len(self.windows), 0)]:
-            for index in tried[bisect_left(tried, reached) : bisect_left(tried, first)]:
-                if reached < index:
-                    yield Due(reached, index, "new")
-                yield Due(index, index + 1, "failed")
-                reached = index + 1
-            if reached < first:
-                yield Due(reached, first, "new")
-            reached = max(reached, after)
-
-    def _again(self, unit: str, known: list[Known], marked: dict[int, Failure | None]) -> Iterator[Due]:
-        """What was loaded, wholly or in part, and must be read again."""
-        special = sorted(marked)
-        for part in known:
-            if part.high is not None:
-                yield from self._one(unit, part.first, part.high, marked)
+        found: list[Known] = []
+        firsts, afters = self._edges
+        reached, apart = 0, True
+        for run in self.state.units.get(unit, ()):
+            first, after = firsts.get(run[0]), afters.get(run[1])
+            if first is None or after is None or len(run) > 2:
+                found += self._known(run)
+                apart = False
                 continue
-            reached = part.first
-            for index in special[bisect_left(special, part.first) : bisect_left(special, part.after)]:
-                yield from self._whole(reached, index)
-                yield from self._one(unit, index, self.windows.ends[index], marked)
-                reached = index + 1
-            yield from self._whole(reached, part.after)
+            found.append((first, after, None))
+            if first < reached:
+                apart = False
+            reached = after
+        if not apart:
+            found.sort(key=lambda one: one[:2])
+            if any(one[1] > other[0] for one, other in pairwise(found)):
+                return _apart(found, self.windows)
+        return found
 
-    def _whole(self, first: int, after: int) -> Iterator[Due]:
-        """Of windows that are loaded up to their ends: those that end after the job's cutoff, where grace exceeds abstinence."""
-        if self.cutoffs.job is not None and self.cutoffs.grace > self.cutoffs.abstinent:
-            first = bisect_right(self.windows.ends, self.cutoffs.job, first, max(first, after))
-            if first < after:
-                yield Due(first, after, "grace", served=True)
+    @cached_property
+    def _edges(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Of the windows of the state's own grid: index by start, and index after by end where that is the grid's."""
+        windows = self.windows
+        for stretch, (first, after) in zip(windows.stretches, windows.bounds, strict=True):
+            if stretch.grid == self.state.grid:
+                inside = range(first, after)
+                return {windows.starts[index]: index for index in inside}, {
+                    windows.ends[index]: index + 1 for index in inside if index not in windows.cut
+                }
+        return {}, {}
 
-    def _one(self, unit: str, index: int, high: int, marked: dict[int, Failure | None]) -> Iterator[Due]:
-        """Of one window that differs from its neighbours."""
-        window, failure = self.windows[index], marked.get(index)
-        grows = index in marked and window.start in self.state.open.get(unit, ())
-        if failure is not None or self.cutoffs.due(window.end, high, grows=grows):
-            reason: Reason = (
-                "failed" if failure and failure.attempts else "new" if high < window.end else "grace"
-            )
-            yield Due(index, index + 1, reason, high, served=True)
+    @cached_property
+    def _tail(self) -> int:
+        """The first window that is read again although it is loaded: it ends after the job's cutoff, and grace exceeds abstinence."""
+        if self.cutoffs.job is None or self.cutoffs.grace <= self.cutoffs.abstinent:
+            return len(self.windows)
+        return bisect_right(self.windows.ends, self.cutoffs.job)
 
-    def _marked(self, unit: str) -> dict[int, Failure | None]:
-        """The windows of a unit that failed or were left out, and those that are open."""
+    def _never(self, first: int, after: int, tried: Sequence[int]) -> list[Due]:
+        """Of windows that have no usable high: what was tried is told from what was not."""
+        dues, reached = list[Due](), first
+        for index in tried[bisect_left(tried, first) : bisect_left(tried, after)]:
+            if reached < index:
+                dues.append(Due(reached, index, "new"))
+            dues.append(Due(index, index + 1, "failed"))
+            reached = index + 1
+        if reached < after:
+            dues.append(Due(reached, after, "new"))
+        return dues
+
+    def _whole(self, unit: str, first: int, after: int, marks: Sequence[Mark]) -> Iterator[Due]:
+        """Of windows that are loaded up to their ends: those with a mark, and those that are read again."""
+        tail: list[Mark] = [(max(first, self._tail), after, "grace")]
+        grown: list[Mark] = [
+            (index, index + 1, "grace")
+            for index in self._open(unit)
+            if self.cutoffs.due(self.windows.ends[index], self.windows.ends[index], grows=True)
+        ]
+        # A mark is (first, after, reason), so the one before may reach in.
+        inside = marks[max(bisect_left(marks, (first,)) - 1, 0) : bisect_left(marks, (after,))]
+        for start, end, reason in over(over(tail, grown), inside) if inside or grown else tail:
+            if max(start, first) < min(end, after):
+                yield Due(max(start, first), min(end, after), reason, served=True)
+
+    def _part(self, unit: str, index: int, high: int, marks: Sequence[Mark]) -> Iterator[Due]:
+        """Of one window that is not loaded up to its end, or loaded further."""
+        reason: Reason | None = next((mark[2] for mark in marks if mark[0] <= index < mark[1]), None)
+        end, grows = self.windows.ends[index], index in self._open(unit)
+        if reason is None and not self.cutoffs.due(end, high, grows=grows):
+            return
+        if reason is None or reason == "grace":
+            reason = "new" if high < end else "grace"
+        yield Due(index, index + 1, reason, high, served=True)
+
+    def _open(self, unit: str) -> list[int]:
         index = self.windows.index
-        failed = self.state.failed.get(unit, {})
-        marked: dict[int, Failure | None] = {
-            index[start]: None for start in self.state.open.get(unit, ()) if start in index
-        }
-        return marked | {
-            index[start]: one for start, one in failed.items() if start is not None and start in index
-        }
+        return [index[start] for start in self.state.open.get(unit, ()) if start in index]
+
+    def _failed(self, unit: str) -> dict[int, Failure]:
+        index = self.windows.index
+        failed = self.state.failed.get(unit)
+        return {index[start]: one for start, one in failed.items() if start in index} if failed else {}
+
+    def _marks(self, unit: str, failed: Iterable[int]) -> list[Mark]:
+        """What was left out, what failed, and what somebody has asked for; of two the latter counts."""
+        left: list[Mark] = [(*found, "grace") for found in self._marked(self.state.left.get(unit, ()))]
+        whole: list[Mark] = [(*found, "forced") for found in self._marked(self.state.whole.get(unit, ()))]
+        tried: list[Mark] = [(index, index + 1, "failed") for index in sorted(failed)]
+        return over(over(left, tried), whole) if left or tried or whole else []
+
+    def _marked(self, runs: Iterable[Run]) -> list[tuple[int, int]]:
+        made: list[tuple[int, int]] = []
+        for first, after in sorted(part[:2] for run in runs for part in self._known(run)):
+            if made and first <= made[-1][1]:
+                made[-1] = made[-1][0], max(after, made[-1][1])
+            else:
+                made.append((first, after))
+        return made
 
     def _known(self, run: Run) -> Iterator[Known]:
         """The planned windows that a run says something of."""
@@ -174,13 +237,13 @@ class UnitDue:
             # Only the last may be loaded in part; and one that now cuts short may have been loaded further than now.
             odd = last > first and (high < windows.ends[last - 1] or last - 1 in windows.cut)
             if last - odd > first:
-                yield Known(first, last - odd)
+                yield first, last - odd, None
             if odd:
                 whole = windows.cut.get(last - 1, windows.ends[last - 1])
-                yield Known(last - 1, last, min(high, whole))
+                yield last - 1, last, min(high, whole)
         for index, end in found.singles:
             if windows.starts[index] < high:
-                yield Known(index, index + 1, min(high, end))
+                yield index, index + 1, min(high, end)
 
     def _coincide(self, run: Run) -> Coinciding:
         grid = self.state.grid_of(run)
@@ -217,11 +280,34 @@ class Coinciding:
         return cls(tuple(ranges), tuple(singles))
 
 
-def _apart(found: list[Known], windows: Windows) -> list[Known]:
-    """One answer for each window, where several runs know it."""
-    highs: dict[int, int] = {}
-    for part in found:
-        for index in range(part.first, part.after):
-            high = windows.ends[index] if part.high is None else part.high
-            highs[index] = max(high, highs.get(index, high))
-    return [Known(index, index + 1, high) for index, high in sorted(highs.items())]
+def over(below: Sequence[Mark], above: Sequence[Mark]) -> list[Mark]:
+    """Marks under others: both ascending, where they overlap those above count."""
+    made = list(above)
+    for first, after, reason in below:
+        reached = first
+        for start, end, _ in above:
+            if start < after and reached < end:
+                if reached < start:
+                    made.append((reached, start, reason))
+                reached = max(reached, end)
+        if reached < after:
+            made.append((reached, after, reason))
+    return sorted(made)
+
+
+def _apart(found: Sequence[Known], windows: Windows) -> list[Known]:
+    """One answer for each window, where several runs know it; ``found`` is ascending."""
+    made: list[Known] = []
+    edges = sorted({edge for first, after, _ in found for edge in (first, after)})
+    number, active = 0, list[Known]()
+    for first, after in pairwise(edges):
+        while number < len(found) and found[number][0] == first:
+            active.append(found[number])
+            number += 1
+        active = [one for one in active if one[1] > first]
+        if active:
+            # Of several windows at once all answers are their ends.
+            ends = [windows.ends[first] if high is None else high for _, _, high in active]
+            whole = max(ends) == windows.ends[first] and first not in windows.cut
+            made.append((first, after, None if whole else max(ends)))
+    return made

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import tzinfo
+from datetime import timezone, tzinfo
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple, get_args
 
-from partitions.instants import HOUR, add_days, add_months, zone_of
+from partitions.instants import DAY, HOUR, add_days, add_months, zone_of
 
 Grain = Literal["none", "hourly", "daily", "weekly", "monthly", "yearly"]
 GRAINS: tuple[Grain, ...] = get_args(Grain)
@@ -30,20 +30,44 @@ class Grid:
 
     @classmethod
     def parse(cls, text: str) -> Grid:
-        """Read :meth:`text` back."""
-        grain, _, zone = text.partition(" ")
-        if grain not in GRAINS:
-            raise ValueError(f"expected one of {', '.join(GRAINS)}, found {grain!r}")
-        return cls(grain, zone or "UTC")
+        """Read :attr:`text` back.
+
+        Raises:
+            ValueError: for another text, and for an unknown zone.
+        """
+        return _parsed(text)
 
     @cached_property
     def text(self) -> str:
         """``daily Europe/Berlin``, ``hourly``."""
         return self.grain if self.grain in ("none", "hourly") else f"{self.grain} {self.zone}"
 
+    @cached_property
+    def size(self) -> int | None:
+        """The length of all windows; None where they differ."""
+        if self.grain == "hourly":
+            return HOUR
+        fixed = isinstance(zone_of(self.zone), timezone)
+        return {"daily": DAY, "weekly": 7 * DAY}.get(self.grain) if fixed else None
+
     def end(self, start: int) -> int:
-        """The end of the window that starts at an instant: each step starts from the previous end. Of ``none`` it never comes."""
-        return _step(self.grain, start, zone_of(self.zone))
+        """The end of the window that starts at an instant: each step starts from the previous end.
+
+        Of ``none`` it never comes, nor where it lies beyond the year 9999.
+        """
+        try:
+            return _step(self.grain, start, zone_of(self.zone))
+        except (OverflowError, ValueError):
+            return _NEVER
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Grid:
+    grain, _, zone = text.partition(" ")
+    if grain not in GRAINS:
+        raise ValueError(f"expected one of {', '.join(GRAINS)}, found {grain!r}")
+    zone_of(zone or "UTC")
+    return Grid(grain, zone or "UTC")
 
 
 class Steps:
@@ -52,16 +76,21 @@ class Steps:
     def __init__(self, grid: Grid, start: int) -> None:
         """Begin with the first."""
         self._grid = grid
+        self._size = grid.size
         self._starts = [start]
 
     def next(self, at: int) -> int:
         """The end of the window that holds an instant, which is not before the first start."""
+        if self._size:
+            return at + self._size - (at - self._starts[0]) % self._size
         while self._starts[-1] <= at:
             self._starts.append(self._grid.end(self._starts[-1]))
         return self._starts[bisect_right(self._starts, at)]
 
     def on(self, at: int) -> bool:
         """Whether a window starts there."""
+        if self._size:
+            return (at - self._starts[0]) % self._size == 0
         self.next(at)
         return self._starts[bisect_right(self._starts, at) - 1] == at
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from itertools import groupby, islice
-from typing import NamedTuple
 
 from partitions.instants import as_datetime, floor_minute, milliseconds
 from partitions.plan import Plan, Skip, counted
+from partitions.window.choice import Budget, Choice, Part
 from partitions.window.definition import WindowWatermark
-from partitions.window.due import Cutoffs, Due, Reason, UnitDue, job_cutoff
-from partitions.window.grid import Windows
+from partitions.window.due import Cutoffs, Due, UnitDue, job_cutoff
+from partitions.window.grid import Grid, Windows
 from partitions.window.slices import WindowSlice, WorkUnit, words
-from partitions.window.state import WindowState
+from partitions.window.state import LeftOut, WindowState
 from partitions.window.units import NO_UNIT, enough
 
 _SKIPS = 200
@@ -43,13 +42,6 @@ class Selection:
         if self.ranges is None:
             return None
         return sorted({index for start, end in self.ranges for index in windows.touching(start, end)})
-
-
-class Part(NamedTuple):
-    """What is due of one unit: neighbouring windows, with the unit's place in the order of units."""
-
-    due: Due
-    place: int
 
 
 def plan(
@@ -104,29 +96,29 @@ class _Planning:
             self.definition.grace_ms,
             self.definition.abstinent_ms,
         )
-        self.parts = list(self._parts())
-        self.left_out: list[WorkUnit] = []
+        self.look = UnitDue(self.state, self.windows, self.cutoffs) if self.windows is not None else None
+        limit = 1 if self.definition.pacing else self.definition.checkpoint.interval_windows
+        self.budget = Budget(self.definition.max_slices, limit, self.definition.parallelism)
+        self.choice = Choice(self.budget, self.windows.ends if self.windows is not None else ())
+        for part in self._parts():
+            self.choice.offer(part)
         self._grids = [stretch.grid.text for stretch in self.windows.stretches] if self.windows else []
 
     def slices(self) -> Iterator[WindowSlice]:
         """The work units of this run, in planning order; those that failed have slices of their own, and who failed twice is alone."""
-        limit = 1 if self.definition.pacing else self.definition.checkpoint.interval_windows
-        works = self._capped()
-        most = self.definition.max_slices
         name = self.definition.time_entry.name if self.definition.time_entry else "window"
-        grid = self.definition.default_grid.text
-        blank = WindowSlice((), self.definition.zone, grid, name, milliseconds(self.now))
-        first: list[WorkUnit] = []
-        again: list[WorkUnit] = []
-        alone: list[WorkUnit] = []
-        for one in works:
-            (first, again, alone)[min(self._attempts(one), 2)].append(one)
-            if len(first) >= most * limit:
-                break
-        cut = [*_portions(first, limit), *_portions(again, limit), *((one,) for one in alone)][:most]
-        left = tuple((one.unit, one.start) for one in self.left_out)
-        for index, portion in enumerate(cut):
-            yield replace(blank, works=portion, left_out=() if index else left)
+        blank = WindowSlice((), self.definition.zone, name, milliseconds(self.now), grid=self.state.grid.text)
+        works = [self._work(index, self.units[place], due) for index, place, due in self.choice.taken]
+        first = [one for one in works if one.reason != "failed"]
+        once = [one for one in works if one.reason == "failed" and self._attempts(one) == 1]
+        alone = [(one,) for one in works if one.reason == "failed" and self._attempts(one) > 1]
+        again = [*_portions(once, self.budget.limit), *alone]
+        portions = list(_portions(first, self.budget.limit))
+        if len(portions) + len(again) > self.budget.slices:
+            portions = list(_dense(first, self.budget.limit))
+        left = tuple(self._left_out())
+        for number, portion in enumerate([*portions, *again]):
+            yield replace(blank, works=portion, left_out=() if number else left)
 
     def _attempts(self, one: WorkUnit) -> int:
         """How often it has failed."""
@@ -137,9 +129,7 @@ class _Planning:
         """The plan in a sentence."""
         if not self.units:
             return "the secondary input gives no unit, so nothing is planned"
-        counts: dict[Reason, int] = defaultdict(int)
-        for part in self.parts:
-            counts[part.due.reason] += part.due.after - part.due.first
+        counts = self.choice.counts
         if not counts:
             return self._idle()
         total = sum(counts.values())
@@ -149,9 +139,16 @@ class _Planning:
             if self.windows is None
             else f" of {counted(len(self.windows), 'window')} x {counted(len(self.units), 'unit')}"
         )
+        left = total - len(self.choice.taken)
+        waits = f"; {left:,} left for later runs ({self._cap})" if left else ""
+        return f"{counted(total, 'work unit')}{size} due: {told}{waits}"
+
+    @property
+    def _cap(self) -> str:
         most = self.definition.parallelism
-        left = f"; {total - most:,} left for later runs (parallelism {most})" if most and total > most else ""
-        return f"{counted(total, 'work unit')}{size} due: {told}{left}"
+        if most is not None and len(self.choice.taken) == most:
+            return f"parallelism {most}"
+        return f"max_slices {self.budget.slices} of {counted(self.budget.limit, 'work unit')}"
 
     def _idle(self) -> str:
         if self.windows is not None and not len(self.windows):
@@ -163,8 +160,10 @@ class _Planning:
         """What is left alone, each with its reason; the first of them one by one."""
         told = self._skips()
         yield from islice(told, _SKIPS)
-        if rest := sum(1 for _ in told):
-            yield Skip(f"{rest:,} more", "loaded, gone or left out like those above")
+        if next(told, None) is not None:
+            yield Skip(
+                "more", f"only the first {_SKIPS} are listed; the others are left alone for such reasons"
+            )
 
     def warnings(self) -> Iterator[str]:
         """What a user should know although the run goes on."""
@@ -182,63 +181,33 @@ class _Planning:
             yield f"a gap that abstinence has left unread: {self._shown(start, end)}{_of(unit)}"
 
     def _parts(self) -> Iterator[Part]:
-        chosen = self.selection.windows(self.windows) if self.selection and self.windows is not None else None
-        look = UnitDue(self.state, self.windows, self.cutoffs) if self.windows is not None else None
         for place, unit in enumerate(self.units):
-            if self.selection and self.selection.units is not None and unit not in self.selection.units:
-                continue
-            found = look.of(unit) if look else self._timeless(unit)
-            if self.selection and self.selection.forced:
-                found = [Due(0, len(self.windows) if self.windows is not None else 1, "forced", served=True)]
-            yield from (Part(due, place) for due in (found if chosen is None else _within(found, chosen)))
+            yield from (Part(due, place) for due in self._due(unit))
 
-    def _timeless(self, unit: str) -> list[Due]:
-        """Without time nothing says that a unit is complete: each run reads it."""
+    def _due(self, unit: str) -> Iterable[Due]:
+        """What is due of a unit, or of that what was asked for."""
+        chosen = self.selection
+        if chosen is None:
+            return self.look.of(unit) if self.look else (self._timeless(unit),)
+        if chosen.units is not None and unit not in chosen.units:
+            return ()
+        if self.look is None:
+            due = self._timeless(unit)
+            return (due._replace(reason="forced") if chosen.forced else due,)
+        found = self.look.forced(unit) if chosen.forced else self.look.of(unit)
+        return found if self._chosen is None else _within(found, self._chosen)
+
+    @cached_property
+    def _chosen(self) -> list[int] | None:
+        return self.selection.windows(self.windows) if self.selection and self.windows is not None else None
+
+    def _timeless(self, unit: str) -> Due:
+        """Without time nothing says that a unit is complete: each run reads it. Who was left out longest goes first."""
         failed = self.state.failed.get(unit, {}).get(None)
-        return [Due(0, 1, "failed" if failed and failed.attempts else "new")]
-
-    def _capped(self) -> Iterator[WorkUnit]:
-        """What the cap lets pass, in planning order; among what is due, what was never loaded goes first, then the lowest high."""
-        most = self.definition.parallelism
-        if most is None or sum(part.due.after - part.due.first for part in self.parts) <= most:
-            return self._works(self.parts)
-        fresh = list(islice(self._works([part for part in self.parts if not part.due.served]), most))
-        served = list(self._works([part for part in self.parts if part.due.served]))
-        oldest = heapq.nsmallest(
-            most - len(fresh), enumerate(served), key=lambda one: (self._high(one[1]), one[0])
-        )
-        taken = {one.key for one in fresh} | {one.key for _, one in oldest}
-        kept = sorted(fresh + [one for _, one in oldest], key=self._order)
-        # What was never loaded is due by that alone; the rest could cease to be when the job's cutoff moves on.
-        self.left_out = [one for one in served if one.key not in taken]
-        return iter(kept)
-
-    def _order(self, one: WorkUnit) -> tuple[int, int]:
-        return one.start or 0, self._places[one.unit]
-
-    @property
-    def _places(self) -> dict[str, int]:
-        return {unit: place for place, unit in enumerate(self.units)}
-
-    def _high(self, one: WorkUnit) -> int:
-        return (self.state.high(one.unit, one.start) if one.start is not None else None) or 0
-
-    def _works(self, parts: Collection[Part]) -> Iterator[WorkUnit]:
-        """Each work unit, windows ascending outside, units in given order inside."""
-        begins: dict[int, list[Part]] = defaultdict(list)
-        for part in parts:
-            begins[part.due.first].append(part)
-        active: list[Part] = []
-        index = min(begins, default=0)
-        while begins or active:
-            if index in begins:
-                active = sorted([*active, *begins.pop(index)], key=lambda part: part.place)
-            for due, place in active:
-                yield self._work(index, self.units[place], due)
-            index += 1
-            active = [part for part in active if part.due.after > index]
-            if not active and begins:
-                index = min(begins)
+        if failed and failed.attempts:
+            return Due(0, 1, "failed", milliseconds(self.now), unit in self.state.units)
+        since = failed.at if failed else None
+        return Due(0, 1, "new", milliseconds(self.now) if since is None else since, unit in self.state.units)
 
     def _work(self, index: int, unit: str, due: Due) -> WorkUnit:
         if self.windows is None:
@@ -250,13 +219,19 @@ class _Planning:
         return WorkUnit(start, end, unit, lower, due.reason, index in self.windows.open, self._grid(index))
 
     def _grid(self, index: int) -> str:
-        return (
-            self._grids[0]
-            if len(self._grids) == 1
-            else self._grids[self.windows.stretch(index)]
-            if self.windows
-            else "none"
-        )
+        if self.windows is None:
+            return "none"
+        return self._grids[0] if len(self._grids) == 1 else self._grids[self.windows.stretch(index)]
+
+    def _left_out(self) -> Iterator[LeftOut]:
+        """What must be remembered: the cap leaves it out, and nothing but this says that it is due."""
+        for first, after, (due, place) in self.choice.left:
+            unit, forced = self.units[place], due.reason == "forced"
+            if self.windows is None:
+                yield LeftOut(unit, None, None, Grid("none"), forced)
+            else:
+                start, end = self.windows.starts[first], self.windows.ends[after - 1]
+                yield LeftOut(unit, start, end, Grid.parse(self._grid(first)), forced)
 
     def _skips(self) -> Iterator[Skip]:
         """Windows to come, units that are gone, what is left for later, and what is loaded."""
@@ -267,30 +242,34 @@ class _Planning:
                 yield Skip(what, "future: windows are planned when their time has come")
         gone = set(self.state.units) - set(self.units) - {NO_UNIT}
         yield from (
-            Skip(unit, "gone: the units no longer hold it; what was loaded of it stays known")
+            Skip(words(unit), "gone: the units no longer hold it; what was loaded of it stays known")
             for unit in sorted(gone)
         )
-        left = f"left for a later run by parallelism: {self.definition.parallelism}"
-        yield from (Skip(one.label(self.definition.zone), left) for one in self.left_out)
-        if self.windows is not None:
-            yield from self._loaded(self.windows)
+        for first, after, (_, place) in self.choice.left:
+            yield Skip(self._label(first, after, self.units[place]), f"left for a later run by {self._cap}")
+        if self.look is not None:
+            yield from self._loaded(self.look)
 
-    def _loaded(self, windows: Windows) -> Iterator[Skip]:
+    def _loaded(self, look: UnitDue) -> Iterator[Skip]:
         """Ranges of neighbouring windows that are loaded and not due."""
-        look, by_place = UnitDue(self.state, windows, self.cutoffs), defaultdict(list)
-        for due, place in self.parts:
-            by_place[place].append(due)
         job = self.cutoffs.job
         since = (
             f", and end at or before the job's cutoff {self._at(job)}"
             if job is not None and self.cutoffs.grace
             else ""
         )
-        for place, unit in enumerate(self.units):
-            for part in look.known(unit):
-                for first, after in _left(part.first, part.after, by_place[place]):
-                    shown = self._shown(windows.starts[first], windows.ends[after - 1])
-                    yield Skip(f"{shown}{_of(unit)}", f"{counted(after - first, 'window')} loaded{since}")
+        for unit in self.units:
+            dues = list(self._due(unit))
+            for known in look.known(unit):
+                for first, after in _left(known[0], known[1], dues):
+                    yield Skip(
+                        self._label(first, after, unit), f"{counted(after - first, 'window')} loaded{since}"
+                    )
+
+    def _label(self, first: int, after: int, unit: str) -> str:
+        if self.windows is None:
+            return unit
+        return f"{self._shown(self.windows.starts[first], self.windows.ends[after - 1])}{_of(unit)}"
 
     def _at(self, instant: int) -> str:
         return as_datetime(instant, self.definition.zone).isoformat()
@@ -338,3 +317,8 @@ def _portions(works: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUnit,
             portion = portion[limit:]
     if portion:
         yield tuple(portion)
+
+
+def _dense(works: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUnit, ...]]:
+    """As few slices as can be."""
+    return (tuple(works[first : first + limit]) for first in range(0, len(works), limit))

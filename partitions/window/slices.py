@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import groupby
@@ -13,7 +13,7 @@ from partitions.sentinels import Watermark
 from partitions.window.due import Reason
 from partitions.window.extent import Extent
 from partitions.window.grid import Grid
-from partitions.window.state import Done, Start, WindowState
+from partitions.window.state import Done, LeftOut, Start, WindowState
 from partitions.window.units import unit_of
 
 
@@ -67,7 +67,7 @@ def told(works: Collection[WorkUnit], zone: tzinfo) -> str:
         else:
             ranges.append([one.start, one.end])
     shown = [
-        " ".join(filter(None, (_span(start, end, zone), words(unit))))
+        " ".join(filter(None, (_span(start, end, zone), words(unit)))) or "everything"
         for unit, ranges in by_unit.items()
         for start, end in ranges
     ]
@@ -94,22 +94,22 @@ class WindowSlice:
     Attributes:
         works: in planning order: windows ascending, units as given.
         zone: of texts for people.
-        grid: text of how most windows of the definition are cut.
         name: of the time dimension.
         at: the clock of the plan, epoch milliseconds.
         failed: what was found unreadable; the entry says so, and asks for it again.
         left_out: what was due and is not in the plan, since it holds no more.
+        grid: text of the definition's grid, which the state's own becomes; None: it stays what it is.
         makes_room: whether rows that are in the table already are deleted, whatever the target's load says.
         why: what brought it here.
     """
 
     works: tuple[WorkUnit, ...]
     zone: tzinfo
-    grid: str = "none"
     name: str = "window"
     at: int | None = None
     failed: tuple[FailedUnit, ...] = ()
-    left_out: tuple[tuple[str, Start], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    grid: str | None = None
     makes_room: bool = False
     why: Literal["run"] = "run"
 
@@ -140,12 +140,16 @@ class WindowSlice:
             for one in self.works
         ]
         failed = [(one.work.unit, one.work.start, one.error) for one in self.failed]
-        return (
-            WindowState.of(before)
-            .rebased(Grid.parse(self.grid))
-            .after(done, failed, self.left_out, at=self.at)
-            .watermark()
-        )
+        state = WindowState.of(before)
+        if self.grid is not None:
+            state = state.rebased(Grid.parse(self.grid))
+        return state.after(done, failed, [*self.left_out, *self._asked()], at=self.at).watermark()
+
+    def _asked(self) -> Iterator[LeftOut]:
+        """What somebody has asked to read anew and could not be: the next try is to read it from its start on, too."""
+        for one, _ in self.failed:
+            if one.reason == "forced":
+                yield LeftOut(one.unit, one.start, one.end, Grid.parse(one.grid), whole=True)
 
     def describe(self) -> list[dict[str, Any]]:
         """Each work unit in the plan's JSON form."""

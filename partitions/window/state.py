@@ -1,13 +1,11 @@
 """The state of a window watermark: what is loaded of each unit, up to where (spec 02, The log; spec 03, State and what runs).
 
-A *run* of a unit is ``[start, high]``: windows of one grid that follow each other, each loaded up to its end, the last one up to
-``high``. So a unit that is complete has one run, however many windows it has. A run of another grid than the state's own
-carries that grid's text as its third member; the windows of a run are found by stepping from its start.
+What is loaded, left out or asked for is kept as runs of windows (``partitions.window.runs``): of a unit that is complete one,
+however many windows it has.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -15,10 +13,10 @@ from typing import Any, NamedTuple
 from partitions.errors import CorruptWatermark
 from partitions.sentinels import Watermark
 from partitions.watermark import is_empty
-from partitions.window.grid import Grid, steps
+from partitions.window.grid import Grid
+from partitions.window.runs import Run, Runs
 
-Run = list[Any]
-"""``[start, high]`` or ``[start, high, grid]``, epoch milliseconds."""
+__all__ = ["Done", "Failure", "LeftOut", "Run", "Start", "WindowState"]
 
 Start = int | None
 """A window's start; None where there is no time dimension."""
@@ -28,9 +26,9 @@ class Failure(NamedTuple):
     """What is known of a work unit that was not loaded when it was its turn.
 
     Attributes:
-        attempts: how often it was tried; 0: the cap on work units left it out.
+        attempts: how often it was tried; 0: without a time dimension, the cap on work units left it out.
         error: why, in a line.
-        at: when it was tried last, epoch milliseconds.
+        at: when it was tried last, or left out first, epoch milliseconds.
     """
 
     attempts: int
@@ -58,16 +56,36 @@ class Done(NamedTuple):
     grid: Grid
 
 
+class LeftOut(NamedTuple):
+    """Neighbouring windows of a unit that were due and were not loaded.
+
+    Attributes:
+        unit: its identity.
+        start: of the first; None without a time dimension.
+        end: of the last.
+        grid: how they were cut.
+        whole: whether somebody has asked to read them anew from their starts on.
+    """
+
+    unit: str
+    start: Start
+    end: Start
+    grid: Grid
+    whole: bool = False
+
+
 @dataclass(frozen=True)
 class WindowState:
     """What is committed. No high ever falls.
 
     Attributes:
         grid: of all runs that carry none.
-        units: runs by unit, ascending by start.
+        units: runs of what is loaded by unit, ascending by start.
         open: the starts of windows whose last success was on one that now had cut short, by unit.
         failed: what waits to be tried again, by unit and start.
         skipped: what abstinence has left unread, ``[start, end]``, by unit.
+        left: runs of loaded windows that were due again when the cap on work units left them out.
+        whole: runs of windows that somebody has asked to read anew and that could not be, or not yet.
     """
 
     grid: Grid = field(default_factory=lambda: Grid("none"))
@@ -75,6 +93,8 @@ class WindowState:
     open: Mapping[str, list[int]] = field(default_factory=dict)
     failed: Mapping[str, Mapping[Start, Failure]] = field(default_factory=dict)
     skipped: Mapping[str, list[list[int]]] = field(default_factory=dict)
+    left: Mapping[str, list[Run]] = field(default_factory=dict)
+    whole: Mapping[str, list[Run]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, watermark: Mapping[str, Any] | None) -> WindowState:
@@ -94,14 +114,15 @@ class WindowState:
                     unit: {_start(text): Failure(*found) for text, found in of_unit.items()}
                     for unit, of_unit in watermark.get("failed", {}).items()
                 },
-                watermark.get("skipped", {}),
+                *(watermark.get(name, {}) for name in ("skipped", "left", "whole")),
             )
-            for runs in state.units.values():
-                _check(runs)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            for name in ("units", "left", "whole"):
+                for runs in getattr(state, name).values():
+                    _check(runs)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise CorruptWatermark(
-                'window watermark: expected {"grid": text, "units": {unit: [[start, high], …]}, "open", "failed", "skipped"},'
-                f" found another form: {error!r}"
+                'window watermark: expected {"grid": text, "units": {unit: [[start, high], …]}, "open", "failed", "skipped",'
+                f' "left", "whole"}}, found another form: {error!r}'
             ) from error
         return state
 
@@ -110,15 +131,14 @@ class WindowState:
         if not self.units and not self.failed:
             return {}
         made: Watermark = {"grid": self.grid.text, "units": dict(self.units)}
-        if self.open:
-            made["open"] = dict(self.open)
         if self.failed:
             made["failed"] = {
                 unit: {_text(start): _shortened(found) for start, found in of_unit.items()}
                 for unit, of_unit in self.failed.items()
             }
-        if self.skipped:
-            made["skipped"] = dict(self.skipped)
+        for name in ("open", "skipped", "left", "whole"):
+            if found := getattr(self, name):
+                made[name] = dict(found)
         return made
 
     @property
@@ -132,41 +152,41 @@ class WindowState:
 
     def high(self, unit: str, start: int) -> int | None:
         """The high of the window that starts there; None where it has no usable one."""
-        return next(
-            (high for run in self.units.get(unit, ()) if (high := self._high(run, start)) is not None), None
-        )
-
-    def _high(self, run: Run, start: int) -> int | None:
-        if not run[0] <= start < run[1]:
-            return None
-        windows = steps(self.grid_of(run), run[0])
-        return min(windows.next(start), run[1]) if windows.on(start) else None
+        return Runs(self.units.get(unit, ()), self.grid).high(start)
 
     def rebased(self, grid: Grid) -> WindowState:
         """The same state with another grid as its own: what was loaded by the old one stays known as that."""
-        if grid == self.grid or not self.units:
-            return replace(self, grid=grid)
+        if grid == self.grid:
+            return self
         old, new = self.grid.text, grid.text
-        units = {
-            unit: [run if len(run) > 2 else [*run, old] for run in runs] for unit, runs in self.units.items()
-        }
-        plain = {unit: [run[:2] if run[2] == new else run for run in runs] for unit, runs in units.items()}
-        return replace(self, grid=grid, units=plain)
+
+        def changed(of_units: Mapping[str, list[Run]]) -> dict[str, list[Run]]:
+            return {
+                unit: [[*run, old] if len(run) == 2 else run[:2] if run[2] == new else run for run in runs]
+                for unit, runs in of_units.items()
+            }
+
+        return replace(
+            self,
+            grid=grid,
+            units=changed(self.units),
+            left=changed(self.left),
+            whole=changed(self.whole),
+        )
 
     def with_high(self, unit: str, start: int, high: int) -> WindowState:
         """A window that is loaded up to somewhere, whatever its grid; a high that is no higher than its start is none."""
         if high <= start:
             return self
-        single = Grid("none").text
-        return replace(
-            self, units={**self.units, unit: _inserted(self.units.get(unit, []), [start, high, single])}
-        )
+        runs = Runs(self.units.get(unit, ()), self.grid)
+        runs.raised(start, high, Grid("none"))
+        return replace(self, units={**self.units, unit: runs.items})
 
     def after(
         self,
         done: Iterable[Done],
         failed: Iterable[tuple[str, Start, str]] = (),
-        left_out: Iterable[tuple[str, Start]] = (),
+        left_out: Iterable[LeftOut] = (),
         *,
         at: int | None = None,
     ) -> WindowState:
@@ -175,7 +195,7 @@ class WindowState:
         Args:
             done: what was read and written.
             failed: work units that could not be read, by unit and start, with the error.
-            left_out: work units that were due and that the cap left out.
+            left_out: what was due and has to wait, since it may not be due by itself the next time.
             at: when, epoch milliseconds.
         """
         made = _Making(self)
@@ -184,20 +204,20 @@ class WindowState:
         for unit, start, error in failed:
             before = made.failure(unit, start)
             made.set_failure(unit, start, Failure((before.attempts if before else 0) + 1, error[:500], at))
-        for unit, start in left_out:
-            if made.failure(unit, start) is None:
-                made.set_failure(unit, start, Failure(0))
+        for left in left_out:
+            made.left_out(left, at)
         return made.state()
 
     def covers(self, other: WindowState) -> bool:
         """Whether no high falls from ``other`` to this state."""
-        return all(
-            self._covers(unit, run, other.grid_of(run)) for unit, runs in other.units.items() for run in runs
-        )
+        return all(self._covers(other, unit, runs) for unit, runs in other.units.items())
 
-    def _covers(self, unit: str, run: Run, grid: Grid) -> bool:
-        runs = self.units.get(unit, [])
-        return any(own[0] <= run[0] and run[1] <= own[1] and self.grid_of(own) == grid for own in runs)
+    def _covers(self, other: WindowState, unit: str, runs: list[Run]) -> bool:
+        own = self.units.get(unit)
+        if own is None or (self.grid == other.grid and own == runs):
+            return own is not None or not runs
+        known = Runs(own, self.grid)
+        return all(known.covers(run, other.grid_of(run)) for run in runs)
 
 
 class _Making:
@@ -205,18 +225,23 @@ class _Making:
 
     def __init__(self, state: WindowState) -> None:
         self._old = state
-        self._units, self._open = dict(state.units), dict(state.open)
-        self._failed = dict(state.failed)
-        self._skipped = dict(state.skipped)
-        self._own: set[str] = set()
+        self._runs: dict[str, dict[str, Runs]] = {"units": {}, "left": {}, "whole": {}}
+        self._open, self._failed, self._skipped = dict(state.open), dict(state.failed), dict(state.skipped)
 
     def state(self) -> WindowState:
+        old = self._old
+        parts = {
+            name: {**getattr(old, name), **{unit: runs.items for unit, runs in of_units.items()}}
+            for name, of_units in self._runs.items()
+        }
         return WindowState(
-            self._old.grid,
-            self._units,
-            {unit: starts for unit, starts in self._open.items() if starts},
-            {unit: of_unit for unit, of_unit in self._failed.items() if of_unit},
-            self._skipped,
+            old.grid,
+            parts["units"],
+            _filled(self._open),
+            _filled(self._failed),
+            _filled(self._skipped),
+            _filled(parts["left"]),
+            _filled(parts["whole"]),
         )
 
     def failure(self, unit: str, start: Start) -> Failure | None:
@@ -225,60 +250,46 @@ class _Making:
     def set_failure(self, unit: str, start: Start, failure: Failure) -> None:
         self._failed[unit] = {**self._failed.get(unit, {}), start: failure}
 
+    def left_out(self, one: LeftOut, at: int | None) -> None:
+        if one.start is not None and one.end is not None:
+            self._of("whole" if one.whole else "left", one.unit).added(one.start, one.end, one.grid)
+        elif self.failure(one.unit, None) is None:
+            self.set_failure(one.unit, None, Failure(0, None, at))
+
     def succeeded(self, one: Done) -> None:
         if one.start in self._failed.get(one.unit, {}):
             self._failed[one.unit] = {
                 start: found for start, found in self._failed[one.unit].items() if start != one.start
             }
-        if one.unit not in self._own:
-            self._units[one.unit] = [list(run) for run in self._units.get(one.unit, [])]
-            self._own.add(one.unit)
-        if one.start is not None and one.end is not None and one.lower is not None:
-            self._read(one.unit, one.start, one.end, one.grid, one.lower)
-            starts = [start for start in self._open.get(one.unit, ()) if start != one.start]
-            self._open[one.unit] = sorted([*starts, one.start]) if one.open else starts
-
-    def _read(self, unit: str, start: int, end: int, grid: Grid, lower: int) -> None:
-        before = self._raise(self._units[unit], start, end, grid)
-        if before is not None and lower > before:  # abstinence: nobody has read what lies between
-            self._skipped[unit] = [*self._skipped.get(unit, []), [before, lower]]
-        elif unit in self._skipped:
-            left = list(_less(self._skipped[unit], lower, end))
-            self._skipped[unit] = left
-            if not left:
-                del self._skipped[unit]
-
-    def _raise(self, runs: list[Run], start: int, end: int, grid: Grid) -> int | None:
-        """Put the window's high where it belongs; returns the one that it had."""
-        index = bisect_left(runs, start, key=lambda run: run[0])
-        # Of the runs that begin at or before it, the nearest are the likeliest to hold it.
-        for number in reversed(range(min(index + 1, len(runs)))):
-            run = runs[number]
-            before = self._old._high(run, start)
-            if before is not None:
-                if before == run[1] and end > run[1]:  # its last window has grown
-                    run[1] = end
-                    self._join(runs, number, grid)
-                return before
-        runs.insert(index, [start, end] if grid == self._old.grid else [start, end, grid.text])
-        self._join(runs, index, grid)
-        if index:
-            self._join(runs, index - 1, grid)
-        return None
-
-    def _join(self, runs: list[Run], index: int, grid: Grid) -> None:
-        """Make one run of two that follow each other on one grid."""
-        if index + 1 >= len(runs):
+        runs = self._of("units", one.unit)
+        if one.start is None or one.end is None or one.lower is None:
             return
-        left, right = runs[index], runs[index + 1]
-        if (
-            left[1] == right[0]
-            and left[2:] == right[2:]
-            and grid.grain != "none"
-            and steps(grid, left[0]).on(right[0])
-        ):
-            left[1] = right[1]
-            del runs[index + 1]
+        self._read(one.unit, runs.raised(one.start, one.end, one.grid), one.lower, one.end)
+        for name in ("left", "whole"):
+            if self._has(name, one.unit):
+                self._of(name, one.unit).dropped(one.start)
+        starts = [start for start in self._open.get(one.unit, ()) if start != one.start]
+        self._open[one.unit] = sorted([*starts, one.start]) if one.open else starts
+
+    def _has(self, name: str, unit: str) -> bool:
+        return unit in self._runs[name] or unit in getattr(self._old, name)
+
+    def _of(self, name: str, unit: str) -> Runs:
+        made = self._runs[name]
+        if unit not in made:
+            made[unit] = Runs(getattr(self._old, name).get(unit, ()), self._old.grid)
+        return made[unit]
+
+    def _read(self, unit: str, before: int | None, lower: int, end: int) -> None:
+        """Keep what abstinence has left unread: nobody has read what lies between the high and where a read started."""
+        left = list(_less(self._skipped.get(unit, ()), lower, end))
+        if before is not None and lower > before:
+            left.append([before, lower])
+        self._skipped[unit] = left
+
+
+def _filled(of_units: Mapping[str, Any]) -> dict[str, Any]:
+    return {unit: found for unit, found in of_units.items() if found}
 
 
 def _less(ranges: Iterable[list[int]], lower: int, upper: int) -> Iterator[list[int]]:
@@ -289,18 +300,21 @@ def _less(ranges: Iterable[list[int]], lower: int, upper: int) -> Iterator[list[
             yield [max(start, upper), end]
 
 
-def _inserted(runs: list[Run], run: Run) -> list[Run]:
-    return sorted([*runs, run], key=lambda one: one[0])
-
-
 def _check(runs: list[Run]) -> None:
+    below = None
     for run in runs:
-        if not (type(run) is list and type(run[0]) is int and type(run[1]) is int and run[0] < run[1]):
+        start, end, *grid = run
+        if below is not None and start < below:
+            raise ValueError(f"expected runs ascending by start, found {run!r} above {below}")
+        below = start
+        if type(run) is not list or type(start) is not int or type(end) is not int or start >= end:
             raise ValueError(f"expected [start, high] with start below high, found {run!r}")
+        if grid:
+            Grid.parse(*grid)
 
 
 def _shortened(failure: Failure) -> list[Any]:
-    return list(failure) if failure.attempts else [0]
+    return list(failure) if failure.attempts or failure.at is not None else [0]
 
 
 def _text(start: Start) -> str:

@@ -21,9 +21,10 @@ from partitions.path.source import SourceFile
 from partitions.plan import Plan, counted
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.window.covering import covering
+from partitions.window.grid import Grid
 from partitions.window.plan import Selection, plan
 from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, told
-from partitions.window.state import Run, WindowState
+from partitions.window.state import LeftOut, Run, WindowState
 from resources.kinds.window_observed import observe
 from resources.kinds.window_rows import WindowColumns
 from resources.loop.flow import Observed, Size
@@ -146,8 +147,9 @@ class WindowFlow(ABC):
 
     def record(self, piece: WindowSlice) -> Sequence[Sequence[Any]]:
         """What is read, when it was planned, and what was left out; then each work unit; those that are passed over with the reason."""
+        left_out = [[*one[:3], one.grid.text, one.whole] for one in piece.left_out]
         return [
-            [self._fixed, piece.at, list(map(list, piece.left_out))],
+            [self._fixed, piece.at, left_out],
             *map(list, piece.works),
             *([*one.work, one.error] for one in piece.failed),
         ]
@@ -160,12 +162,15 @@ class WindowFlow(ABC):
         return WindowSlice(
             tuple(WorkUnit(*row) for row in works if len(row) == size),
             self._definition.zone,
-            self._definition.default_grid.text,
             entry.name if entry else WindowSlice.name,
             at,
-            failed=tuple(FailedUnit(WorkUnit(*row[:size]), row[size]) for row in works if len(row) > size),
-            left_out=tuple((unit, start) for unit, start in left_out),
-            makes_room=intent.replaces == "own",
+            tuple(FailedUnit(WorkUnit(*row[:size]), row[size]) for row in works if len(row) > size),
+            tuple(
+                LeftOut(unit, start, end, Grid.parse(grid), whole)
+                for unit, start, end, grid, whole in left_out
+            ),
+            self._definition.default_grid.text,
+            intent.replaces == "own",
         )
 
     @abstractmethod

@@ -7,6 +7,7 @@ A run for a range (tags ``dagster/asset_partition_range_start|end``), ``Backfill
 - An IO manager asks ``has_asset_partitions`` and ``asset_partition_keys``: a sequence in no fixed order (of two dimensions
   ``MultiPartitionKey``). ``asset_partition_key_range`` raises over two dimensions. A reversed range has partitions and no keys: it
   must be refused, else it succeeds with an event of no partition.
+- A range of cron windows that ends in the future is planned as it is, and its keys end with the window that holds now.
 - ``add_output_metadata`` goes to all partitions; ``context.step_context.add_asset_metadata(…, asset_key=…, partition_key=…)``, called in
   ``handle_output``, to one of this run's own range.
 
@@ -14,10 +15,10 @@ A run without a key:
 
 - It is allowed. ``has_asset_partitions`` is False, one planned event and one materialisation an output, without a partition: no
   partition counts as materialised. ``add_asset_metadata`` with a partition raises.
-- ``context.log_event`` in ``handle_output`` (and in the body) stores materialisations of any partitions, of both assets, at once: they count,
-  also where the step fails later, and also for partitions that an older run has failed. The Output's own event without a partition
-  comes beside them and disturbs nothing. An output that is not required and not yielded has none, but then every
-  step downstream in the run is skipped.
+- ``context.log_event`` in ``handle_output`` (and in the body) stores materialisations of any partitions, of both assets, at once. They count
+  where the step fails later, too (``ExecuteInProcessResult.all_events`` lacks them then), and for partitions that an older run has failed.
+  The Output's own event without a partition comes beside them and disturbs nothing. An output that is not required and not
+  yielded has none, but then every step downstream in the run is skipped.
 - A partition that is logged and lies in the range of an Output has two materialisations.
 
 A step that fails after it has logged some partitions of its range: these are materialised, the others failed, for each asset by what was
@@ -30,7 +31,8 @@ Backfills (``launchPartitionBackfill``, then ``execute_backfill_iteration`` twic
 
 - 30 neighbouring days are one run with range tags. Of days with a gap each stretch is one; of dynamic keys neighbours are those in the
   order in which they were added. Without a policy each partition is one, with ``dagster/partition``.
-- Of two dimensions it is one run for each unit and stretch of windows, never one in all; a sensor's range tags are.
+- Of two dimensions it is one run for each key (and stretch) of the dimension that has fewer of them in the backfill; only range tags
+  of our own make one run of all.
 - Both assets must be asked for (``can_subset=False``).
 """
 
@@ -39,6 +41,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +89,7 @@ from tests.support.partitioned import (
     table_of,
     watermark_of,
 )
+from tests.support.windows import windowed
 
 TABLE, WATERMARK = table_of("flow"), watermark_of("flow")
 FOUR = PartitionRange("2020-01-02", "2020-01-05")
@@ -220,6 +224,15 @@ class TestRangeRun:
             partitions=partitions,
         )
         assert (result.success, seen, keys(result)) == (True, [(True, [])], [None])
+
+    def test_a_range_into_the_future_ends_with_the_window_that_holds_now_although_more_is_planned(
+        self, instance: DagsterInstance
+    ) -> None:
+        today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        first, last = ((today + timedelta(days=days)).strftime("%Y-%m-%d") for days in (-1, 3))
+        partitions = WindowPartitions.of("flow", windowed("2020-01-01"))
+        result = run(instance, PartitionRange(first, last), partitions=partitions)
+        assert [len(planned(instance, result)), keys(result)[0], len(keys(result))] == [5, first, 2]
 
     def test_a_range_of_two_dimensions_is_their_cross_product_in_the_order_of_the_units(
         self, instance: DagsterInstance
@@ -495,7 +508,7 @@ class TestBackfill:
     def test_without_a_policy_each_partition_is_a_run(self, webserver: Webserver) -> None:
         assert sorted(webserver.backfill("single", KEYS[:2])) == KEYS[:2]
 
-    def test_two_dimensions_are_a_run_for_each_unit_although_they_are_a_cross_product(
+    def test_two_dimensions_are_a_run_for_each_key_of_the_one_that_has_fewer(
         self, webserver: Webserver
     ) -> None:
         units = ("b", "a%7Cc")
@@ -506,6 +519,10 @@ class TestBackfill:
         (shown,) = webserver.status("pairs")["ranges"]
         assert (shown["primaryDimStartKey"], shown["primaryDimEndKey"]) == ("2020-01-02", "2020-01-05")
         assert sorted(shown["secondaryDim"]["materializedPartitions"]) == sorted(units)
+
+        assert sorted(webserver.backfill("pairs", [f"{unit}|2020-02-01" for unit in (*units, "d")])) == [
+            PartitionRange("b|2020-02-01", "d|2020-02-01")
+        ]
 
     def test_dynamic_keys_are_neighbours_in_the_order_in_which_they_were_added(
         self, webserver: Webserver

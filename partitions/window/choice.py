@@ -1,0 +1,200 @@
+"""Which of the due work units a run takes on, where it cannot take on all (spec 03, State and what runs).
+
+What was never loaded goes first, by window; then what has the lowest high. So a backlog drains and no unit starves: with the
+order of windows alone, windows that grace reads again in every run would fill each of them, and nothing new would ever be read.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from partitions.window.due import Due, Reason
+
+
+class Part(NamedTuple):
+    """What is due of one unit: neighbouring windows, with the unit's place in the order of units."""
+
+    due: Due
+    place: int
+
+
+Candidate = tuple[int, int, Due]
+"""A work unit: the index of its window, the place of its unit, and what it is due by."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much one plan may hold.
+
+    Attributes:
+        slices: at most; a work unit that failed before has one of its own.
+        limit: work units of a slice, at most.
+        parallelism: work units, at most; None: no cap but that of the slices.
+    """
+
+    slices: int
+    limit: int
+    parallelism: int | None = None
+
+    @property
+    def most(self) -> int:
+        """Work units, at most."""
+        return min(self.slices * self.limit, self.parallelism or self.slices * self.limit)
+
+    def rooms(self, failed: int, others: int) -> tuple[int, int]:
+        """How many that failed before, and how many others, there is room for; either always gets some, if it can be."""
+        failed, others = min(failed, self.most), min(others, self.most)
+        needed = -(-others // self.limit)
+        if needed + failed <= self.slices:
+            return failed, others
+        reserved = max(self.slices // 10, 1) if self.slices > 1 or not others else 0
+        alone = min(failed, max(self.slices - needed, reserved))
+        return alone, min(others, (self.slices - alone) * self.limit)
+
+
+class Choice:
+    """Takes what is due, part by part, and keeps of it what may be chosen."""
+
+    def __init__(self, budget: Budget, ends: Sequence[int]) -> None:
+        """Begin without any.
+
+        Args:
+            budget: how much may be chosen.
+            ends: of all windows.
+        """
+        self._budget = budget
+        self._ends = ends
+        self.counts: Counter[Reason] = Counter()
+        self._fresh = _Earliest(budget.most), _Earliest(budget.most)  # those that failed before apart
+        self._served: list[Part] = []
+
+    def offer(self, part: Part) -> None:
+        """Hear of something that is due; units come in their order."""
+        due = part.due
+        self.counts[due.reason] += due.after - due.first
+        if due.served:
+            self._served.append(part)
+        else:
+            self._fresh[due.reason == "failed"].offer(part)
+
+    @cached_property
+    def taken(self) -> list[Candidate]:
+        """What is chosen, in planning order: windows ascending outside, units in given order inside."""
+        failed = self.counts["failed"]
+        rooms = list(self._budget.rooms(failed, sum(self.counts.values()) - failed))
+        chosen: list[Candidate] = []
+        for one in self._candidates():
+            if len(chosen) == self._budget.most or not any(rooms):
+                break
+            kind = one[2].reason != "failed"
+            if rooms[kind]:
+                rooms[kind] -= 1
+                chosen.append(one)
+        return sorted(chosen, key=lambda one: one[:2])
+
+    @cached_property
+    def left(self) -> list[tuple[int, int, Part]]:
+        """Ranges of windows that have a high and are not chosen, and that no failure keeps in mind."""
+        taken: dict[int, list[int]] = defaultdict(list)
+        for index, place, _ in self.taken:
+            taken[place].append(index)
+        return [
+            (first, after, part)
+            for part in self._served
+            if part.due.reason != "failed"
+            for first, after in _without(part.due, taken[part.place])
+        ]
+
+    def _candidates(self) -> Iterator[Candidate]:
+        """All that may be chosen, the oldest unserved first."""
+        yield from heapq.merge(*(in_order(one.parts) for one in self._fresh), key=lambda one: one[:2])
+        oldest = heapq.merge(*(self._by_high(part) for part in self._served))
+        yield from ((index, place, due) for _, index, place, due in oldest)
+
+    def _by_high(self, part: Part) -> Iterator[tuple[int, int, int, Due]]:
+        due = part.due
+        for index in range(due.first, due.after):
+            yield self._ends[index] if due.high is None else due.high, index, part.place, due
+
+
+class _Earliest:
+    """Of all parts that are offered the earliest work units: as many as are wanted, and some more."""
+
+    def __init__(self, most: int) -> None:
+        self.parts: list[Part] = []
+        self._most = most
+        self._held, self._limit = 0, 2 * most
+        self._after: int | None = None
+
+    def offer(self, part: Part) -> None:
+        if self._after is not None:
+            if part.due.first >= self._after:
+                return
+            part = self._clipped(part)
+        self.parts.append(part)
+        self._held += part.due.after - part.due.first
+        if self._held > self._limit:
+            self._prune()
+
+    def _prune(self) -> None:
+        """Forget windows that lie behind as many work units as are wanted."""
+        begins, ends = Counter[int](), Counter[int]()
+        for due, _ in self.parts:
+            begins[due.first] += 1
+            ends[due.after] += 1
+        held = active = 0
+        edges = sorted({*begins, *ends})
+        for number, edge in enumerate(edges):
+            active += begins[edge] - ends[edge]
+            width = edges[number + 1] - edge if number + 1 < len(edges) else 0
+            if active and held + active * width >= self._most:
+                self._after = edge + -(-(self._most - held) // active)
+                break
+            held += active * width
+        self.parts = [
+            self._clipped(part) for part in self.parts if self._after is None or part.due.first < self._after
+        ]
+        self._held = sum(due.after - due.first for due, _ in self.parts)
+        self._limit = 2 * max(self._most, self._held)
+
+    def _clipped(self, part: Part) -> Part:
+        due, place = part
+        if self._after is None or due.after <= self._after:
+            return part
+        return Part(due._replace(after=self._after), place)
+
+
+def in_order(parts: Iterable[Part]) -> Iterator[Candidate]:
+    """Each work unit, windows ascending outside, units in given order inside."""
+    begins: dict[int, list[Part]] = defaultdict(list)
+    for part in parts:
+        begins[part.due.first].append(part)
+    waiting = sorted(begins, reverse=True)
+    active: list[Part] = []
+    index = 0
+    while waiting or active:
+        if not active:
+            index = waiting[-1]
+        if waiting and waiting[-1] == index:
+            active = sorted([*active, *begins[waiting.pop()]], key=lambda part: part.place)
+        for due, place in active:
+            yield index, place, due
+        index += 1
+        active = [part for part in active if part.due.after > index]
+
+
+def _without(due: Due, taken: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """What is left of a range without indexes, which are ascending."""
+    first = due.first
+    for index in taken[bisect_left(taken, due.first) : bisect_left(taken, due.after)]:
+        if first < index:
+            yield first, index
+        first = index + 1
+    if first < due.after:
+        yield first, due.after

@@ -1,0 +1,408 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partitions.errors import PlanError
+from partitions.plan import Plan
+from partitions.window import plan as planning
+from partitions.window.definition import WindowWatermark
+from partitions.window.plan import Selection, plan
+from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit
+from partitions.window.state import WindowState
+from partitions.window.units import NO_UNIT
+
+NO_FAILURES: frozenset[str] = frozenset()
+
+A, B, C = ('{"u":"a"}', '{"u":"b"}', '{"u":"c"}')
+
+
+def _definition(start: str = "2020-01-01", to: str = "P0D", **changes: Any) -> WindowWatermark:
+    system = {"name": "system", "type": "datetime", "range": {"from": start, "to": to}}
+    return WindowWatermark.of({"definition": [system], "window": "daily", **changes})
+
+
+def _plan(
+    definition: WindowWatermark,
+    state: WindowState,
+    now: str,
+    units: Sequence[str] = (NO_UNIT,),
+    asked: Selection | None = None,
+) -> Plan[WindowSlice]:
+    clock = datetime.fromisoformat(now).replace(tzinfo=UTC)
+    return plan(definition, state, units, clock, dataflow="flow", number=0, selection=asked)
+
+
+def _works(made: Plan[WindowSlice]) -> list[WorkUnit]:
+    return [one for piece in made.slices for one in piece.works]
+
+
+def _after(made: Plan[WindowSlice], state: WindowState, failing: frozenset[str] = NO_FAILURES) -> WindowState:
+    """The state after all slices; units of these names cannot be read."""
+    for piece in made.slices:
+        bad = [FailedUnit(one, "no") for one in piece.works if one.unit in failing]
+        state = WindowState.of(piece.without(bad).advance(state.watermark()))
+    return state
+
+
+def _days(works: Sequence[WorkUnit]) -> list[str]:
+    return [_text(one.start)[:10] for one in works]
+
+
+def _text(instant: int | None) -> str:
+    return datetime.fromtimestamp((instant or 0) / 1000, UTC).isoformat()
+
+
+def _reads(works: Sequence[WorkUnit]) -> list[tuple[str, str, str, str]]:
+    return [
+        (_text(one.start)[5:16], _text(one.end)[5:16], _text(one.lower)[5:16], one.reason) for one in works
+    ]
+
+
+def test_fifty_one_days_then_the_three_of_the_grace_and_the_new_one() -> None:
+    definition = _definition(grace=3)
+    first = _plan(definition, WindowState(), "2020-02-21T09:00:00")
+    assert len(_works(first)) == 51
+    assert _works(first)[0][:2] == (1577836800000, 1577923200000)
+    assert _works(first)[-1][:2] == (1582156800000, 1582243200000)
+    second = _plan(definition, _after(first, WindowState()), "2020-02-22T09:00:00")
+    assert _reads(_works(second)) == [
+        ("02-18T00:00", "02-19T00:00", "02-18T00:00", "grace"),
+        ("02-19T00:00", "02-20T00:00", "02-19T00:00", "grace"),
+        ("02-20T00:00", "02-21T00:00", "02-20T00:00", "grace"),
+        ("02-21T00:00", "02-22T00:00", "02-21T00:00", "new"),
+    ]
+
+
+def test_thirteen_months_and_the_open_one_then_only_february_for_its_new_days() -> None:
+    definition = _definition("2019-01-01", "-", window="monthly")
+    first = _plan(definition, WindowState(), "2020-02-21")
+    works = _works(first)
+    assert [one.open for one in works] == [False] * 13 + [True]
+    assert _reads(works)[-1] == ("02-01T00:00", "02-21T00:00", "02-01T00:00", "new")
+    second = _plan(definition, _after(first, WindowState()), "2020-02-22")
+    assert _reads(_works(second)) == [("02-01T00:00", "02-22T00:00", "02-21T00:00", "new")]
+
+
+def test_six_weeks_and_the_open_one() -> None:
+    works = _works(_plan(_definition("2020-01-06", "-", window="weekly"), WindowState(), "2020-02-21"))
+    assert _days(works) == [
+        "2020-01-06",
+        "2020-01-13",
+        "2020-01-20",
+        "2020-01-27",
+        "2020-02-03",
+        "2020-02-10",
+        "2020-02-17",
+    ]
+    assert _reads(works)[-1][:2] == ("02-17T00:00", "02-21T00:00")
+
+
+def test_the_rest_of_an_open_window_is_read_although_later_windows_have_succeeded() -> None:
+    definition = _definition("2020-02-01", "-", window="hourly")
+    state = _after(_plan(definition, WindowState(), "2020-02-01T02:30:00"), WindowState())
+    made = _plan(definition, state, "2020-02-01T04:00:00")
+    assert _reads(_works(made)) == [
+        ("02-01T02:00", "02-01T03:00", "02-01T02:30", "new"),
+        ("02-01T03:00", "02-01T04:00", "02-01T03:00", "new"),
+    ]
+
+
+def test_nothing_is_due_twice_without_grace() -> None:
+    definition = _definition("2020-02-01", "-")
+    state = _after(_plan(definition, WindowState(), "2020-02-05T06:00:00"), WindowState())
+    made = _plan(definition, state, "2020-02-05T06:00:30")
+    assert (made.due, made.why) == (False, "no work unit is due")
+
+
+def test_an_empty_secondary_input_plans_nothing() -> None:
+    made = _plan(_definition(), WindowState(), "2020-02-01", units=())
+    assert (made.slices, made.why) == ((), "the secondary input gives no unit, so nothing is planned")
+
+
+def test_fewer_units_than_the_least_fail_the_plan() -> None:
+    with pytest.raises(PlanError, match="min_units"):
+        _plan(_definition(min_units=2), WindowState(), "2020-02-01", units=(A,))
+
+
+def test_windows_to_come_are_skips_and_the_one_that_holds_now_is_open() -> None:
+    made = _plan(_definition("2020-02-01", "2020-02-10"), WindowState(), "2020-02-02T06:00:30")
+    assert _reads(_works(made))[-1][:2] == ("02-02T00:00", "02-02T06:00")
+    assert _works(made)[-1].open
+    assert [(skip.what, skip.why) for skip in made.skips] == [
+        (
+            "[2020-02-02T06:00:00+00:00, 2020-02-10T00:00:00+00:00)",
+            "future: windows are planned when their time has come",
+        )
+    ]
+
+
+def test_from_at_or_after_to_is_no_window_and_no_error() -> None:
+    made = _plan(_definition("2030-01-01"), WindowState(), "2020-02-01")
+    assert (made.slices, made.why) == ((), "there is no window yet: from lies at or after to")
+
+
+def test_a_unit_that_is_gone_and_what_is_loaded_are_skips() -> None:
+    definition = _definition("2020-02-01")
+    state = _after(_plan(definition, WindowState(), "2020-02-03", units=(A, B)), WindowState())
+    made = _plan(definition, state, "2020-02-04", units=(A,))
+    assert [(skip.what, skip.why) for skip in made.skips] == [
+        ("u b", "gone: the units no longer hold it; what was loaded of it stays known"),
+        ("[2020-02-01T00:00:00+00:00, 2020-02-03T00:00:00+00:00) of u a", "2 windows loaded"),
+    ]
+
+
+def test_what_failed_is_tried_again_in_slices_of_its_own_and_alone_when_it_failed_twice() -> None:
+    definition = _definition("2020-02-01")
+    first = _plan(definition, WindowState(), "2020-02-02", units=(A, B, C))
+    state = _after(first, WindowState(), frozenset([B, C]))
+    made = _plan(definition, state, "2020-02-03", units=(A, B, C))
+    assert [[(one.unit, one.reason) for one in piece.works] for piece in made.slices] == [
+        [(A, "new"), (B, "new"), (C, "new")],
+        [(B, "failed"), (C, "failed")],
+    ]
+    assert made.why == "5 work units of 2 windows x 3 units due: 3 new, 2 failed"
+    state = _after(made, state, frozenset([B, C]))
+    again = _plan(definition, state, "2020-02-03", units=(A, B, C))
+    assert [[(one.unit, one.start) for one in piece.works] for piece in again.slices] == [
+        [(B, _ms("2020-02-02")), (C, _ms("2020-02-02"))],
+        [(B, _ms("2020-02-01"))],
+        [(C, _ms("2020-02-01"))],
+    ]
+
+
+def test_a_cap_takes_what_was_never_loaded_first_and_keeps_what_it_leaves_out() -> None:
+    definition = _definition("2020-02-01", grace=2, parallelism=2)
+    state = _after(_plan(definition, WindowState(), "2020-02-03"), WindowState())
+    assert state.units == {NO_UNIT: [[1580515200000, 1580688000000]]}
+    made = _plan(definition, state, "2020-02-04")
+    assert [(_days([one])[0], one.reason) for one in _works(made)] == [
+        ("2020-02-01", "grace"),
+        ("2020-02-03", "new"),
+    ]
+    assert (
+        made.why
+        == "3 work units of 3 windows x 1 unit due: 2 grace, 1 new; 1 left for later runs (parallelism 2)"
+    )
+    state = _after(made, state)
+    assert state.left == {NO_UNIT: [[1580601600000, 1580688000000]]}
+    later = _plan(
+        _definition("2020-02-01", parallelism=2), state, "2020-02-04"
+    )  # by the cutoffs nothing is due
+    assert _reads(_works(later)) == [("02-02T00:00", "02-03T00:00", "02-03T00:00", "grace")]
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_slices": 4, "checkpoint": {"interval_windows": 10}}, {"parallelism": 40}]
+)
+def test_windows_that_grace_reads_again_and_again_do_not_keep_new_ones_waiting(
+    limits: dict[str, Any],
+) -> None:
+    """With the order of windows alone, 7 days of grace times 10 units would fill each plan of 40 for ever."""
+    units = [f'{{"u":{number}}}' for number in range(10)]
+    definition, state = _definition("2020-01-01", grace=7, **limits), WindowState()
+    for day in range(1, 9):
+        state = _after(_plan(definition, state, f"2020-01-0{day}T12:00:00", units=units), state)
+    assert {unit: runs[0][1] for unit, runs in state.units.items()} == dict.fromkeys(units, 1578441600000)
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_slices": 6, "checkpoint": {"interval_windows": 10}}, {"parallelism": 60}]
+)
+def test_nothing_that_a_cap_leaves_out_is_forgotten(limits: dict[str, Any]) -> None:
+    units = [f'{{"u":{number}}}' for number in range(10)]
+    definition, state = _definition("2020-01-01", grace=2, **limits), WindowState()
+    for day in range(2, 6):
+        state = _after(_plan(definition, state, f"2020-01-0{day}", units=units), state)
+    for _ in range(9):
+        state = _after(_plan(definition, state, "2020-01-06", units=units), state)
+    assert sum(1 for runs in state.left.values() for _ in runs) == 0
+
+
+def test_what_fails_again_and_again_leaves_room_for_others_and_gets_some() -> None:
+    units = [f'{{"u":{number}}}' for number in range(40)]
+    definition = _definition("2020-01-01", max_slices=10, checkpoint={"interval_windows": 2})
+    state = _after(
+        _plan(definition, WindowState(), "2020-01-02", units=units), WindowState(), frozenset(units[:20])
+    )
+    made = _plan(definition, state, "2020-01-03", units=units)
+    reasons = [[one.reason for one in piece.works] for piece in made.slices]
+    assert reasons == [["new", "new"]] * 9 + [["failed"]]
+
+
+@given(st.integers(1, 9), st.integers(1, 7), st.integers(1, 7), st.sampled_from([None, 1, 5, 30]), st.data())
+def test_a_plan_holds_no_more_slices_and_no_larger_ones_than_allowed(
+    units: int, slices: int, limit: int, most: int | None, data: st.DataObject
+) -> None:
+    names = [f'{{"u":{number}}}' for number in range(units)]
+    definition = _definition(
+        "2020-01-01", grace=2, max_slices=slices, checkpoint={"interval_windows": limit}, parallelism=most
+    )
+    state = WindowState()
+    for day in range(2, 6):
+        made = _plan(definition, state, f"2020-01-0{day}", units=names)
+        works = _works(made)
+        assert 0 < len(made.slices) <= slices
+        assert all(len(piece.works) <= limit for piece in made.slices)
+        assert len(works) <= min(most or 99, slices * limit)
+        assert len({one.key for one in works}) == len(works)
+        state = _after(made, state, data.draw(st.frozensets(st.sampled_from(names))))
+
+
+def test_whole_windows_share_a_slice_where_they_fit() -> None:
+    definition = _definition("2020-01-01", checkpoint={"interval_windows": 5})
+    made = _plan(definition, WindowState(), "2020-01-04", units=(A, B))
+    assert [_days(piece.works) for piece in made.slices] == [
+        ["2020-01-01"] * 2 + ["2020-01-02"] * 2,
+        ["2020-01-03"] * 2,
+    ]
+
+
+def test_with_pacing_each_work_unit_is_a_slice() -> None:
+    made = _plan(_definition("2020-01-01", pacing="PT1S"), WindowState(), "2020-01-04")
+    assert [len(piece.works) for piece in made.slices] == [1, 1, 1]
+
+
+def test_a_source_that_can_only_be_read_by_whole_windows_is() -> None:
+    definition = _definition("2020-02-01", "-")
+    state = _after(_plan(definition, WindowState(), "2020-02-01T06:00:00"), WindowState())
+    now = datetime(2020, 2, 1, 9, tzinfo=UTC)
+    made = plan(definition, state, (NO_UNIT,), now, dataflow="flow", number=3, whole=True)
+    assert _reads(_works(made)) == [("02-01T00:00", "02-01T09:00", "02-01T00:00", "new")]
+    assert (made.state_number, made.kind, made.dataflow) == (3, "window", "flow")
+
+
+def _ms(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def test_what_is_asked_for_is_read_whole_and_no_high_falls() -> None:
+    definition = _definition("2020-02-01")
+    state = _after(_plan(definition, WindowState(), "2020-02-06", units=(A, B)), WindowState())
+    asked = Selection(True, ((_ms("2020-02-02T12:00:00"), _ms("2020-02-04")),), frozenset([A]))
+    made = _plan(definition, state, "2020-02-06", units=(A, B), asked=asked)
+    assert _reads(_works(made)) == [
+        ("02-02T00:00", "02-03T00:00", "02-02T00:00", "forced"),
+        ("02-03T00:00", "02-04T00:00", "02-03T00:00", "forced"),
+    ]
+    assert made.slices[0].replaces
+    assert _after(made, state).units == state.units
+
+
+def test_what_was_asked_for_and_failed_is_read_whole_the_next_time() -> None:
+    definition = _definition("2020-02-01")
+    state = _after(_plan(definition, WindowState(), "2020-02-04"), WindowState())
+    asked = Selection(True, ((_ms("2020-02-02"), _ms("2020-02-03")),))
+    state = _after(_plan(definition, state, "2020-02-04", asked=asked), state, frozenset([NO_UNIT]))
+    made = _plan(definition, state, "2020-02-04")
+    assert _reads(_works(made)) == [("02-02T00:00", "02-03T00:00", "02-02T00:00", "forced")]
+    assert not _plan(definition, _after(made, state), "2020-02-04").due
+
+
+def test_what_was_asked_for_beyond_the_cap_is_read_whole_by_later_runs() -> None:
+    definition = _definition("2020-02-01", parallelism=2)
+    state = WindowState()
+    for _ in range(3):
+        state = _after(_plan(definition, state, "2020-02-06"), state)
+    made = _plan(definition, state, "2020-02-06", asked=Selection(True))
+    seen = _days(_works(made))
+    for _ in range(2):
+        state = _after(made, state)
+        made = _plan(definition, state, "2020-02-06")
+        seen += _days(_works(made))
+        assert all(one.reason == "forced" and one.lower == one.start for one in _works(made))
+    assert seen == ["2020-02-01", "2020-02-02", "2020-02-03", "2020-02-04", "2020-02-05"]
+    assert not _plan(definition, _after(made, state), "2020-02-06").due
+
+
+def test_a_selection_that_is_not_forced_takes_only_what_is_due() -> None:
+    definition = _definition("2020-02-01")
+    state = _after(_plan(definition, WindowState(), "2020-02-03"), WindowState())
+    asked = Selection(False, ((_ms("2020-02-02"), _ms("2020-02-04")),))
+    made = _plan(definition, state, "2020-02-06", asked=asked)
+    assert _days(_works(made)) == ["2020-02-03"]
+    assert not _plan(definition, state, "2020-02-06", asked=Selection(False, ((5, 5),))).due
+
+
+def test_what_abstinence_leaves_unread_is_warned_of() -> None:
+    definition = _definition("2020-02-01", "-", abstinent="PT2H", abstinent_skips=True)
+    state = _after(_plan(definition, WindowState(), "2020-02-01T06:00:00"), WindowState())
+    made = _plan(definition, state, "2020-02-01T09:00:00")
+    assert _reads(_works(made)) == [("02-01T00:00", "02-01T09:00", "02-01T08:00", "new")]
+    assert list(_plan(definition, _after(made, state), "2020-02-01T09:00:00").warnings) == [
+        "a gap that abstinence has left unread: [2020-02-01T06:00:00+00:00, 2020-02-01T08:00:00+00:00)"
+    ]
+
+
+def test_gaps_and_overlaps_between_the_ranges_of_a_composite_are_warned_of() -> None:
+    window = {
+        "monthly": ["2020-01-01", "2020-03-15"],
+        "weekly": ["2020-03-10", "2020-04-01"],
+        "daily": ["2020-04-03", "-"],
+    }
+    made = _plan(_definition("2020-01-01", "-", window=window), WindowState(), "2020-04-05")
+    assert list(made.warnings) == [
+        "the sub-ranges of window leave a gap: [2020-04-01T00:00:00+00:00, 2020-04-03T00:00:00+00:00)",
+        "the sub-ranges of window overlap, and the earlier one counts: [2020-03-10T00:00:00+00:00, 2020-03-15T00:00:00+00:00)",
+    ]
+    assert [(read[0][:5], read[1][:5]) for read in _reads(_works(made))] == [
+        ("01-01", "02-01"), ("02-01", "03-01"), ("03-01", "03-15"), ("03-15", "03-22"), ("03-22", "03-29"), ("03-29", "04-01"),
+        ("04-03", "04-04"), ("04-04", "04-05"),
+    ]  # fmt: skip
+
+
+def test_without_time_each_run_reads_every_unit_and_a_cap_serves_those_that_wait_longest() -> None:
+    ids = {"name": "id", "type": "unit", "units": "a,b,c,d,e"}
+    definition = WindowWatermark.of({"definition": [ids], "parallelism": 2})
+    units, state, seen = "abcde", WindowState(), ""
+    for hour in range(10):
+        made = _plan(definition, state, f"2020-02-01T{hour:02}:00:00", units=units)
+        seen += "".join(one.unit for one in _works(made))
+        state = _after(made, state)
+    assert all(seen[number : number + 7].count(unit) > 0 for unit in units for number in range(13))
+
+
+def test_without_time_and_units_there_is_one_read() -> None:
+    made = _plan(WindowWatermark.of({"definition": []}), WindowState(), "2020-02-01")
+    assert _works(made) == [WorkUnit(None, None, NO_UNIT, None, "new")]
+    assert made.why == "1 work unit due: 1 new"
+
+
+def test_no_more_work_units_are_made_than_a_plan_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    original = planning._Planning._work
+
+    def counting(self: Any, *arguments: Any) -> WorkUnit:
+        made.append(1)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(planning._Planning, "_work", counting)
+    units = [f'{{"u":{number}}}' for number in range(10_000)]
+    end = (datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=1000)).isoformat()[:19]
+    found = _plan(_definition("2020-01-01", grace=3), WindowState(), end, units=units)
+    assert len(made) == len(_works(found)) == 100 * 100
+    assert found.why.startswith(
+        "10,000,000 work units of 1,000 windows x 10,000 units due: 10,000,000 new; 9,990,000 left"
+    )
+    state = WindowState().rebased(_definition().default_grid)
+    state = WindowState(state.grid, {unit: [[_ms("2020-01-01"), _ms("2022-09-27")]] for unit in units})
+    made.clear()
+    found = _plan(_definition("2020-01-01", grace=30), state, end, units=units)
+    assert len(made) == len(_works(found)) == 100 * 100
+    assert sum(1 for one in _works(found) if one.reason == "new") == 0
+
+
+def test_the_rest_of_many_skips_is_told_in_one() -> None:
+    units = [f'{{"u":{number}}}' for number in range(300)]
+    definition = _definition("2020-02-01")
+    state = WindowState(
+        definition.default_grid, {unit: [[_ms("2020-02-01"), _ms("2020-02-03")]] for unit in units}
+    )
+    made = _plan(definition, state, "2020-02-03", units=units)
+    assert len(made.skips) == 201
+    assert made.skips[-1].what == "more"

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from partitions.errors import ConfigurationError, PlanError, SourceError, SourceUnreachable
+from partitions.window.units import (
+    NO_UNIT,
+    SecondaryInput,
+    distinct,
+    enough,
+    explicit,
+    identity,
+    listed,
+    unit_of,
+)
+
+ROWS: list[dict[str, Any]] = [
+    {"id": 1, "status": "open", "flag": True},
+    {"id": 2, "status": "closed", "flag": False},
+    {"id": 3, "status": None, "flag": None},
+    {"id": 2, "status": "closed", "flag": True},
+]
+scalars = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+)
+
+
+def _input(**changes: Any) -> SecondaryInput:
+    return SecondaryInput.model_validate({"table": "silver/surveys", "fields": ["id"], **changes})
+
+
+@given(st.dictionaries(st.text(), scalars))
+def test_a_unit_comes_back_from_its_identity_in_value_and_type(unit: dict[str, Any]) -> None:
+    found = unit_of(identity(unit))
+    assert found == unit
+    assert {name: type(value) for name, value in found.items()} == {
+        name: type(value) for name, value in unit.items()
+    }
+
+
+def test_an_identity_has_sorted_keys_and_no_spaces() -> None:
+    assert identity({"b": "é", "a": 1}) == '{"a":1,"b":"é"}'
+    assert identity({}) == NO_UNIT == "{}"
+
+
+def test_a_value_that_cannot_be_stored_is_no_unit() -> None:
+    with pytest.raises(PlanError, match="unit"):
+        identity({"a": object()})
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("id1, id2 ,id3", ("id1", "id2", "id3")),
+        ('["a", " b ", 1]', ("a", "b", 1)),
+        (["a", "a", "b", 1, "1"], ("a", "b", 1, "1")),
+        ("a,a", ("a",)),
+    ],
+)
+def test_units_are_comma_text_a_json_array_in_a_text_or_an_array(value: Any, wanted: tuple[Any, ...]) -> None:
+    assert explicit(value) == wanted
+
+
+@pytest.mark.parametrize(
+    "value", ["", "a,,b", " ", [], ["a", " "], "[]", "[1", None, 5, [None], [["a"]], {"a": 1}]
+)
+def test_empty_units_and_other_forms_are_refused(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match="expected"):
+        explicit(value)
+
+
+def test_each_row_of_a_secondary_input_gives_a_unit_each_once() -> None:
+    assert listed(None, [_input()], lambda one: ROWS) == ('{"id":1}', '{"id":2}', '{"id":3}')
+
+
+@pytest.mark.parametrize(
+    ("filters", "wanted"),
+    [
+        ({"status": "open|closed"}, [1, 2, 2]),
+        ({"status": "close"}, []),  # the whole text has to match
+        ({"status": ".*"}, [1, 2, 2]),  # NULL never matches
+        ({"status": "closed", "flag": "true"}, [2]),
+        ({"id": "[12]"}, [1, 2, 2]),
+        ({"nowhere": ".*"}, []),
+    ],
+)
+def test_filters_are_full_matches_on_the_values_text_and_all_must_match(
+    filters: dict[str, str], wanted: list[int]
+) -> None:
+    assert [unit["id"] for unit in _input(filters=filters).units(ROWS)] == wanted
+
+
+def test_filters_may_use_fields_that_are_not_selected() -> None:
+    one = _input(fields=["id", "id"], filters={"status": "open", "id": "1"})
+    assert (one.columns, list(one.units(ROWS))) == (["id", "status"], [{"id": 1}])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"table": None},
+        {"path": "./x"},
+        {"fields": []},
+        {"fields": [""]},
+        {"filters": {"a": "("}},
+        {"more": 1},
+    ],
+)
+def test_a_secondary_input_is_one_place_with_fields_and_regular_expressions(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        _input(**changes)
+
+
+def test_a_secondary_input_that_cannot_be_read_is_not_an_empty_one() -> None:
+    def missing(one: SecondaryInput) -> Iterable[Mapping[str, Any]]:
+        raise SourceError("no such table")
+
+    with pytest.raises(PlanError, match="nothing is planned") as found:
+        listed(None, [_input()], missing)
+    assert found.value.code == "secondary_input"
+
+
+def test_a_secondary_input_that_does_not_answer_stays_worth_another_try() -> None:
+    def silent(one: SecondaryInput) -> Iterable[Mapping[str, Any]]:
+        raise SourceUnreachable("no answer")
+
+    with pytest.raises(SourceUnreachable):
+        listed(None, [_input()], silent)
+
+
+def test_units_are_told_apart_by_type_and_keep_their_order() -> None:
+    assert distinct([{"a": "1"}, {"a": 1}, {"a": "1"}]) == ('{"a":"1"}', '{"a":1}')
+
+
+def test_fewer_units_than_the_least_are_refused_and_the_implicit_one_does_not_count() -> None:
+    enough(["a", "b"], 2, "flow")
+    enough([NO_UNIT], 0, "flow")
+    for units in (["a"], [NO_UNIT], []):
+        with pytest.raises(PlanError, match="min_units") as found:
+            enough(units, 2, "flow")
+        assert found.value.code == "below_min_units"
