@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from partitions.window.plan import Selection
@@ -24,8 +24,8 @@ from resources.decisions import Making
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from resources.watermarks.entry import Intent
-from tests.support.feed import NAME
-from tests.support.window_feed import REPLACED, LakeTable, Row, Windows, event, instant, on_lake, watermark
+from tests.support.feed import NAME, Row
+from tests.support.window_feed import REPLACED, LakeTable, Windows, event, instant, on_lake, watermark
 
 START = instant("2020-01-01")
 UNITS = "abc"
@@ -333,7 +333,7 @@ def _check(world: World, schedule: list[Action]) -> None:
 
 def _world(home: Path, engine: SparkEngine, grace: int, parallelism: int | None) -> World:
     shutil.rmtree(home / "project", ignore_errors=True)
-    limits = {"parallelism": parallelism, "checkpoint": {"interval_windows": 4}}
+    limits: dict[str, Any] = {"parallelism": parallelism, "checkpoint": {"interval_windows": 4}}
     target = REPLACED if grace else {"load": "append"}
     made = on_lake(
         home / "project",
@@ -362,6 +362,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 _SLOW: dict[str, Any] = {
+    "phases": (
+        Phase.explicit,
+        Phase.reuse,
+        Phase.generate,
+    ),  # each try costs seconds, so a failure is shown as it was found
     "deadline": None,
     "print_blob": True,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
