@@ -8,8 +8,9 @@ from typing import Any
 from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
 from partitions.instants import as_datetime
-from partitions.intervals import Interval, difference, union
-from partitions.window.ledger import Ledger, UnitLedger
+from partitions.intervals import Interval, difference
+from partitions.window.coverage import Coverage
+from partitions.window.ledger import Ledger
 from partitions.window.slices import words
 
 _UNITS, _COLUMNS, _GAPS = 40, 60, 100
@@ -23,29 +24,22 @@ def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
         "complete_up_to": "nothing yet"
         if complete is None
         else as_datetime(complete, ledger.zone).isoformat(),
-        "units": len(ledger.units),
-        "gaps": ledger.gaps,
+        **ledger.counts,
     }
     if drawn := picture(ledger):
         shown["ledger"] = MetadataValue.md(drawn)
-    if ledger.gaps:
+    if any(one.coverage.gaps for one, _ in ledger.groups):
         shown["missing"] = _gap_table(ledger)
     return shown
 
 
 def picture(ledger: Ledger) -> str:
     """A line for each unit, a square for each stretch of time: loaded, loaded in part, failed, or missing."""
-    begins = [one.covered[0][0] for one in ledger.units if one.covered] + [
-        one.gaps[0].start for one in ledger.units if one.gaps
-    ]
-    ends = [one.covered[-1][1] for one in ledger.units if one.covered] + [
-        one.gaps[-1].end for one in ledger.units if one.gaps
-    ]
-    if not begins:
+    if ledger.start is None or ledger.end is None or ledger.start >= ledger.end:
         return ""
-    columns = _columns(min(begins), max(ends))
+    columns = _columns(ledger.start, ledger.end)
     lines = [
-        f"{''.join(_square(one, *column) for column in columns)} {words(one.unit) or 'all'}{' (gone)' if one.gone else ''}"
+        f"{''.join(_square(one.coverage, *column) for column in columns)} {words(one.unit) or 'all'}{' (gone)' if one.gone else ''}"
         for one in ledger.units[:_UNITS]
     ]
     more = [f"… and {len(ledger.units) - _UNITS:,} more units"] if len(ledger.units) > _UNITS else []
@@ -63,10 +57,10 @@ def _columns(first: int, last: int) -> list[Interval]:
     return list(pairwise(edges))
 
 
-def _square(one: UnitLedger, start: int, end: int) -> str:
-    if any(gap.why.startswith("failed") and gap.start < end and start < gap.end for gap in one.gaps):
+def _square(one: Coverage, start: int, end: int) -> str:
+    if any(cause.why == "failed" and first < end and start < last for first, last, cause in one.gaps):
         return _FAILED
-    left = difference([(start, end)], union(one.covered))
+    left = difference([(start, end)], one.covered)
     if not left:
         return _FULL
     return _NONE if left == [(start, end)] else _PART
@@ -77,13 +71,13 @@ def _gap_table(ledger: Ledger) -> MetadataValue:
         TableRecord(
             {
                 "unit": words(one.unit) or "all",
-                "from": as_datetime(gap.start, ledger.zone).isoformat(),
-                "to": as_datetime(gap.end, ledger.zone).isoformat(),
-                "why": gap.why,
+                "from": as_datetime(start, ledger.zone).isoformat(),
+                "to": as_datetime(end, ledger.zone).isoformat(),
+                "why": cause.words,
             }
         )
         for one in ledger.units
-        for gap in one.gaps
+        for start, end, cause in one.coverage.gaps
     ]
     columns = [TableColumn(name) for name in ("unit", "from", "to", "why")]
     return MetadataValue.table(records=records[:_GAPS], schema=TableSchema(columns=columns))

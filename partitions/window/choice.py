@@ -75,6 +75,12 @@ class Choice:
         self._alone = 0
         self._served: list[Part] = []
 
+    @property
+    def until(self) -> int:
+        """Of windows from this index on that were never loaded nothing but their number matters."""
+        after = self._fresh[False].after
+        return len(self._ends) if after is None else after
+
     def offer(self, part: Part) -> None:
         """Hear of something that is due; units come in their order."""
         due = part.due
@@ -84,6 +90,11 @@ class Choice:
             self._served.append(part)
         else:
             self._fresh[due.alone].offer(part)
+
+    def more(self, count: int) -> None:
+        """Hear of windows from ``until`` on that were never loaded."""
+        if count:
+            self.counts["new"] += count
 
     @cached_property
     def taken(self) -> list[Candidate]:
@@ -131,11 +142,12 @@ class _Earliest:
         self.parts: list[Part] = []
         self._most = most
         self._held, self._limit = 0, 2 * most
-        self._after: int | None = None
+        self.after: int | None = None
+        """No window from this index on can be among them."""
 
     def offer(self, part: Part) -> None:
-        if self._after is not None:
-            if part.due.first >= self._after:
+        if self.after is not None:
+            if part.due.first >= self.after:
                 return
             part = self._clipped(part)
         self.parts.append(part)
@@ -155,20 +167,20 @@ class _Earliest:
             active += begins[edge] - ends[edge]
             width = edges[number + 1] - edge if number + 1 < len(edges) else 0
             if active and held + active * width >= self._most:
-                self._after = edge + -(-(self._most - held) // active)
+                self.after = edge + -(-(self._most - held) // active)
                 break
             held += active * width
         self.parts = [
-            self._clipped(part) for part in self.parts if self._after is None or part.due.first < self._after
+            self._clipped(part) for part in self.parts if self.after is None or part.due.first < self.after
         ]
         self._held = sum(due.after - due.first for due, _ in self.parts)
         self._limit = 2 * max(self._most, self._held)
 
     def _clipped(self, part: Part) -> Part:
         due, place = part
-        if self._after is None or due.after <= self._after:
+        if self.after is None or due.after <= self.after:
             return part
-        return Part(due._replace(after=self._after), place)
+        return Part(due._replace(after=self.after), place)
 
 
 def in_order(parts: Iterable[Part]) -> Iterator[Candidate]:

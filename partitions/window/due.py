@@ -104,23 +104,61 @@ class UnitDue:
     def of(self, unit: str) -> list[Due]:
         """All that is due of a unit, ascending."""
         failed = self._failed(unit)
-        dues = self._all(unit, failed)
+        tried = sorted(failed)
+        dues = self._dues(unit, self.known(unit), 0, tried, self._marks(unit, tried))
         often = {index for index, failure in failed.items() if failure.attempts > 1}
         return [due._replace(alone=due.first in often) for due in dues] if often else dues
 
-    def _all(self, unit: str, failed: Iterable[int]) -> list[Due]:
-        known, tried = self.known(unit), sorted(failed)
-        marks = self._marks(unit, tried)
-        if not known:
-            return self._never(0, len(self.windows), tried)
-        dues: list[Due] = []
-        reached, tail = 0, self._tail
+    def before(self, until: int, unit: str) -> tuple[list[Due], int]:
+        """All that is due of a unit, but that windows which were never loaded may only be counted from an index on.
+
+        A plan looks at every run of every unit, and at most of them only here.
+        """
+        if any(unit in found for found in (self.state.failed, self.state.left, self.state.whole)):
+            return self.of(unit), 0
+        runs: Sequence[Run] = self.state.units.get(unit, ())
+        again = self._again(unit)
+        firsts, afters = self._edges
+        dues, more, reached = list[Due](), 0, 0
+        for run in runs:
+            first, after = firsts.get(run[0], -1), afters.get(run[1], -1)
+            if first < reached or after < first or len(run) > 2:
+                # The last run may well end with an open window; where others lie otherwise, all have to be compared.
+                found: list[Known] = [*self._known(run)] if run is runs[-1] else []
+                found.sort(key=lambda one: one[:2])
+                if not found or found[0][0] < reached:
+                    return self.of(unit), 0
+                return dues + self._dues(unit, found, reached), more
+            if reached < first:
+                if reached < until:
+                    dues.append(Due(reached, first, "new"))
+                else:
+                    more += first - reached
+            if after > again:
+                dues += self._whole(unit, first, after, ())
+            reached = after
+        return dues + self._never(reached, len(self.windows), ()), more
+
+    def _again(self, unit: str) -> int:
+        """No window below this index that is loaded up to its end can be due by the cutoffs."""
+        return min([self._tail, *self._open(unit)])
+
+    def _dues(
+        self,
+        unit: str,
+        known: Iterable[Known],
+        reached: int = 0,
+        tried: Sequence[int] = (),
+        marks: Sequence[Mark] = (),
+    ) -> list[Due]:
+        """What is due from an index on, of windows of which some are known."""
+        dues, again = list[Due](), self._again(unit)
         for first, after, high in known:
             if reached < first:
                 dues += self._never(reached, first, tried) if tried else (Due(reached, first, "new"),)
             if high is not None:
                 dues += self._part(unit, first, high, marks)
-            elif marks or after > tail:
+            elif marks or after > again:
                 dues += self._whole(unit, first, after, marks)
             reached = after
         return dues + self._never(reached, len(self.windows), tried)

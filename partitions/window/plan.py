@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -100,8 +100,7 @@ class _Planning:
         limit = 1 if self.definition.pacing else self.definition.checkpoint.interval_windows
         self.budget = Budget(self.definition.max_slices, limit, self.definition.parallelism)
         self.choice = Choice(self.budget, self.windows.ends if self.windows is not None else ())
-        for part in self._parts():
-            self.choice.offer(part)
+        self._choose()
         self._grids = [stretch.grid.text for stretch in self.windows.stretches] if self.windows else []
 
     def slices(self) -> Iterator[WindowSlice]:
@@ -177,22 +176,28 @@ class _Planning:
         for unit, (start, end) in islice(skipped, _SKIPS):
             yield f"a gap that abstinence has left unread: {self._shown(start, end)}{_of(unit)}"
 
-    def _parts(self) -> Iterator[Part]:
+    def _choose(self) -> None:
         for place, unit in enumerate(self.units):
-            yield from (Part(due, place) for due in self._due(unit))
+            if self.look is not None and self.selection is None:
+                found, more = self.look.before(self.choice.until, unit)
+                self.choice.more(more)
+            else:
+                found = self._due(unit)
+            for due in found:
+                self.choice.offer(Part(due, place))
 
-    def _due(self, unit: str) -> Iterable[Due]:
+    def _due(self, unit: str) -> list[Due]:
         """What is due of a unit, or of that what was asked for."""
         chosen = self.selection
         if chosen is None:
-            return self.look.of(unit) if self.look else (self._timeless(unit),)
+            return self.look.of(unit) if self.look else [self._timeless(unit)]
         if chosen.units is not None and unit not in chosen.units:
-            return ()
+            return []
         if self.look is None:
             due = self._timeless(unit)
-            return (due._replace(reason="forced") if chosen.forced else due,)
+            return [due._replace(reason="forced") if chosen.forced else due]
         found = self.look.forced(unit) if chosen.forced else self.look.of(unit)
-        return found if self._chosen is None else _within(found, self._chosen)
+        return found if self._chosen is None else list(_within(found, self._chosen))
 
     @cached_property
     def _chosen(self) -> list[int] | None:
@@ -257,7 +262,7 @@ class _Planning:
             else ""
         )
         for unit in self.units:
-            dues = list(self._due(unit))
+            dues = self._due(unit)
             for known in look.known(unit):
                 for first, after in _left(known[0], known[1], dues):
                     yield Skip(
@@ -280,16 +285,17 @@ def _of(unit: str) -> str:
     return "" if unit == NO_UNIT else f" of {words(unit)}"
 
 
-def _left(first: int, after: int, dues: Iterable[Due]) -> Iterator[tuple[int, int]]:
+def _left(first: int, after: int, dues: Sequence[Due]) -> Iterator[tuple[int, int]]:
     """What is left of a range of windows without those that are due, which are ascending."""
-    for due in dues:
-        if due.after <= first or due.first >= after:
-            continue
-        if first < due.first:
-            yield first, due.first
-        first = due.after
-    if first < after:
-        yield first, after
+    reached = first
+    for due in dues[bisect_right(dues, first, key=lambda due: due.after) :]:
+        if due.first >= after:
+            break
+        if reached < due.first:
+            yield reached, due.first
+        reached = due.after
+    if reached < after:
+        yield reached, after
 
 
 def _within(found: Iterable[Due], chosen: Sequence[int]) -> Iterator[Due]:
