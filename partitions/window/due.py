@@ -99,7 +99,7 @@ class UnitDue:
     state: WindowState
     windows: Windows
     cutoffs: Cutoffs
-    _coinciding: dict[tuple[int, str], Coinciding] = field(default_factory=dict)
+    _coinciding: dict[tuple[int, int, str], Coinciding] = field(default_factory=dict)
 
     def of(self, unit: str) -> list[Due]:
         """All that is due of a unit, ascending."""
@@ -282,30 +282,28 @@ class UnitDue:
     def _known(self, run: Run) -> Iterator[Known]:
         """The planned windows that a run says something of."""
         windows, high, found = self.windows, run[1], self._coincide(run)
-        for first, after in found.ranges:
-            last = bisect_left(windows.starts, high, first, after)
+        for first, last in found.ranges:
             # Only the last may be loaded in part; and one that now cuts short may have been loaded further than now.
-            odd = last > first and (high < windows.ends[last - 1] or last - 1 in windows.cut)
+            odd = high < windows.ends[last - 1] or last - 1 in windows.cut
             if last - odd > first:
                 yield first, last - odd, None
             if odd:
                 whole = windows.cut.get(last - 1, windows.ends[last - 1])
                 yield last - 1, last, min(high, whole)
         for index, end in found.singles:
-            if windows.starts[index] < high:
-                yield index, index + 1, min(high, end)
+            yield index, index + 1, min(high, end)
 
     def _coincide(self, run: Run) -> Coinciding:
         grid = self.state.grid_of(run)
-        key = (run[0], grid.text)
+        key = (run[0], run[1], grid.text)
         if key not in self._coinciding:
-            self._coinciding[key] = Coinciding.of(self.windows, grid, run[0])
+            self._coinciding[key] = Coinciding.of(self.windows, grid, run[0], run[1])
         return self._coinciding[key]
 
 
 @dataclass(frozen=True)
 class Coinciding:
-    """Which planned windows start where windows of a run start.
+    """Which planned windows start where windows of a run start, below its high.
 
     Attributes:
         ranges: those that follow each other as the run's do.
@@ -316,15 +314,16 @@ class Coinciding:
     singles: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, windows: Windows, grid: Grid, start: int) -> Coinciding:
-        """Compare the windows with those of a grid from a start on."""
+    def of(cls, windows: Windows, grid: Grid, start: int, high: int) -> Coinciding:
+        """Compare the windows with those of a grid from a start on, up to a high."""
         ranges, singles, own = [], [], steps(grid, start)
         for stretch, (first, after) in zip(windows.stretches, windows.bounds, strict=True):
             below = bisect_left(windows.starts, start, first, after)
-            same = (index for index in range(below, after) if own.on(windows.starts[index]))
+            above = bisect_left(windows.starts, high, below, after)
+            same = (index for index in range(below, above) if own.on(windows.starts[index]))
             if stretch.grid == grid:
                 if (one := next(same, None)) is not None:
-                    ranges.append((one, after))
+                    ranges.append((one, above))
             else:
                 singles += [(index, own.next(windows.starts[index])) for index in same]
         return cls(tuple(ranges), tuple(singles))
