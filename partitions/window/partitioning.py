@@ -69,7 +69,7 @@ class Partitioning:
 
     def unit_key(self, identity: str) -> str:
         """The key of a unit."""
-        return unit_key(identity, self.watermark.unit_fields)
+        return unit_key(identity, self._fields)
 
     def unit_of(self, key: str) -> str:
         """The identity of a unit.
@@ -77,7 +77,7 @@ class Partitioning:
         Raises:
             ConfigurationError: for a text that is no such key.
         """
-        return unit_of_key(key, self.watermark.unit_fields)
+        return unit_of_key(key, self._fields)
 
     def key(self, start: Start, unit: str) -> str | None:
         """The partition that holds a work unit; None where the asset has no partitions."""
@@ -111,7 +111,7 @@ class Partitioning:
         return Selection(
             forced,
             self._stretches(of_window, windows) if self.timed else None,
-            frozenset(map(self._listed, of_unit)) if self.units else None,
+            self._identities(of_unit) if self.units else None,
         )
 
     def ranges(
@@ -162,6 +162,10 @@ class Partitioning:
         return tuple(map(self.unit_key, distinct(self.watermark.units or ())))
 
     @cached_property
+    def _fields(self) -> tuple[str, ...]:
+        return self.watermark.unit_fields
+
+    @cached_property
     def _zone(self) -> tzinfo:
         """Of keys that are ISO texts: hours have no zone, and in UTC they sort by time."""
         grains = [self.watermark.window] if isinstance(self.watermark.window, str) else self.watermark.window
@@ -208,13 +212,14 @@ class Partitioning:
         first, last = self.window_key(windows.starts[0]), self.window_key(windows.starts[-1])
         return f"one of {counted(len(windows), 'window')} from {first} to {last}"
 
-    def _listed(self, key: str) -> str:
-        if self.units == "static" and key not in self.unit_keys:
+    def _identities(self, keys: set[str]) -> frozenset[str]:
+        odd = sorted(keys.difference(self.unit_keys)) if self.units == "static" else []
+        if odd:
             few = ", ".join(self.unit_keys[:5])
             raise self._refused(
-                f"one of {counted(len(self.unit_keys), 'unit')} ({few}, …)", f"the unit {key!r}"
+                f"one of {counted(len(self.unit_keys), 'unit')} ({few}, …)", f"the unit {odd[0]!r}"
             )
-        return self.unit_of(key)
+        return frozenset(map(self.unit_of, keys))
 
     def _refused(self, expected: str, found: str) -> ConfigurationError:
         return ConfigurationError(f"dataflow {self.name}: expected {expected}, found {found}")

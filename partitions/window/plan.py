@@ -179,7 +179,7 @@ class _Planning:
     def _choose(self) -> None:
         for place, unit in enumerate(self.units):
             if self.look is not None and self.selection is None:
-                found, more = self.look.before(self.choice.until, unit)
+                found, more = self.look.before(self.choice.until, self.choice.most, unit)
                 self.choice.more(more)
             else:
                 found = self._due(unit)
@@ -245,7 +245,7 @@ class _Planning:
                 yield Skip(what, "future: windows are planned when their time has come")
         gone = set(self.state.units) - set(self.units) - {NO_UNIT}
         yield from (
-            Skip(unit, "gone: the units no longer hold it; what was loaded of it stays known")
+            Skip(words(unit), "gone: the units no longer hold it; what was loaded of it stays known")
             for unit in sorted(gone)
         )
         for first, after, (_, place) in self.choice.left:

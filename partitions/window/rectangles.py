@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -25,7 +26,8 @@ class Axis(NamedTuple):
     def of(cls, known: Sequence[str], key: Callable[[Any], str]) -> Axis:
         """Of keys in an order."""
         places: Mapping[str, int] = {one: place for place, one in enumerate(known)}
-        return cls(lambda value: places.get(key(value)), lambda place: known[place])
+        # Each window is looked up once for each unit, and each unit once for each window.
+        return cls(cache(lambda value: places.get(key(value))), lambda place: known[place])
 
 
 ONE = Axis(lambda value: 0, lambda place: None)

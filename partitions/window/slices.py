@@ -67,7 +67,7 @@ def told(works: Collection[WorkUnit], zone: tzinfo) -> str:
         else:
             ranges.append([one.start, one.end])
     shown = [
-        " ".join(filter(None, (_span(start, end, zone), words(unit))))
+        " ".join(filter(None, (_span(start, end, zone), words(unit)))) or "everything"
         for unit, ranges in by_unit.items()
         for start, end in ranges
     ]

@@ -7,6 +7,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from partitions.errors import SourceError, TargetError
+from partitions.predicate import NOTHING, clauses
 from partitions.sources import TableSource
 from partitions.window.extent import Extent
 from resources.places import Place
@@ -17,6 +18,9 @@ from resources.writers.delta_log import DeltaLog
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+_MOST_PARTS = 16
+"""Units whose ranges differ are read apart from each other, up to so many."""
 
 
 class LakeReader:
@@ -75,15 +79,23 @@ class LakeReader:
             ConfigurationError: where nothing tells a row's window or unit, or a unit's value cannot be one of its column.
             SourceError: where there is no table.
         """
-        schema = pinned_struct(pinned)
-        condition = spark_condition(
-            extents,
-            schema,
-            window=self._source.window_column,
-            units=self._source.unit_columns,
-            zone=self._zone,
-        )
-        return strict(self._table(spark, version).where(condition), schema)
+        schema, table = pinned_struct(pinned), self._table(spark, version)
+        found: DataFrame | None = None
+        earlier: list[str] = []
+        for part in _parts(extents):
+            condition = spark_condition(
+                part,
+                schema,
+                window=self._source.window_column,
+                units=self._source.unit_columns,
+                zone=self._zone,
+            )
+            # Two units may be one value of the column: what an earlier part holds is not read again.
+            apart = [f"NOT coalesce({one}, false)" for one in earlier]
+            rows = table.where(" AND ".join([f"({condition})", *apart]))
+            found = rows if found is None else found.unionAll(rows)
+            earlier.append(f"({condition})")
+        return strict(table.where(NOTHING) if found is None else found, schema)
 
     def failure(self, error: Exception) -> Exception | None:  # noqa: ARG002 - part of what all readers of rows have
         """None: what makes a read of the lake fail is Spark's to tell."""
@@ -95,6 +107,15 @@ class LakeReader:
     def _table(self, spark: SparkSession, version: int | None) -> DataFrame:
         fixed = self.version() if version is None else version
         return spark.read.format("delta").option("versionAsOf", str(fixed)).load(self._place.spark_url)
+
+
+def _parts(extents: Sequence[Extent]) -> list[list[Extent]]:
+    """Units that are read over the same ranges, apart from others: of one condition for all of them Delta cannot tell whose files it needs.
+
+    A file of a unit that is not asked for must not be opened: it may be the one that cannot be read.
+    """
+    found = [[Extent(*span, one.units) for span in one.ranges] for one in clauses(extents)]
+    return found if len(found) <= _MOST_PARTS else [list(extents)]
 
 
 def newest_version(place: Place) -> int:

@@ -6,7 +6,7 @@ A run of the whole matrix writes its report, docs/crash-matrix.md. ``make test``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from resources.spark import SparkEngine
 from tests.support.crash_runner import WRITING, crash
 from tests.support.feed import CHECKOUT, NAME, NOW, Feed
 from tests.support.seaweed import Seaweed
+from tests.support.window_feed import BY_COLUMNS, REPLACED, LakeTable, event, instant, watermark
 
 STORES = (
     "folder",
@@ -51,13 +52,17 @@ class Way:
         watermark: keys of the definition.
         before: makes what the killed run finds.
         ids: all rows in the end.
-        path: the watermark in the end.
+        path: the watermark in the end, where it is one.
+        more: other parts of the definition.
+        idle: what a run is that finds nothing new.
     """
 
     watermark: dict[str, Any]
     before: Callable[[Feed], None]
     ids: list[int]
-    path: str
+    path: str | None
+    more: dict[str, Any] = field(default_factory=dict)
+    idle: str = "nothing"
 
 
 def _append(feed: Feed) -> None:
@@ -92,11 +97,37 @@ def _rewind(feed: Feed) -> None:
     assert done.code == 0, done.err
 
 
+def _windows(feed: Feed) -> None:
+    source = LakeTable(feed.folder / "lake" / "raw" / "events")
+    source.put(event(1, "2026-05-28"), event(2, "2026-05-29", value=1), event(3, "2026-05-29"))
+    assert feed.run(now=instant("2026-05-30")).error is None
+    source.drop(3)
+    source.put(event(2, "2026-05-29", value=2), event(4, "2026-05-30"), event(5, "2026-05-31T23:00", "b"))
+
+
+def _appended_windows(feed: Feed) -> None:
+    source = LakeTable(feed.folder / "lake" / "raw" / "events")
+    source.put(event(1, "2026-05-28"), event(2, "2026-05-29", "b"), event(3, "2026-05-30"))
+    assert feed.run(now=instant("2026-05-29T12:00")).error is None
+    source.put(event(4, "2026-05-29T13:00", "b"), event(5, "2026-05-31T23:00"))
+
+
+_LAKE = {"source": {"type": "table", "table": "raw/events", **BY_COLUMNS}}
+
 WAYS = {
     "append": Way({}, _append, [1, 2, 3, 4], "d=2/a.ndjson"),
     "late ingest": Way({}, _late, [1, 2, 3, 4], "d=2/b.ndjson"),
     "set tracking": Way({"tracking": "set"}, _set, [1, 2, 3, 4], "z.ndjson"),
     "rewind": Way({}, _rewind, [1, 2, 3, 4], "d=2/a.ndjson"),
+    "windows": Way(
+        watermark("2026-05-28", grace="P3D"),
+        _windows,
+        [1, 2, 4, 5],
+        None,
+        _LAKE | {"target": REPLACED},
+        "committed",
+    ),
+    "appended windows": Way(watermark("2026-05-28"), _appended_windows, [1, 2, 3, 4, 5], None, _LAKE),
 }
 
 
@@ -137,7 +168,7 @@ def make(
     tmp_path: Path, engine: SparkEngine, settings: tuple[dict[str, Any], dict[str, str]]
 ) -> Callable[[Way, str], Feed]:
     def made(way: Way, step: str) -> Feed:
-        definition = {"watermark": way.watermark} | ({"sql": SLOW} if step == WRITING else {})
+        definition = {"watermark": way.watermark, **way.more} | ({"sql": SLOW} if step == WRITING else {})
         return Feed(tmp_path / "project", engine, definition, *settings)
 
     return made
@@ -163,13 +194,14 @@ def _cell(make: Callable[[Way, str], Feed], name: str, step: str) -> str:
     assert feed.ids == way.ids
     assert feed.path == way.path
     assert outcome.status == (
-        "recovered" if step in OPEN else "nothing" if step == Step.APPENDED else "committed"
+        "recovered" if step in OPEN else way.idle if step == Step.APPENDED else "committed"
     )
-    assert feed.load().status == "nothing"
+    assert (feed.load().status, feed.ids) == (way.idle, way.ids)
     assert numbers == list(range(1, len(numbers) + 1))
     assert feed.entries[-1].total_rows == len(way.ids)
     assert feed.open_intent is None
-    assert feed.cli("late", NAME).json["late"] == [], "the log knows all that was loaded"
+    if feed.dataflow.kind == "path":
+        assert feed.cli("late", NAME).json["late"] == [], "the log knows all that was loaded"
     return str(outcome.status)
 
 
@@ -178,6 +210,8 @@ DIAGONAL = [
     ("late ingest", Step.WRITTEN),
     ("set tracking", Step.VERIFIED),
     ("rewind", Step.WRITTEN),
+    ("windows", Step.WRITTEN),
+    ("appended windows", Step.INTENT_PUT),
 ]
 
 

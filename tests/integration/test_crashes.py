@@ -5,19 +5,23 @@ Most cells kill the client of a warm Connect server, whose write goes on; one ce
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resources.loop.outcome import Step
+from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import WRITING, crash
 from tests.support.feed import Feed
+from tests.support.window_feed import event, on_lake, watermark
 
 STEPS = (Step.PLANNED, Step.LIST_KEPT, Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED, Step.APPENDED)
 OPEN = (Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED)
 """After these an intent is there and its entry is not, so the next run finishes it."""
 
+SLOW_ROWS = "SELECT * FROM input WHERE coalesce(java_method('java.lang.Thread', 'sleep', 300L), '') <> 'x'"
 SLOW = "SELECT id FROM input WHERE coalesce(java_method('java.lang.Thread', 'sleep', 250L), '') <> 'x'"
 ONE_A_SLICE = {"type": "path", "checkpoint": {"interval_files": 1}}
 BY_PARTITION = {
@@ -93,13 +97,45 @@ def test_two_runs_that_find_the_same_dead_intent_finish_it_once(feed: Feed) -> N
     assert feed.ids == [1]
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step.FENCED,
+        Step.ABANDONED,
+        *(pytest.param(step, marks=pytest.mark.full) for step in (*STEPS, WRITING)),
+    ],
+)
+def test_a_client_killed_while_a_window_fails_leaves_the_others_once_and_the_failure_recorded(
+    tmp_path: Path, engine: SparkEngine, step: str
+) -> None:
+    """After ABANDONED its number is given up, and nobody has begun the slice without it."""
+    made = on_lake(
+        tmp_path / "project",
+        engine,
+        watermark=watermark("2026-05-31", "2026-06-01"),
+        target={"load": "append"},
+        sql=SLOW_ROWS if step == WRITING else None,
+    )
+    made.table.add(event(1, "2026-05-31", "a"))
+    made.table.add(event(2, "2026-05-31", "b"))
+    with made.table.without(2):
+        crash(made.feed, step)
+        assert made.fail("2026-06-01").code == "failed_units"
+        assert (made.feed.ids, list(made.feed.watermark["failed"])) == ([1], ['{"u":"b"}'])
+    assert made.run("2026-06-01") == [("2026-05-31", '{"u":"b"}')]
+    assert made.feed.ids == [1, 2]
+    entries = made.feed.entries
+    assert [entry.number for entry in entries] == list(range(1, len(entries) + 1))
+    assert entries[-1].total_rows == 2
+
+
 @pytest.mark.full
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("watermark", [ONE_A_SLICE, BY_PARTITION], ids=["global", "partition"])
+@pytest.mark.parametrize("scope", [ONE_A_SLICE, BY_PARTITION], ids=["global", "partition"])
 @pytest.mark.parametrize("occurrence", [1, 2], ids=["first slice", "second slice"])
 @pytest.mark.parametrize("step", [*STEPS, WRITING])
-def test_matrix_client(make_feed: MakeFeed, step: str, occurrence: int, watermark: dict[str, Any]) -> None:
-    feed = make_feed(watermark=watermark, sql=SLOW if step == WRITING else None)
+def test_matrix_client(make_feed: MakeFeed, step: str, occurrence: int, scope: dict[str, Any]) -> None:
+    feed = make_feed(watermark=scope, sql=SLOW if step == WRITING else None)
     fill(feed)
     crash(feed, step, occurrence)
     feed.put("date=2026-06-01/3.ndjson", 4)

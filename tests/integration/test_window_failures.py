@@ -193,6 +193,20 @@ class TestLake:
         assert made.run("2020-01-05") == [("2020-01-02", A)]
         assert made.feed.ids == [0, 1, 2]
 
+    def test_a_file_of_a_unit_is_not_opened_for_windows_that_it_has_no_row_of(
+        self, tmp_path: Path, engine: SparkEngine
+    ) -> None:
+        made = on_lake(
+            tmp_path / "project", engine, watermark=watermark(to="2020-01-04"), target={"load": "append"}
+        )
+        made.table.partition_by = ["unit"]
+        made.table.put(event(1, "2020-01-02T23:59:59", "a"), event(2, "2020-01-02", "b"))
+        with made.table.without(1):
+            assert made.fail("2020-01-05").code == "failed_units"
+        assert made.feed.ids == [2]
+        assert made.run("2020-01-05") == [("2020-01-02", A)]
+        assert made.feed.ids == [1, 2]
+
     def test_a_failure_within_the_grace_leaves_the_rows_as_they_were(
         self, tmp_path: Path, engine: SparkEngine
     ) -> None:

@@ -58,6 +58,7 @@ class LakeTable:
     path: Path
     schema: pa.Schema = EVENTS
     rows: dict[int, Row] = field(default_factory=dict)
+    partition_by: Sequence[str] = ()
 
     def put(self, *rows: Row) -> None:
         """Rows come, or change: a row of the same ``id`` is replaced."""
@@ -80,18 +81,30 @@ class LakeTable:
         paths = [Path(uri.removeprefix("file://")) for uri in DeltaTable(str(self.path)).file_uris()]
         return {path: pq.read_table(path).column("id").to_pylist() for path in paths}
 
+    @property
+    def version(self) -> int:
+        """The newest."""
+        return int(DeltaTable(str(self.path)).version())
+
     @contextmanager
     def without(self, *numbers: int) -> Iterator[None]:
         """The files that hold some of these rows cannot be read; of no numbers all files."""
         hidden = [path for path, ids in self.files().items() if not numbers or set(ids) & set(numbers)]
         for path in hidden:
             path.rename(path.with_suffix(".hidden"))
-        yield
-        for path in hidden:
-            path.with_suffix(".hidden").rename(path)
+        try:
+            yield
+        finally:
+            for path in hidden:
+                path.with_suffix(".hidden").rename(path)
 
     def _write(self) -> None:
-        write_deltalake(str(self.path), self._arrow(self.rows.values()), mode="overwrite")
+        write_deltalake(
+            str(self.path),
+            self._arrow(self.rows.values()),
+            mode="overwrite",
+            partition_by=list(self.partition_by) or None,
+        )
 
     def _arrow(self, rows: Iterable[Row]) -> pa.Table:
         return pa.Table.from_pylist([dict(row) for row in rows], self.schema)
@@ -195,11 +208,6 @@ def on_postgres(
         {"connections": {"erp": erp}},
         {"ERP_PASSWORD": server.password},
     )
-
-
-def versions(table: LakeTable) -> int:
-    """The newest version of a source."""
-    return int(DeltaTable(str(table.path)).version())
 
 
 def _day(start: int | None) -> str:

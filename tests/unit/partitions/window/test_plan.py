@@ -159,7 +159,7 @@ def test_a_unit_that_is_gone_and_what_is_loaded_are_skips() -> None:
     state = _after(_plan(definition, WindowState(), "2020-02-03", units=("a", "b")), WindowState())
     made = _plan(definition, state, "2020-02-04", units=("a",))
     assert [(skip.what, skip.why) for skip in made.skips] == [
-        ('{"id":"b"}', "gone: the units no longer hold it; what was loaded of it stays known"),
+        ("id b", "gone: the units no longer hold it; what was loaded of it stays known"),
         ("[2020-02-01T00:00:00+00:00, 2020-02-03T00:00:00+00:00) of id a", "2 windows loaded"),
     ]
 

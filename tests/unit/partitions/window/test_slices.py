@@ -89,7 +89,7 @@ def test_a_work_unit_is_described_with_its_window_its_unit_what_is_read_and_why(
 def test_a_label_leaves_out_what_there_is_none_of() -> None:
     assert _work(0).label(UTC) == "[1970-01-01T00:00:00+00:00, 1970-01-02T00:00:00+00:00) id a"
     assert _work(0)._replace(unit="{}").label(UTC) == "[1970-01-01T00:00:00+00:00, 1970-01-02T00:00:00+00:00)"
-    assert WorkUnit(None, None, "{}", None, "new").label(UTC) == "nothing"
+    assert WorkUnit(None, None, "{}", None, "new").label(UTC) == "everything"
 
 
 def test_the_state_after_a_slice_holds_its_highs_on_the_grid_of_the_definition() -> None:

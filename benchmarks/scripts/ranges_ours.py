@@ -1,0 +1,39 @@
+"""Load a hundred days by the loop that a Dagster run drives, as one run or as one each; prints the seconds beyond the start of Spark."""
+
+import json
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from partitions.window.plan import Selection
+from platform_assets.platform import CACHE
+from platform_assets.project import load_project
+from resources.places import Place
+from resources.platform import Platform
+from resources.spark import SparkEngine
+
+project = load_project(Path(sys.argv[1]))
+flow = project.dataflows["events"]
+engine = SparkEngine(master="local[2]", cache=CACHE)
+lake = Place(sys.argv[2])
+for name in ("raw",):
+    (Path(sys.argv[2]) / name).symlink_to(Path(sys.argv[1]) / "lake" / name)
+platform = Platform(lake.child("state"), lake, engine, lambda flow: lake.child("raw/events"))
+now = datetime(2024, 5, 1, tzinfo=UTC)
+first = platform.loop(flow, now).run()
+assert first.error is None, first
+windows = list(flow.window.windows(now))
+whole = ((windows[0].start, windows[-1].end),)
+ranges = [whole] if sys.argv[3] == "range" else [((one.start, one.end),) for one in windows]
+before = time.monotonic()
+rows = 0
+for one in ranges:
+    outcome = platform.loop(flow, now, Selection(forced=True, ranges=one)).run()
+    assert outcome.error is None, outcome
+    rows += outcome.rows
+seconds = time.monotonic() - before
+assert rows == first.rows, (rows, first.rows)
+print(json.dumps({"seconds": seconds, "rows": rows}))
