@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = (
-    "discovery", "idle", "bulk", "tick", "freshness", "log", "sweep", "window_plan", "ranges",
-)  # fmt: skip
+NAMES = ("discovery", "idle", "bulk", "tick", "freshness", "log", "sweep", "ranges", "window_plan")
 
 
 def main(names: list[str]) -> int:

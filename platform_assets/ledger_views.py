@@ -8,9 +8,8 @@ from typing import Any
 from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
 from partitions.instants import as_datetime
-from partitions.intervals import Interval, difference
-from partitions.window.coverage import Coverage
-from partitions.window.ledger import Ledger
+from partitions.intervals import Interval, difference, union
+from partitions.window.ledger import Ledger, UnitLedger
 from partitions.window.slices import words
 
 _UNITS, _COLUMNS, _GAPS = 40, 60, 100
@@ -24,22 +23,29 @@ def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
         "complete_up_to": "nothing yet"
         if complete is None
         else as_datetime(complete, ledger.zone).isoformat(),
-        **ledger.counts,
+        "units": len(ledger.units),
+        "gaps": ledger.gaps,
     }
     if drawn := picture(ledger):
         shown["ledger"] = MetadataValue.md(drawn)
-    if any(one.coverage.gaps for one, _ in ledger.groups):
+    if ledger.gaps:
         shown["missing"] = _gap_table(ledger)
     return shown
 
 
 def picture(ledger: Ledger) -> str:
     """A line for each unit, a square for each stretch of time: loaded, loaded in part, failed, or missing."""
-    if ledger.start is None or ledger.end is None or ledger.start >= ledger.end:
+    begins = [one.covered[0][0] for one in ledger.units if one.covered] + [
+        one.gaps[0].start for one in ledger.units if one.gaps
+    ]
+    ends = [one.covered[-1][1] for one in ledger.units if one.covered] + [
+        one.gaps[-1].end for one in ledger.units if one.gaps
+    ]
+    if not begins:
         return ""
-    columns = _columns(ledger.start, ledger.end)
+    columns = _columns(min(begins), max(ends))
     lines = [
-        f"{''.join(_square(one.coverage, *column) for column in columns)} {words(one.unit) or 'all'}{' (gone)' if one.gone else ''}"
+        f"{''.join(_square(one, *column) for column in columns)} {words(one.unit) or 'all'}{' (gone)' if one.gone else ''}"
         for one in ledger.units[:_UNITS]
     ]
     more = [f"… and {len(ledger.units) - _UNITS:,} more units"] if len(ledger.units) > _UNITS else []
@@ -57,10 +63,10 @@ def _columns(first: int, last: int) -> list[Interval]:
     return list(pairwise(edges))
 
 
-def _square(one: Coverage, start: int, end: int) -> str:
-    if any(cause.why == "failed" and first < end and start < last for first, last, cause in one.gaps):
+def _square(one: UnitLedger, start: int, end: int) -> str:
+    if any(gap.why.startswith("failed") and gap.start < end and start < gap.end for gap in one.gaps):
         return _FAILED
-    left = difference([(start, end)], one.covered)
+    left = difference([(start, end)], union(one.covered))
     if not left:
         return _FULL
     return _NONE if left == [(start, end)] else _PART
@@ -71,13 +77,13 @@ def _gap_table(ledger: Ledger) -> MetadataValue:
         TableRecord(
             {
                 "unit": words(one.unit) or "all",
-                "from": as_datetime(start, ledger.zone).isoformat(),
-                "to": as_datetime(end, ledger.zone).isoformat(),
-                "why": cause.words,
+                "from": as_datetime(gap.start, ledger.zone).isoformat(),
+                "to": as_datetime(gap.end, ledger.zone).isoformat(),
+                "why": gap.why,
             }
         )
         for one in ledger.units
-        for start, end, cause in one.coverage.gaps
+        for gap in one.gaps
     ]
     columns = [TableColumn(name) for name in ("unit", "from", "to", "why")]
     return MetadataValue.table(records=records[:_GAPS], schema=TableSchema(columns=columns))

@@ -52,7 +52,7 @@ def main(grain: str, units: int, works: int) -> dict[str, Any]:
     bounds = milliseconds(START), milliseconds(now)
     gaps = measured("missing", lambda: sum(len(missing(runs, *bounds)) for runs in state.units.values()))
     whole = measured("ledger", lambda: ledger(definition, state, names, now, dataflow="bench"))
-    assert due == gaps == whole.counts["gaps"] == each * units, made.why
+    assert due == gaps == whole.gaps == each * units, made.why
     assert sum(len(piece.works) for piece in made.slices) == min(10_000, due)
     return costs
 

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from partitions.instants import milliseconds
 from partitions.window.definition import WindowWatermark
+from partitions.window.due import job_cutoff
 from partitions.window.slices import WorkUnit
 from partitions.window.state import Failure, WindowState
 
@@ -36,7 +37,8 @@ def asked_for(
         now: the clock, aware.
     """
     ready = [one for one in due if _rested(state, one, milliseconds(now))]
-    return tuple(ready) if any(_wakes(definition, state, one) for one in ready) else ()
+    cutoff = job_cutoff(state, definition.grace_ms)
+    return tuple(ready) if any(_wakes(definition, state, one, cutoff) for one in ready) else ()
 
 
 def _rested(state: WindowState, one: WorkUnit, now: int) -> bool:
@@ -44,10 +46,15 @@ def _rested(state: WindowState, one: WorkUnit, now: int) -> bool:
     return failure is None or failure.at is None or failure.at + pause(failure) <= now
 
 
-def _wakes(definition: WindowWatermark, state: WindowState, one: WorkUnit) -> bool:
-    if one.start in state.failed.get(one.unit, {}):
+def _wakes(definition: WindowWatermark, state: WindowState, one: WorkUnit, cutoff: int | None) -> bool:
+    failure = state.failed.get(one.unit, {}).get(one.start)
+    if (failure is not None and failure.attempts) or one.reason == "forced":
         return True
-    if one.start is None:
+    if one.end is None:  # without time every run leaves some out, and no run ends that
         return one.unit not in state.units
+    if one.reason == "grace":
+        # Only what the cap has left out is due behind the cutoff. Within the grace it is due with or without that, and in each run
+        # what has the lowest high goes first: waking for it would read the same again and again.
+        return cutoff is not None and one.end <= cutoff
     grows_by_the_minute = one.open and definition.to_floor == "minute"
-    return one.reason == "new" and not grows_by_the_minute
+    return not grows_by_the_minute

@@ -68,6 +68,7 @@ class Choice:
             budget: how much may be chosen.
             ends: of all windows.
         """
+        self.most = budget.most
         self._budget = budget
         self._ends = ends
         self.counts: Counter[Reason] = Counter()
@@ -102,7 +103,7 @@ class Choice:
         rooms = list(self._budget.rooms(self._alone, sum(self.counts.values()) - self._alone))
         chosen: list[Candidate] = []
         for one in self._candidates():
-            if len(chosen) == self._budget.most or not any(rooms):
+            if len(chosen) == self.most or not any(rooms):
                 break
             kind = not one[2].alone
             if rooms[kind]:

@@ -109,10 +109,15 @@ class UnitDue:
         often = {index for index, failure in failed.items() if failure.attempts > 1}
         return [due._replace(alone=due.first in often) for due in dues] if often else dues
 
-    def before(self, until: int, unit: str) -> tuple[list[Due], int]:
-        """All that is due of a unit, but that windows which were never loaded may only be counted from an index on.
+    def before(self, until: int, most: int, unit: str) -> tuple[list[Due], int]:
+        """All that is due of a unit, but that of windows which were never loaded some are only counted.
 
         A plan looks at every run of every unit, and at most of them only here.
+
+        Args:
+            until: those from this index on are counted.
+            most: and so are all behind so many.
+            unit: its identity.
         """
         if any(unit in found for found in (self.state.failed, self.state.left, self.state.whole)):
             return self.of(unit), 0
@@ -130,8 +135,9 @@ class UnitDue:
                     return self.of(unit), 0
                 return dues + self._dues(unit, found, reached), more
             if reached < first:
-                if reached < until:
+                if reached < until and most > 0:
                     dues.append(Due(reached, first, "new"))
+                    most -= first - reached
                 else:
                     more += first - reached
             if after > again:
@@ -250,13 +256,17 @@ class UnitDue:
         yield Due(index, index + 1, reason, high, served=True)
 
     def _open(self, unit: str) -> list[int]:
+        if unit not in self.state.open:
+            return []
         index = self.windows.index
-        return [index[start] for start in self.state.open.get(unit, ()) if start in index]
+        return [index[start] for start in self.state.open[unit] if start in index]
 
     def _failed(self, unit: str) -> dict[int, Failure]:
-        index = self.windows.index
         failed = self.state.failed.get(unit)
-        return {index[start]: one for start, one in failed.items() if start in index} if failed else {}
+        if not failed:
+            return {}
+        index = self.windows.index
+        return {index[start]: one for start, one in failed.items() if start in index}
 
     def _marks(self, unit: str, failed: Sequence[int]) -> list[Mark]:
         """What was left out, what failed, and what somebody has asked for; of two the latter counts. Each failure stands apart."""

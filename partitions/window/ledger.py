@@ -1,135 +1,207 @@
-"""The ledger of a dataflow: every committed window of every unit is an interval (spec 03, Ledger)."""
+"""The ledger: what is covered of each unit, what is missing and why, what was loaded by two grids, how far it is complete (spec 03).
+
+Every committed window of every unit is an interval. They are kept as runs, so a unit that is complete costs one, however many windows it
+has; one pass over its sorted intervals answers everything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from functools import cached_property
 from typing import Any, NamedTuple
 
-from partitions.instants import as_datetime, floor_minute
-from partitions.window.coverage import NOTHING, Coverage, Coverages
+from partitions.instants import as_datetime
+from partitions.intervals import Interval, difference, intersection, overlaid, overlaps, union
 from partitions.window.definition import WindowWatermark
-from partitions.window.state import WindowState
-from partitions.window.units import unit_of
+from partitions.window.grid import Windows
+from partitions.window.state import Failure, WindowState
+from partitions.window.units import NO_UNIT, unit_of
+
+NEVER = "never loaded"
+GROWS = "not loaded yet: the window goes on"
+LEFT_OUT = "left out by the cap on work units: it waits for a later run"
+ABSTINENT = "never read: it lies in an abstinent period"
 
 
-class UnitLedger(NamedTuple):
-    """A unit and what is known of it.
+class Gap(NamedTuple):
+    """``[start, end)`` that is not covered, epoch milliseconds, and why."""
+
+    start: int
+    end: int
+    why: str
+
+
+@dataclass(frozen=True)
+class UnitLedger:
+    """What is known of one unit.
 
     Attributes:
         unit: its identity.
-        gone: whether the units no longer hold it.
+        gone: whether the units no longer hold it; nothing of it is missing then.
+        covered: ascending, apart from each other.
+        gaps: ascending.
+        overlaps: what windows of two grids have covered.
+        complete_up_to: the end of what is covered without a gap from the first window on; None where there is no window yet.
     """
 
     unit: str
     gone: bool
-    coverage: Coverage
+    covered: Sequence[Interval]
+    gaps: Sequence[Gap]
+    overlaps: Sequence[Interval]
+    complete_up_to: int | None
+
+    def as_json(self, zone: tzinfo) -> dict[str, Any]:
+        """The unit in the JSON form of ``strandline ledger``."""
+        return {
+            "unit": unit_of(self.unit),
+            "gone": self.gone,
+            "complete_up_to": _iso(self.complete_up_to, zone),
+            "covered": [_range(start, end, zone) for start, end in self.covered],
+            "gaps": [{**_range(start, end, zone), "why": why} for start, end, why in self.gaps],
+            "overlaps": [_range(start, end, zone) for start, end in self.overlaps],
+        }
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """All units of a dataflow at one instant.
+    """The ledger of one dataflow.
 
     Attributes:
-        start: ``from``; None without a time dimension, as is ``end``.
-        end: ``to``, or now where that is earlier.
         zone: of texts.
-        units: in the order that they were given; those that are gone last.
+        units: in the order that they were given, then those that are gone.
     """
 
     dataflow: str
     now: datetime
-    start: int | None
-    end: int | None
     zone: tzinfo
-    units: tuple[UnitLedger, ...]
+    units: Sequence[UnitLedger]
 
-    @cached_property
+    @property
     def complete_up_to(self) -> int | None:
-        """How far all units are complete that are not gone; None where one has nothing, and where there is none."""
-        reached = [one.coverage.complete_up_to for one in self.units if not one.gone]
-        known = [instant for instant in reached if instant is not None]
-        return min(known) if known and len(known) == len(reached) else None
+        """The lowest of all units that are there; None where one has nothing."""
+        ends = [one.complete_up_to for one in self.units if not one.gone]
+        return None if None in ends else min((end for end in ends if end is not None), default=None)
 
-    @cached_property
-    def groups(self) -> list[tuple[UnitLedger, list[str]]]:
-        """Units that are alike, with all their names, in the order of the first of each."""
-        alike: dict[tuple[int, bool], tuple[UnitLedger, list[str]]] = {}
-        for one in self.units:
-            alike.setdefault((id(one.coverage), one.gone), (one, []))[1].append(one.unit)
-        return list(alike.values())
-
-    @cached_property
-    def counts(self) -> dict[str, int]:
-        """Units, and of those that are not gone the complete ones and all gaps; overlaps of all."""
-        there = [one.coverage for one in self.units if not one.gone]
-        failed = sum(any(gap[2].why == "failed" for gap in one.gaps) for one in there)
-        return {
-            "units": len(there),
-            "gone": len(self.units) - len(there),
-            "complete": sum(not one.gaps for one in there),
-            "failed": failed,
-            "gaps": sum(len(one.gaps) for one in there),
-            "overlaps": sum(len(one.coverage.overlaps) for one in self.units),
-        }
+    @property
+    def gaps(self) -> int:
+        """How many, over all units."""
+        return sum(len(one.gaps) for one in self.units)
 
     def as_json(self) -> dict[str, Any]:
-        """The public form: instants as ISO text in the definition's zone."""
+        """The JSON form of ``strandline ledger``."""
         return {
             "dataflow": self.dataflow,
             "now": self.now.isoformat(),
-            "from": self._at(self.start),
-            "to": self._at(self.end),
-            "complete_up_to": self._at(self.complete_up_to),
-            "counts": self.counts,
-            "units": [self._unit(one) for one in self.units],
+            "complete_up_to": _iso(self.complete_up_to, self.zone),
+            "units": [one.as_json(self.zone) for one in self.units],
         }
-
-    def _unit(self, one: UnitLedger) -> dict[str, Any]:
-        found = one.coverage
-        return {
-            "unit": unit_of(one.unit),
-            "gone": one.gone,
-            "covered": [self._range(*each) for each in found.covered],
-            "gaps": [
-                {
-                    **self._range(start, end),
-                    **{name: value for name, value in cause._asdict().items() if value},
-                }
-                for start, end, cause in found.gaps
-            ],
-            "overlaps": [self._range(*each) for each in found.overlaps],
-            "complete_up_to": self._at(found.complete_up_to),
-        }
-
-    def _range(self, start: int, end: int) -> dict[str, str | None]:
-        return {"start": self._at(start), "end": self._at(end)}
-
-    def _at(self, instant: int | None) -> str | None:
-        return None if instant is None else as_datetime(instant, self.zone).isoformat()
 
 
 def ledger(
     definition: WindowWatermark, state: WindowState, units: Sequence[str], now: datetime, *, dataflow: str
 ) -> Ledger:
-    """Look at all that is committed, once.
+    """Compare what is loaded with the windows that there are.
 
     Args:
-        definition: what the user declared.
+        definition: what the user declared; without a datetime entry there is nothing to be missing.
         state: what is committed.
-        units: identities, in the order that they were given.
-        now: aware.
+        units: identities of all units that are there.
+        now: the clock, aware.
         dataflow: its name.
     """
-    gone = sorted(set(state.units) - set(units))
-    every = [*((unit, False) for unit in units), *((unit, True) for unit in gone)]
-    if definition.time_entry is None:
-        found = tuple(UnitLedger(unit, is_gone, NOTHING) for unit, is_gone in every)
-        return Ledger(dataflow, now, None, None, definition.zone, found)
-    start = definition.from_at(now)
-    end = max(min(definition.to_at(now), floor_minute(now)), start)
-    look = Coverages(state, definition.windows(now), start, end)
-    found = tuple(UnitLedger(unit, is_gone, look.of(unit, gone=is_gone)) for unit, is_gone in every)
-    return Ledger(dataflow, now, start, end, definition.zone, found)
+    windows = definition.windows(now) if definition.time_entry else Windows.of(())
+    there = set(units)
+    gone = [unit for unit in state.units if unit not in there and unit != NO_UNIT]
+    look = _Looking(state, windows, union(windows))
+    listed = [look.unit(unit) for unit in units]
+    return Ledger(dataflow, now, definition.zone, [*listed, *(look.gone(unit) for unit in gone)])
+
+
+@dataclass(frozen=True)
+class _Looking:
+    """Looks at one unit after another.
+
+    Attributes:
+        wanted: what the windows cover.
+    """
+
+    state: WindowState
+    windows: Windows
+    wanted: Sequence[Interval]
+
+    def unit(self, unit: str) -> UnitLedger:
+        """One that is there."""
+        covered, wanted = self._covered(unit), self.wanted
+        gaps = self._gaps(unit, difference(wanted, covered))
+        complete = gaps[0].start if gaps else (wanted[-1][1] if wanted else None)
+        first = wanted[0][0] if wanted else None
+        return UnitLedger(
+            unit, False, covered, gaps, overlaps(self._runs(unit)), None if complete == first else complete
+        )
+
+    def gone(self, unit: str) -> UnitLedger:
+        """One that the units no longer hold."""
+        covered = self._covered(unit)
+        return UnitLedger(
+            unit, True, covered, (), overlaps(self._runs(unit)), covered[-1][1] if covered else None
+        )
+
+    def _runs(self, unit: str) -> list[Interval]:
+        return [(run[0], run[1]) for run in self.state.units.get(unit, ())]
+
+    def _covered(self, unit: str) -> list[Interval]:
+        """All that was read."""
+        runs, skipped = union(self._runs(unit)), self._skipped(unit)
+        return difference(runs, skipped) if skipped else runs
+
+    def _skipped(self, unit: str) -> list[Interval]:
+        return union(sorted((start, end) for start, end in self.state.skipped.get(unit, ())))
+
+    def _gaps(self, unit: str, bare: Sequence[Interval]) -> list[Gap]:
+        """Each gap, cut where the reason changes; of several reasons the last one counts."""
+        marks: list[tuple[int, int, str]] = [
+            (*self.windows[index], GROWS) for index in sorted(self.windows.open)
+        ]
+        left = [*self.state.left.get(unit, ()), *self.state.whole.get(unit, ())]
+        for layer in (
+            [(*one, ABSTINENT) for one in self._skipped(unit)],
+            [(*one, LEFT_OUT) for one in union(sorted((run[0], run[1]) for run in left))],
+            self._failed(unit),
+        ):
+            marks = overlaid(marks, layer)
+        never = [(start, end, NEVER) for start, end in bare]
+        return _joined(overlaid(never, intersection(marks, bare)))
+
+    def _failed(self, unit: str) -> list[tuple[int, int, str]]:
+        index = self.windows.index
+        return sorted(
+            (*self.windows[index[start]], _told(failure))
+            for start, failure in self.state.failed.get(unit, {}).items()
+            if start in index and failure.attempts
+        )
+
+
+def _told(failure: Failure) -> str:
+    times = "once" if failure.attempts == 1 else f"{failure.attempts} times"
+    return f"failed {times}: {failure.error or 'without saying why'}"
+
+
+def _joined(gaps: Iterable[tuple[int, int, str]]) -> list[Gap]:
+    """Neighbours with one reason are one gap."""
+    made: list[Gap] = []
+    for start, end, why in gaps:
+        if made and made[-1].end == start and made[-1].why == why:
+            made[-1] = Gap(made[-1].start, end, why)
+        else:
+            made.append(Gap(start, end, why))
+    return made
+
+
+def _range(start: int, end: int, zone: tzinfo) -> dict[str, str | None]:
+    return {"start": _iso(start, zone), "end": _iso(end, zone)}
+
+
+def _iso(instant: int | None, zone: tzinfo) -> str | None:
+    return None if instant is None else as_datetime(instant, zone).isoformat()

@@ -179,7 +179,7 @@ class _Planning:
     def _choose(self) -> None:
         for place, unit in enumerate(self.units):
             if self.look is not None and self.selection is None:
-                found, more = self.look.before(self.choice.until, unit)
+                found, more = self.look.before(self.choice.until, self.choice.most, unit)
                 self.choice.more(more)
             else:
                 found = self._due(unit)

@@ -9,7 +9,6 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.window.coverage import Cause
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import each
 from platform_assets.platform import build_platform
@@ -50,15 +49,13 @@ def _people(context: Context, documents: list[dict[str, Any]]) -> None:
         if error := document.get("error"):
             click.secho(f"{document['dataflow']}: {error['message']}", fg="red")
             continue
-        counts = document["counts"]
+        gaps = sum(len(unit["gaps"]) for unit in document["units"])
         upto = (
             f"complete up to {document['complete_up_to']}"
             if document["complete_up_to"]
             else "nothing is complete"
         )
-        click.secho(
-            f"{document['dataflow']}: {upto}, {counts['units']:,} units, {counts['gaps']:,} gaps", bold=True
-        )
+        click.secho(f"{document['dataflow']}: {upto}, {len(document['units'])} units, {gaps} gaps", bold=True)
         table = Table("unit", "complete up to", "gaps", "overlaps")
         for unit in document["units"][:_SHOWN]:
             table.add_row(
@@ -75,10 +72,8 @@ def _words(unit: dict[str, Any]) -> str:
 
 
 def _told(ranges: list[dict[str, Any]]) -> str:
-    shown = [f"[{one['start']}, {one['end']}){_why(one)}" for one in ranges[:3]]
+    shown = [
+        f"[{one['start']}, {one['end']}){': ' + one['why'] if 'why' in one else ''}" for one in ranges[:3]
+    ]
     more = [f"and {len(ranges) - 3:,} more"] if len(ranges) > 3 else []
     return "\n".join([*shown, *more]) or "-"
-
-
-def _why(one: dict[str, Any]) -> str:
-    return f": {Cause(one['why'], one.get('attempts'), one.get('error')).words}" if "why" in one else ""

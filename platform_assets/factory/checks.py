@@ -13,6 +13,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
+from partitions.window.ledger import GROWS
 from platform_assets.factory.assets import table_key
 from platform_assets.ledger_views import ledger_metadata
 from resources.loop.loop import clock
@@ -23,8 +24,6 @@ from resources.watermarks.quarantine import read_quarantine
 ROW_ACCOUNTING = "row_accounting"
 LATE_FILES = "late_files"
 LEDGER = "ledger"
-_EXPECTED = ("open", "no_window")
-"""Gaps that time fills by itself."""
 QUARANTINED_FILES = "quarantined_files"
 
 _SHOWN = 50
@@ -88,12 +87,7 @@ def ledger_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinitio
     )
     def complete() -> AssetCheckResult:
         found = platform.ledger(dataflow, clock())
-        missing = [
-            gap
-            for one, _ in found.groups
-            for gap in (() if one.gone else one.coverage.gaps)
-            if gap[2].why not in _EXPECTED
-        ]
+        missing = [gap for one in found.units for gap in one.gaps if gap.why != GROWS]
         return AssetCheckResult(
             passed=not missing, severity=AssetCheckSeverity.WARN, metadata=ledger_metadata(found)
         )

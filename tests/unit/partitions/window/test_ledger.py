@@ -1,223 +1,217 @@
+"""The ledger: covered, missing and why, overlapping, complete up to."""
+
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitions.instants import DAY, HOUR, milliseconds
-from partitions.window.coverage import Cause, Coverage
+from partitions.instants import DAY, milliseconds
 from partitions.window.definition import WindowWatermark
 from partitions.window.grid import Grid
-from partitions.window.ledger import Ledger, ledger
-from partitions.window.state import Done, LeftOut, WindowState
-from partitions.window.units import NO_UNIT
+from partitions.window.ledger import ABSTINENT, GROWS, LEFT_OUT, NEVER, Gap, Ledger, UnitLedger, ledger
+from partitions.window.state import Done, Failure, LeftOut, WindowState
 
-A, B, C = '{"id":"a"}', '{"id":"b"}', '{"id":"c"}'
-START = datetime(2020, 1, 1, tzinfo=UTC)
-FIRST = milliseconds(START)
-DAILY, WEEKLY = Grid("daily"), Grid("weekly")
-EMPTY = WindowState(DAILY)
+A, B = '{"u":"a"}', '{"u":"b"}'
+DAILY = Grid("daily")
+START = milliseconds(datetime(2020, 1, 1, tzinfo=UTC))
 
 
-def _definition(to: str = "-", **changes: Any) -> WindowWatermark:
-    entry = {"name": "t", "type": "datetime", "range": {"from": "2020-01-01", "to": to}}
-    return WindowWatermark.of({"definition": [entry], "window": "daily", **changes})
+def day(number: float) -> int:
+    return START + int(number * DAY)
 
 
-def _ledger(
-    state: WindowState,
-    units: tuple[str, ...] = (A,),
-    days: float = 10,
-    definition: WindowWatermark | None = None,
-) -> Ledger:
-    return ledger(definition or _definition(), state, units, START + timedelta(days=days), dataflow="flow")
+def definition(**more: Any) -> WindowWatermark:
+    system = {"name": "system", "type": "datetime", "range": {"from": "2020-01-01", "to": "-"}}
+    return WindowWatermark.of({"definition": [system], "window": "daily", **more})
 
 
-def _done(day: float, unit: str = A, grid: Grid = DAILY, *, hours: float = 0, skip: float = 0) -> Done:
-    start = FIRST + int(day * DAY)
-    end = grid.end(start) if not hours else start + int(hours * HOUR)
-    return Done(start, end, start + int(skip * HOUR), unit, bool(hours), grid)
+def loaded(*days: float, unit: str = A, **more: Any) -> WindowState:
+    done = [Done(day(one), day(one + 1), day(one), unit, False, DAILY) for one in days]
+    return WindowState().rebased(DAILY).after(done, **more)
 
 
-def _days(found: Coverage) -> list[tuple[float, float, str]]:
-    return [((start - FIRST) / DAY, (end - FIRST) / DAY, cause.why) for start, end, cause in found.gaps]
+def of(state: WindowState, now: float = 5, units: tuple[str, ...] = (A,), **more: Any) -> Ledger:
+    clock = datetime.fromtimestamp(day(now) / 1000, UTC)
+    return ledger(definition(**more), state, units, clock, dataflow="flow")
+
+
+def only(found: Ledger) -> UnitLedger:
+    (one,) = found.units
+    return one
+
+
+def test_a_complete_unit_has_one_interval_and_no_gap() -> None:
+    found = only(of(loaded(0, 1, 2, 3, 4)))
+    assert (found.covered, found.gaps, found.complete_up_to) == ([(day(0), day(5))], [], day(5))
+
+
+def test_what_was_never_loaded_is_a_gap_and_completeness_ends_before_it() -> None:
+    found = only(of(loaded(0, 1, 3)))
+    assert found.gaps == [Gap(day(2), day(3), NEVER), Gap(day(4), day(5), NEVER)]
+    assert found.complete_up_to == day(2)
+
+
+def test_a_unit_without_anything_is_complete_up_to_nowhere_and_so_is_the_whole() -> None:
+    found = of(loaded(0, 1, 2, 3, 4), units=(A, B))
+    assert [one.complete_up_to for one in found.units] == [day(5), None]
+    assert found.complete_up_to is None
+
+
+def test_the_whole_is_complete_up_to_the_lowest_of_its_units() -> None:
+    state = loaded(0, 1, 2, 3, 4).after([Done(day(0), day(2), day(0), B, False, Grid("none"))])
+    assert of(state, units=(A, B)).complete_up_to == day(2)
+
+
+def test_a_window_that_failed_says_how_often_and_why() -> None:
+    state = loaded(0, 2, failed=[(A, day(1), "no answer")]).after([], [(A, day(1), "no answer")])
+    assert only(of(state, now=3)).gaps == [Gap(day(1), day(2), "failed 2 times: no answer")]
+
+
+def test_the_rest_of_a_window_that_goes_on_is_told_from_what_was_never_loaded() -> None:
+    half = Done(day(1), day(1.5), day(1), A, True, DAILY)
+    state = loaded(0).after([half])
+    assert only(of(state, now=1.75)).gaps == [Gap(day(1.5), day(1.75), GROWS)]
+    assert only(of(state, now=3)).gaps == [Gap(day(1.5), day(3), NEVER)]
+
+
+def test_a_window_that_goes_on_is_not_missing_although_nothing_of_it_is_loaded() -> None:
+    assert only(of(loaded(0), now=1.25)).gaps == [Gap(day(1), day(1.25), GROWS)]
+
+
+def test_the_rest_of_a_window_that_the_cap_left_out_waits() -> None:
+    state = loaded(0).after([Done(day(1), day(1.5), day(1), A, True, DAILY)])
+    state = state.after([], [], [LeftOut(A, day(1), day(2), "daily UTC")])
+    assert only(of(state, now=2)).gaps == [Gap(day(1.5), day(2), LEFT_OUT)]
+
+
+def test_what_abstinence_has_skipped_is_a_gap() -> None:
+    state = WindowState().rebased(Grid("none")).after([Done(day(0), day(2), day(0), A, True, Grid("none"))])
+    state = state.after([Done(day(0), day(5), day(3), A, True, Grid("none"))])
+    found = only(of(state, window="none", abstinent=1))
+    assert found.covered == [(day(0), day(2)), (day(3), day(5))]
+    assert (found.gaps, found.complete_up_to) == ([Gap(day(2), day(3), ABSTINENT)], day(2))
+
+
+def test_windows_of_two_grids_over_the_same_time_overlap() -> None:
+    month = Done(day(0), day(31), day(0), A, False, Grid("monthly"))
+    state = loaded(30, 31).after([month])
+    found = only(of(state, now=32))
+    assert (found.overlaps, found.gaps) == ([(day(30), day(31))], [])
+
+
+def test_a_unit_that_is_gone_stays_with_what_is_loaded_and_misses_nothing() -> None:
+    state = loaded(0, 1).after([Done(day(0), day(1), day(0), B, False, DAILY)])
+    found = of(state, units=(A,), now=2)
+    assert [(one.unit, one.gone, one.gaps) for one in found.units] == [(A, False, []), (B, True, ())]
+    assert found.complete_up_to == day(2)
+
+
+def test_with_partial_false_the_day_that_goes_on_is_not_missing() -> None:
+    assert only(of(loaded(0, 1), now=2.5, partial=False)).gaps == []
+
+
+def test_the_json_form_has_instants_of_the_definition_s_zone() -> None:
+    found = of(loaded(0), now=2, timezone="Europe/Berlin")
+    document = found.as_json()
+    assert document["units"][0]["unit"] == {"u": "a"}
+    assert document["units"][0]["gaps"][1:] == [
+        {"start": "2020-01-02T01:00:00+01:00", "end": "2020-01-03T00:00:00+01:00", "why": NEVER},
+        {"start": "2020-01-03T00:00:00+01:00", "end": "2020-01-03T01:00:00+01:00", "why": GROWS},
+    ]
+
+
+@given(st.sets(st.integers(0, 20)), st.sets(st.integers(0, 20)))
+def test_gaps_and_coverage_are_what_a_list_of_days_says(days: set[int], failed: set[int]) -> None:
+    state = loaded(*sorted(days), failed=[(A, day(one), "no") for one in failed - days])
+    found = only(of(state, now=21))
+    covered = {
+        number for number in range(21) if any(start <= day(number) < end for start, end in found.covered)
+    }
+    assert covered == days
+    whys = {
+        number: gap.why for gap in found.gaps for number in range(21) if gap.start <= day(number) < gap.end
+    }
+    expected = {number: "failed once: no" if number in failed else NEVER for number in set(range(21)) - days}
+    assert whys == expected
+    first = min(set(range(22)) - days)
+    assert found.complete_up_to == (day(first) if first else None)
+
+
+def test_a_left_out_work_unit_that_was_never_tried_is_never_loaded() -> None:
+    state = WindowState(DAILY, {A: [[day(0), day(1)]]}, failed={A: {day(1): Failure(0)}})
+    assert only(of(state, now=2)).gaps == [Gap(day(1), day(2), NEVER)]
+
+
+HOUR = DAY // 24
+WEEKLY = Grid("weekly")
+
+
+def _part(number: int, unit: str, grid: Grid, hours: int) -> Done:
+    end = day(number) + hours * HOUR if hours else grid.end(day(number))
+    return Done(day(number), end, day(number), unit, bool(hours), grid)
 
 
 loads = st.lists(
     st.builds(
-        _done,
-        st.integers(0, 8),
-        st.sampled_from([A, B]),
-        st.sampled_from([DAILY, DAILY, WEEKLY]),
-        hours=st.sampled_from([0, 0, 5, 20]),
+        _part, st.integers(0, 8), st.sampled_from([A, B]), st.sampled_from([DAILY, DAILY, WEEKLY]), st.sampled_from([0, 0, 5, 20])
     ),
     max_size=9,
-)
+)  # fmt: skip
 failures = st.lists(
-    st.tuples(st.sampled_from([A, B]), st.integers(0, 11).map(lambda day: FIRST + day * DAY), st.just("no")),
-    max_size=4,
+    st.tuples(st.sampled_from([A, B]), st.integers(0, 11).map(day), st.just("no")), max_size=4
 )
+lefts = st.lists(
+    st.builds(lambda at, whole: LeftOut(A, day(at), day(at + 2), "daily UTC", whole), st.integers(0, 9), st.booleans()), max_size=2
+)  # fmt: skip
 skips = st.dictionaries(
     st.sampled_from([A, B]),
     st.lists(
         st.tuples(st.integers(0, 200), st.integers(1, 30)).map(
-            lambda one: [FIRST + one[0] * HOUR, FIRST + sum(one) * HOUR]
+            lambda one: [START + one[0] * HOUR, START + sum(one) * HOUR]
         ),
         max_size=3,
     ),
 )
-lefts = st.lists(
-    st.builds(lambda day, whole: LeftOut(A, FIRST + day * DAY, FIRST + (day + 2) * DAY, "daily UTC", whole), st.integers(0, 9), st.booleans()),
-    max_size=2,
-)  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(loads, failures, lefts, skips, st.integers(0, 11 * 24), st.booleans())
 def test_the_ledger_is_what_a_bitmap_of_hours_says(
-    done: list[Done], failed: list[Any], left: list[LeftOut], skipped: Any, hours: int, partial: bool
+    done: list[Done], failed: Any, left: list[LeftOut], skipped: Any, hours: int, partial: bool
 ) -> None:
-    made = EMPTY.after(done, failed, left)
+    made = WindowState(DAILY).after(done, failed, left)
     state = WindowState(made.grid, made.units, made.open, made.failed, skipped, made.left, made.whole)
-    definition, now = _definition(partial=partial), START + timedelta(hours=hours)
-    found = ledger(definition, state, (A, B), now, dataflow="flow")
-    windows = [(start, end) for start, end in definition.windows(now)]
-    assert (found.start, found.end) == (FIRST, FIRST + hours * HOUR)
-    for one in found.units:
+    windows = list(definition(partial=partial).windows(datetime.fromtimestamp(day(hours / 24) / 1000, UTC)))
+    for one in of(state, hours / 24, (A, B), partial=partial).units:
         runs = [range(run[0], run[1], HOUR) for run in state.units.get(one.unit, ())]
-        unread = {at for a, b in skipped.get(one.unit, ()) for at in range(a, b, HOUR)}
-        loaded = {at for run in runs for at in run} - unread
-        assert set(_hours(one.coverage.covered)) == loaded
-        assert set(_hours(one.coverage.overlaps)) == {
+        unread = {at for lower, upper in skipped.get(one.unit, ()) for at in range(lower, upper, HOUR)}
+        read = {at for run in runs for at in run} - unread
+        wanted = [at for window in windows for at in range(*window, HOUR)]
+        assert set(_hours(one.covered)) == read
+        assert set(_hours(one.overlaps)) == {
             at for run in runs for at in run if sum(at in other for other in runs) > 1
         }
-        bare = [at for at in range(FIRST, FIRST + hours * HOUR, HOUR) if at not in loaded]
-        causes = {at: cause.why for start, end, cause in one.coverage.gaps for at in range(start, end, HOUR)}
-        assert causes == {at: _why(state, windows, one.unit, at, unread) for at in bare}
-        reached = bare[0] if bare else FIRST + hours * HOUR
-        assert one.coverage.complete_up_to == (reached if reached > FIRST else None)
+        whys = {at: gap.why for gap in one.gaps for at in range(gap.start, gap.end, HOUR)}
+        assert whys == {at: _why(state, windows, one.unit, at, unread) for at in wanted if at not in read}
+        missing = [at for at in wanted if at not in read]
+        reached = missing[0] if missing else (windows[-1][1] if windows else START)
+        assert one.complete_up_to == (reached if reached > START else None)
 
 
-def _hours(found: Any) -> list[int]:
-    return [at for start, end, *_ in found for at in range(start, end, HOUR)]
+def _hours(found: Iterable[tuple[int, int]]) -> list[int]:
+    return [at for start, end in found for at in range(start, end, HOUR)]
 
 
-def _why(state: WindowState, windows: list[tuple[int, int]], unit: str, at: int, unread: set[int]) -> str:
-    window = next(((start, end) for start, end in windows if start <= at < end), None)
-    if window and window[0] in state.failed.get(unit, {}):
-        return "failed"
+def _why(state: WindowState, windows: Sequence[tuple[int, int]], unit: str, at: int, unread: set[int]) -> str:
+    window = next((start, end) for start, end in windows if start <= at < end)
+    if failure := state.failed.get(unit, {}).get(window[0]):
+        return f"failed {'once' if failure.attempts == 1 else f'{failure.attempts} times'}: no"
     if any(run[0] <= at < run[1] for runs in (state.left, state.whole) for run in runs.get(unit, ())):
-        return "left_out"
+        return LEFT_OUT
     if at in unread:
-        return "abstinence"
-    if window is None:
-        return "no_window"
-    cut = window == windows[-1] and window[1] - window[0] < DAY
-    return "open" if cut or window[0] in state.open.get(unit, ()) else "never_loaded"
-
-
-def test_a_gap_says_why() -> None:
-    state = EMPTY.after(
-        [_done(0), _done(1), _done(4), _done(5, hours=6), _done(8)],
-        [(A, FIRST + 2 * DAY, "gone"), (A, FIRST + 2 * DAY, "gone")],
-    )
-    state = state.after([_done(9, hours=3)]).after([_done(9, hours=9, skip=6)])
-    (one,) = _ledger(state, days=9.5).units
-    assert _days(one.coverage) == [
-        (2, 3, "failed"), (3, 4, "never_loaded"), (5.25, 6, "open"), (6, 8, "never_loaded"), (9.125, 9.25, "abstinence"),
-        (9.375, 9.5, "open"),
-    ]  # fmt: skip
-    assert one.coverage.gaps[0][2] == Cause("failed", 2, "gone")
-
-
-def test_an_overlap_is_what_windows_cover_that_were_cut_in_different_ways() -> None:
-    state = EMPTY.after([_done(day) for day in range(8)]).after([_done(7, grid=WEEKLY)])
-    (one,) = _ledger(state, days=14).units
-    assert one.coverage.overlaps == ((FIRST + 7 * DAY, FIRST + 8 * DAY),)
-    assert (one.coverage.covered, one.coverage.gaps) == (((FIRST, FIRST + 14 * DAY),), ())
-
-
-def test_a_unit_that_is_gone_is_known_and_nothing_more_is_expected_of_it() -> None:
-    state = EMPTY.after([_done(day) for day in range(10)] + [_done(0, B), _done(2, B)])
-    found = _ledger(state, (A, C))
-    assert [(one.unit, one.gone, _days(one.coverage)) for one in found.units] == [
-        (A, False, []),
-        (C, False, [(0, 10, "never_loaded")]),
-        (B, True, [(1, 2, "never_loaded")]),
-    ]
-    assert found.complete_up_to is None
-    assert _ledger(state, (A,)).complete_up_to == FIRST + 10 * DAY
-    assert found.counts == {"units": 2, "gone": 1, "complete": 1, "failed": 0, "gaps": 1, "overlaps": 0}
-
-
-def test_a_dataflow_is_complete_as_far_as_its_lowest_unit() -> None:
-    state = EMPTY.after([_done(day, unit) for unit, last in ((A, 4), (B, 2)) for day in range(last)])
-    assert _ledger(state, (A, B)).complete_up_to == FIRST + 2 * DAY
-    assert _ledger(state, ()).complete_up_to is None
-
-
-def test_gaps_between_the_ranges_of_a_composite_have_no_window() -> None:
-    window = {"daily": ["2020-01-01", "2020-01-03"], "weekly": ["2020-01-04", "-"]}
-    (one,) = _ledger(EMPTY, days=5, definition=_definition(window=window)).units
-    assert _days(one.coverage) == [(0, 2, "never_loaded"), (2, 3, "no_window"), (3, 5, "open")]
-
-
-def test_units_that_are_alike_are_looked_at_once_and_shown_as_one() -> None:
-    state = EMPTY.after([_done(day, unit) for unit in (A, B) for day in range(3)])
-    found = _ledger(state, (A, B, C))
-    assert [names for _, names in found.groups] == [[A, B], [C]]
-    assert found.units[0].coverage is found.units[1].coverage
-
-
-def test_without_time_units_are_known_and_nothing_is_covered() -> None:
-    definition = WindowWatermark.of({"definition": []})
-    state = WindowState().after([Done(None, None, None, NO_UNIT, False, Grid("none"))])
-    found = _ledger(state, (NO_UNIT,), definition=definition)
-    assert found.units[0].coverage == Coverage((), (), (), None)
-    assert found.as_json()["from"] is None
-
-
-def test_from_in_the_future_is_no_gap() -> None:
-    (one,) = _ledger(EMPTY, days=-5).units
-    assert (one.coverage.gaps, one.coverage.complete_up_to) == ((), None)
-
-
-def test_the_json_form_has_instants_with_the_offset_of_the_zone() -> None:
-    definition = _definition("2020-01-04", timezone="+01:00")
-    start = FIRST - HOUR
-    done = Done(start, start + DAY, start, A, False, Grid("daily", "+01:00"))
-    state = WindowState().after([done], [(A, start + DAY, "gone")])
-    found = _ledger(state, days=4, definition=definition)
-    assert found.as_json() == {
-        "dataflow": "flow",
-        "now": "2020-01-05T00:00:00+00:00",
-        "from": "2020-01-01T00:00:00+01:00",
-        "to": "2020-01-04T00:00:00+01:00",
-        "complete_up_to": "2020-01-02T00:00:00+01:00",
-        "counts": {"units": 1, "gone": 0, "complete": 0, "failed": 1, "gaps": 2, "overlaps": 0},
-        "units": [
-            {
-                "unit": {"id": "a"},
-                "gone": False,
-                "covered": [{"start": "2020-01-01T00:00:00+01:00", "end": "2020-01-02T00:00:00+01:00"}],
-                "gaps": [
-                    {
-                        "start": "2020-01-02T00:00:00+01:00",
-                        "end": "2020-01-03T00:00:00+01:00",
-                        "why": "failed",
-                        "attempts": 1,
-                        "error": "gone",
-                    },
-                    {
-                        "start": "2020-01-03T00:00:00+01:00",
-                        "end": "2020-01-04T00:00:00+01:00",
-                        "why": "never_loaded",
-                    },
-                ],
-                "overlaps": [],
-                "complete_up_to": "2020-01-02T00:00:00+01:00",
-            }
-        ],
-    }
+        return ABSTINENT
+    return GROWS if window[1] - window[0] < DAY else NEVER
