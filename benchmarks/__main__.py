@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = ("discovery", "idle", "bulk", "tick", "freshness", "log", "sweep", "ranges")
+NAMES = (
+    "discovery", "idle", "bulk", "tick", "freshness", "log", "sweep", "window_plan", "ranges",
+)  # fmt: skip
 
 
 def main(names: list[str]) -> int:

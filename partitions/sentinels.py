@@ -10,6 +10,7 @@ import base64
 import binascii
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
@@ -21,6 +22,8 @@ Watermark = dict[str, Any]
 """Names to values: None, bool, int, float, str, datetime, date, time, Decimal, bytes, lists and dicts of these."""
 
 _ESCAPE = "__dict__"
+_PLAIN = frozenset({type(None), bool, int, str})
+_MAY_HOLD_SENTINELS = re.compile(r"__|\\u005f", re.IGNORECASE)
 _STORABLE = frozenset({type(None), bool, int, float, str, datetime, date, time, Decimal, bytes, list, dict})
 
 
@@ -74,6 +77,9 @@ def deserialise(text: str | None) -> Watermark:
         raise CorruptWatermark(
             f"watermark text is not an object: expected names to values, found {_shorten(text)}"
         )
+    # A long state of windows is numbers: where no name can be a sentinel's, nothing has to be looked at.
+    if not _MAY_HOLD_SENTINELS.search(text):
+        return raw
     return {key: _decode(item, key) for key, item in raw.items()}
 
 
@@ -88,13 +94,17 @@ def encode(value: Any) -> Any:
 
 
 def _encode(value: Any, where: str) -> Any:
-    if (
-        type(value) not in _STORABLE
-    ):  # a subclass (pandas.Timestamp, an IntEnum) would not come back as itself
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is list:
+        return [
+            item if type(item) in _PLAIN else _encode(item, f"{where}[{index}]")
+            for index, item in enumerate(value)
+        ]
+    if kind not in _STORABLE:  # a subclass (pandas.Timestamp, an IntEnum) would not come back as itself
         return _refuse(value, where)
     match value:
-        case None | bool() | int() | str():
-            return value
         case float():
             return value if math.isfinite(value) else _refuse(value, where, "NaN and infinity are not JSON")
         case datetime():
@@ -111,8 +121,6 @@ def _encode(value: Any, where: str) -> Any:
             )
         case bytes():
             return {"__bytes__": base64.b64encode(value).decode("ascii")}
-        case list():
-            return [_encode(item, f"{where}[{index}]") for index, item in enumerate(value)]
         case dict():
             encoded = {_key(key, where): _encode(item, f"{where}.{key}") for key, item in value.items()}
             return {_ESCAPE: encoded} if _reads_as_sentinel(encoded) else encoded

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dagster import (
     DagsterInstance,
     Definitions,
@@ -11,18 +13,22 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from partitions.definitions import WindowPartitions
+from partitions.errors import StrandlineError
 from platform_assets.factory.assets import broken_asset, dataflow_assets, table_key
-from platform_assets.factory.checks import late_files, quarantined_files, row_accounting
+from platform_assets.factory.checks import late_files, ledger_check, quarantined_files, row_accounting
 from platform_assets.factory.decisions import decision_jobs
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.late import late_job, late_sensor
 from platform_assets.factory.sensors import dataflow_sensor
 from platform_assets.factory.windows import window_schedule, window_sensor
+from platform_assets.ledger_views import ledger_metadata
 from platform_assets.metadata import table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
+from resources.loop.loop import clock
 from resources.platform import Platform
+from resources.watermarks.entry import Entry
 from resources.watermarks.quarantine import read_quarantine
 
 
@@ -53,7 +59,9 @@ def build_definitions(
             check(flow, platform)
             for flow in flows
             for check in (
-                (row_accounting, late_files, quarantined_files) if flow.kind == "path" else (row_accounting,)
+                (row_accounting, late_files, quarantined_files)
+                if flow.kind == "path"
+                else (row_accounting, ledger_check)
             )
         ],
         jobs=[*jobs.values(), *late.values(), *decision_jobs(project, platform, options)],
@@ -80,7 +88,7 @@ def build_definitions(
                 partitions,
             ),
             "watermark": WatermarkIOManager(
-                platform, lambda entry: watermark_metadata(entry, read_quarantine(platform.log, entry))
+                platform, lambda flow, entry: _watermark_shown(platform, options, flow, entry)
             ),
             "watermarks": ResourceDefinition(
                 lambda context: platform.manager(),
@@ -92,6 +100,21 @@ def build_definitions(
         },
         executor=in_process_executor,  # a process, and so a JVM, per step costs 20 s and gains nothing here
     )
+
+
+def _watermark_shown(
+    platform: Platform, options: RunOptions, flow: Dataflow, entry: Entry | None
+) -> dict[str, Any]:
+    """An entry; of windows with the ledger, where the definition is the one that it was made with."""
+    shown = watermark_metadata(entry, read_quarantine(platform.log, entry))
+    if flow.kind != "window":
+        return shown
+    try:
+        return shown | ledger_metadata(platform.ledger(flow, options.now or clock()))
+    except (
+        StrandlineError
+    ) as error:  # the rows are there; what cannot be looked up now is no failure of the run
+        return shown | {"ledger": error.message}
 
 
 def _sorted(flow: Dataflow) -> bool:

@@ -82,8 +82,8 @@ class RunOptions:
 DescribeRun = Callable[[Outcome, Place], Mapping[str, Any]]
 """Metadata of a run: its outcome, the table's place."""
 
-DescribeEntry = Callable[[Entry | None], Mapping[str, Any]]
-"""Metadata of a watermark."""
+DescribeEntry = Callable[[Dataflow, Entry | None], Mapping[str, Any]]
+"""Metadata of a dataflow's watermark."""
 
 
 class TableIOManager(IOManager):
@@ -135,12 +135,7 @@ class TableIOManager(IOManager):
         for warning in outcome.warnings:
             context.log.warning(warning)
         metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
-        if context.has_asset_partitions and len(context.asset_partition_keys) > 1:
-            # Each partition's event would repeat it all.
-            observation = AssetObservation(context.asset_key, metadata=metadata)
-            yield DagsterEvent.asset_observation(context.step_context, observation)
-            metadata = {name: metadata[name] for name in ("status", "state_number", "seconds")}
-        context.add_output_metadata(metadata)
+        yield from _once(context, metadata, ("status", "state_number", "seconds"))
         yield from self._loaded_partitions(context, dataflow, outcome)
         # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions
         # would stand for all of them, so it is not given where one has failed.
@@ -196,7 +191,7 @@ class WatermarkIOManager(IOManager):
         self._platform = platform
         self._describe = describe
 
-    def handle_output(self, context: OutputContext, obj: Load) -> None:
+    def handle_output(self, context: OutputContext, obj: Load) -> Iterator[DagsterEvent]:  # type: ignore[override]  # Dagster takes generators, too
         """Check that the newest entry is what the table's output left."""
         if obj.outcome is None:
             raise failure(
@@ -208,11 +203,23 @@ class WatermarkIOManager(IOManager):
             context.log.warning(
                 "entry %s was appended by another run meanwhile", newest.number if newest else 0
             )
-        context.add_output_metadata(self._describe(left))
+        metadata = self._describe(obj.dataflow, left)
+        yield from _once(context, metadata, ("state_number",))
 
     def load_input(self, context: InputContext) -> Watermark | None:
         """The newest watermark; None where there is none."""
         return self._platform.manager().get_watermark(context.asset_key.path[-1])
+
+
+def _once(
+    context: OutputContext, metadata: Mapping[str, Any], of_each: Sequence[str]
+) -> Iterator[DagsterEvent]:
+    """Show what a run has done. Over many partitions that is an observation, since the event of each would repeat it all."""
+    if context.has_asset_partitions and len(context.asset_partition_keys) > 1:
+        observation = AssetObservation(context.asset_key, metadata=metadata)
+        yield DagsterEvent.asset_observation(context.step_context, observation)
+        metadata = {name: metadata[name] for name in of_each}
+    context.add_output_metadata(metadata)
 
 
 def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:

@@ -14,7 +14,9 @@ from partitions.errors import ConfigurationError
 from partitions.path.definition import PathWatermark
 from partitions.plan import Plan
 from partitions.sources import JdbcSource, TableSource
+from partitions.window.ledger import Ledger, ledger
 from partitions.window.plan import Selection
+from partitions.window.state import WindowState
 from partitions.window.units import SecondaryInput, listed
 from resources.databases import Database
 from resources.jdbc import JdbcConnection
@@ -95,6 +97,18 @@ class Platform:
         """
         watermark = dataflow.window
         return listed(watermark.units, watermark.secondary_input, self._rows_of)
+
+    def ledger(self, dataflow: Dataflow, now: datetime) -> Ledger:
+        """What is covered and missing of each unit of a window watermark. Starts no Spark.
+
+        Raises:
+            ConfigurationError: for another kind.
+            NeedsDecision: as a run would.
+        """
+        entry = self.log.newest(dataflow.name)
+        check_definition(dataflow, entry, self.log)
+        state = WindowState.of(entry.state() if entry else None)
+        return ledger(dataflow.window, state, self.units(dataflow), now, dataflow=dataflow.name)
 
     def _rows_of(self, given: SecondaryInput) -> Iterable[Mapping[str, Any]]:
         place = (

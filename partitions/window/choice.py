@@ -33,7 +33,7 @@ class Budget:
     """How much one plan may hold.
 
     Attributes:
-        slices: at most; a work unit that failed before has one of its own.
+        slices: at most; a work unit that has failed more than once has one of its own.
         limit: work units of a slice, at most.
         parallelism: work units, at most; None: no cap but that of the slices.
     """
@@ -47,14 +47,14 @@ class Budget:
         """Work units, at most."""
         return min(self.slices * self.limit, self.parallelism or self.slices * self.limit)
 
-    def rooms(self, failed: int, others: int) -> tuple[int, int]:
-        """How many that failed before, and how many others, there is room for; either always gets some, if it can be."""
-        failed, others = min(failed, self.most), min(others, self.most)
+    def rooms(self, alone: int, others: int) -> tuple[int, int]:
+        """How many that stand alone, and how many others, there is room for; either always gets some, if it can be."""
+        alone, others = min(alone, self.most), min(others, self.most)
         needed = -(-others // self.limit)
-        if needed + failed <= self.slices:
-            return failed, others
+        if needed + alone <= self.slices:
+            return alone, others
         reserved = max(self.slices // 10, 1) if self.slices > 1 or not others else 0
-        alone = min(failed, max(self.slices - needed, reserved))
+        alone = min(alone, max(self.slices - needed, reserved))
         return alone, min(others, (self.slices - alone) * self.limit)
 
 
@@ -71,28 +71,40 @@ class Choice:
         self._budget = budget
         self._ends = ends
         self.counts: Counter[Reason] = Counter()
-        self._fresh = _Earliest(budget.most), _Earliest(budget.most)  # those that failed before apart
+        self._fresh = _Earliest(budget.most), _Earliest(budget.most)  # those that stand alone apart
+        self._alone = 0
         self._served: list[Part] = []
+
+    @property
+    def until(self) -> int:
+        """Of windows from this index on that were never loaded nothing but their number matters."""
+        after = self._fresh[False].after
+        return len(self._ends) if after is None else after
 
     def offer(self, part: Part) -> None:
         """Hear of something that is due; units come in their order."""
         due = part.due
         self.counts[due.reason] += due.after - due.first
+        self._alone += due.alone
         if due.served:
             self._served.append(part)
         else:
-            self._fresh[due.reason == "failed"].offer(part)
+            self._fresh[due.alone].offer(part)
+
+    def more(self, count: int) -> None:
+        """Hear of windows from ``until`` on that were never loaded."""
+        if count:
+            self.counts["new"] += count
 
     @cached_property
     def taken(self) -> list[Candidate]:
         """What is chosen, in planning order: windows ascending outside, units in given order inside."""
-        failed = self.counts["failed"]
-        rooms = list(self._budget.rooms(failed, sum(self.counts.values()) - failed))
+        rooms = list(self._budget.rooms(self._alone, sum(self.counts.values()) - self._alone))
         chosen: list[Candidate] = []
         for one in self._candidates():
             if len(chosen) == self._budget.most or not any(rooms):
                 break
-            kind = one[2].reason != "failed"
+            kind = not one[2].alone
             if rooms[kind]:
                 rooms[kind] -= 1
                 chosen.append(one)
@@ -130,11 +142,12 @@ class _Earliest:
         self.parts: list[Part] = []
         self._most = most
         self._held, self._limit = 0, 2 * most
-        self._after: int | None = None
+        self.after: int | None = None
+        """No window from this index on can be among them."""
 
     def offer(self, part: Part) -> None:
-        if self._after is not None:
-            if part.due.first >= self._after:
+        if self.after is not None:
+            if part.due.first >= self.after:
                 return
             part = self._clipped(part)
         self.parts.append(part)
@@ -154,20 +167,20 @@ class _Earliest:
             active += begins[edge] - ends[edge]
             width = edges[number + 1] - edge if number + 1 < len(edges) else 0
             if active and held + active * width >= self._most:
-                self._after = edge + -(-(self._most - held) // active)
+                self.after = edge + -(-(self._most - held) // active)
                 break
             held += active * width
         self.parts = [
-            self._clipped(part) for part in self.parts if self._after is None or part.due.first < self._after
+            self._clipped(part) for part in self.parts if self.after is None or part.due.first < self.after
         ]
         self._held = sum(due.after - due.first for due, _ in self.parts)
         self._limit = 2 * max(self._most, self._held)
 
     def _clipped(self, part: Part) -> Part:
         due, place = part
-        if self._after is None or due.after <= self._after:
+        if self.after is None or due.after <= self.after:
             return part
-        return Part(due._replace(after=self._after), place)
+        return Part(due._replace(after=self.after), place)
 
 
 def in_order(parts: Iterable[Part]) -> Iterator[Candidate]:

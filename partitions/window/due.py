@@ -47,6 +47,7 @@ class Due(NamedTuple):
         reason: why.
         high: their own high, where it is not their end; None for whole windows, and for those that have none.
         served: whether they have a usable high.
+        alone: whether it has failed so often that it holds nobody back any more.
     """
 
     first: int
@@ -54,6 +55,7 @@ class Due(NamedTuple):
     reason: Reason
     high: int | None = None
     served: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,23 +99,66 @@ class UnitDue:
     state: WindowState
     windows: Windows
     cutoffs: Cutoffs
-    _coinciding: dict[tuple[int, str], Coinciding] = field(default_factory=dict)
+    _coinciding: dict[tuple[int, int, str], Coinciding] = field(default_factory=dict)
 
     def of(self, unit: str) -> list[Due]:
         """All that is due of a unit, ascending."""
-        known, failed = self.known(unit), self._failed(unit)
+        failed = self._failed(unit)
         tried = sorted(failed)
-        marks = self._marks(unit, failed)
-        if not known:
-            return self._never(0, len(self.windows), tried)
-        dues: list[Due] = []
-        reached, tail = 0, self._tail
+        dues = self._dues(unit, self.known(unit), 0, tried, self._marks(unit, tried))
+        often = {index for index, failure in failed.items() if failure.attempts > 1}
+        return [due._replace(alone=due.first in often) for due in dues] if often else dues
+
+    def before(self, until: int, unit: str) -> tuple[list[Due], int]:
+        """All that is due of a unit, but that windows which were never loaded may only be counted from an index on.
+
+        A plan looks at every run of every unit, and at most of them only here.
+        """
+        if any(unit in found for found in (self.state.failed, self.state.left, self.state.whole)):
+            return self.of(unit), 0
+        runs: Sequence[Run] = self.state.units.get(unit, ())
+        again = self._again(unit)
+        firsts, afters = self._edges
+        dues, more, reached = list[Due](), 0, 0
+        for run in runs:
+            first, after = firsts.get(run[0], -1), afters.get(run[1], -1)
+            if first < reached or after < first or len(run) > 2:
+                # The last run may well end with an open window; where others lie otherwise, all have to be compared.
+                found: list[Known] = [*self._known(run)] if run is runs[-1] else []
+                found.sort(key=lambda one: one[:2])
+                if not found or found[0][0] < reached:
+                    return self.of(unit), 0
+                return dues + self._dues(unit, found, reached), more
+            if reached < first:
+                if reached < until:
+                    dues.append(Due(reached, first, "new"))
+                else:
+                    more += first - reached
+            if after > again:
+                dues += self._whole(unit, first, after, ())
+            reached = after
+        return dues + self._never(reached, len(self.windows), ()), more
+
+    def _again(self, unit: str) -> int:
+        """No window below this index that is loaded up to its end can be due by the cutoffs."""
+        return min([self._tail, *self._open(unit)])
+
+    def _dues(
+        self,
+        unit: str,
+        known: Iterable[Known],
+        reached: int = 0,
+        tried: Sequence[int] = (),
+        marks: Sequence[Mark] = (),
+    ) -> list[Due]:
+        """What is due from an index on, of windows of which some are known."""
+        dues, again = list[Due](), self._again(unit)
         for first, after, high in known:
             if reached < first:
                 dues += self._never(reached, first, tried) if tried else (Due(reached, first, "new"),)
             if high is not None:
                 dues += self._part(unit, first, high, marks)
-            elif marks or after > tail:
+            elif marks or after > again:
                 dues += self._whole(unit, first, after, marks)
             reached = after
         return dues + self._never(reached, len(self.windows), tried)
@@ -213,12 +258,17 @@ class UnitDue:
         failed = self.state.failed.get(unit)
         return {index[start]: one for start, one in failed.items() if start in index} if failed else {}
 
-    def _marks(self, unit: str, failed: Iterable[int]) -> list[Mark]:
-        """What was left out, what failed, and what somebody has asked for; of two the latter counts."""
+    def _marks(self, unit: str, failed: Sequence[int]) -> list[Mark]:
+        """What was left out, what failed, and what somebody has asked for; of two the latter counts. Each failure stands apart."""
         left: list[Mark] = [(*found, "grace") for found in self._marked(self.state.left.get(unit, ()))]
         whole: list[Mark] = [(*found, "forced") for found in self._marked(self.state.whole.get(unit, ()))]
-        tried: list[Mark] = [(index, index + 1, "failed") for index in sorted(failed)]
-        return over(over(left, tried), whole) if left or tried or whole else []
+        tried: list[Mark] = [(index, index + 1, "failed") for index in failed]
+        if not (left or whole or tried):
+            return []
+        asked: list[Mark] = [
+            (*mark[:2], "forced") for mark in tried if any(one[0] <= mark[0] < one[1] for one in whole)
+        ]
+        return over(over(over(left, tried), whole), asked)
 
     def _marked(self, runs: Iterable[Run]) -> list[tuple[int, int]]:
         made: list[tuple[int, int]] = []
@@ -232,30 +282,28 @@ class UnitDue:
     def _known(self, run: Run) -> Iterator[Known]:
         """The planned windows that a run says something of."""
         windows, high, found = self.windows, run[1], self._coincide(run)
-        for first, after in found.ranges:
-            last = bisect_left(windows.starts, high, first, after)
+        for first, last in found.ranges:
             # Only the last may be loaded in part; and one that now cuts short may have been loaded further than now.
-            odd = last > first and (high < windows.ends[last - 1] or last - 1 in windows.cut)
+            odd = high < windows.ends[last - 1] or last - 1 in windows.cut
             if last - odd > first:
                 yield first, last - odd, None
             if odd:
                 whole = windows.cut.get(last - 1, windows.ends[last - 1])
                 yield last - 1, last, min(high, whole)
         for index, end in found.singles:
-            if windows.starts[index] < high:
-                yield index, index + 1, min(high, end)
+            yield index, index + 1, min(high, end)
 
     def _coincide(self, run: Run) -> Coinciding:
         grid = self.state.grid_of(run)
-        key = (run[0], grid.text)
+        key = (run[0], run[1], grid.text)
         if key not in self._coinciding:
-            self._coinciding[key] = Coinciding.of(self.windows, grid, run[0])
+            self._coinciding[key] = Coinciding.of(self.windows, grid, run[0], run[1])
         return self._coinciding[key]
 
 
 @dataclass(frozen=True)
 class Coinciding:
-    """Which planned windows start where windows of a run start.
+    """Which planned windows start where windows of a run start, below its high.
 
     Attributes:
         ranges: those that follow each other as the run's do.
@@ -266,15 +314,16 @@ class Coinciding:
     singles: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, windows: Windows, grid: Grid, start: int) -> Coinciding:
-        """Compare the windows with those of a grid from a start on."""
+    def of(cls, windows: Windows, grid: Grid, start: int, high: int) -> Coinciding:
+        """Compare the windows with those of a grid from a start on, up to a high."""
         ranges, singles, own = [], [], steps(grid, start)
         for stretch, (first, after) in zip(windows.stretches, windows.bounds, strict=True):
             below = bisect_left(windows.starts, start, first, after)
-            same = (index for index in range(below, after) if own.on(windows.starts[index]))
+            above = bisect_left(windows.starts, high, below, after)
+            same = (index for index in range(below, above) if own.on(windows.starts[index]))
             if stretch.grid == grid:
                 if (one := next(same, None)) is not None:
-                    ranges.append((one, after))
+                    ranges.append((one, above))
             else:
                 singles += [(index, own.next(windows.starts[index])) for index in same]
         return cls(tuple(ranges), tuple(singles))

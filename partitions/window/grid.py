@@ -218,7 +218,11 @@ class Windows:
 
 
 def _cut(stretch: Stretch) -> Iterator[tuple[int, int]]:
-    start = stretch.start
+    start, size = stretch.start, stretch.grid.size
+    if size:
+        starts = range(start, stretch.end, size)
+        yield from zip(starts, (at + size for at in starts), strict=True)
+        return
     while start < stretch.end:
         end = stretch.grid.end(start)
         yield start, end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +14,7 @@ from partitions.plan import Plan, Skip, counted
 from partitions.window.choice import Budget, Choice, Part
 from partitions.window.definition import WindowWatermark
 from partitions.window.due import Cutoffs, Due, UnitDue, job_cutoff
-from partitions.window.grid import Grid, Windows
+from partitions.window.grid import Windows
 from partitions.window.slices import WindowSlice, WorkUnit, words
 from partitions.window.state import LeftOut, WindowState
 from partitions.window.units import NO_UNIT, enough
@@ -100,30 +100,26 @@ class _Planning:
         limit = 1 if self.definition.pacing else self.definition.checkpoint.interval_windows
         self.budget = Budget(self.definition.max_slices, limit, self.definition.parallelism)
         self.choice = Choice(self.budget, self.windows.ends if self.windows is not None else ())
-        for part in self._parts():
-            self.choice.offer(part)
+        self._choose()
         self._grids = [stretch.grid.text for stretch in self.windows.stretches] if self.windows else []
 
     def slices(self) -> Iterator[WindowSlice]:
         """The work units of this run, in planning order; those that failed have slices of their own, and who failed twice is alone."""
         name = self.definition.time_entry.name if self.definition.time_entry else "window"
-        blank = WindowSlice((), self.definition.zone, name, milliseconds(self.now), grid=self.state.grid.text)
-        works = [self._work(index, self.units[place], due) for index, place, due in self.choice.taken]
-        first = [one for one in works if one.reason != "failed"]
-        once = [one for one in works if one.reason == "failed" and self._attempts(one) == 1]
-        alone = [(one,) for one in works if one.reason == "failed" and self._attempts(one) > 1]
-        again = [*_portions(once, self.budget.limit), *alone]
-        portions = list(_portions(first, self.budget.limit))
-        if len(portions) + len(again) > self.budget.slices:
-            portions = list(_dense(first, self.budget.limit))
+        grid = self.definition.default_grid.text
+        blank = WindowSlice((), self.definition.zone, grid, name, milliseconds(self.now))
+        first: list[WorkUnit] = []
+        again: list[WorkUnit] = []
+        alone: list[WorkUnit] = []
+        for index, place, due in self.choice.taken:
+            kind = alone if due.alone else again if due.reason == "failed" else first
+            kind.append(self._work(index, self.units[place], due))
+        portions = [*_portions(first, self.budget.limit), *_portions(again, self.budget.limit)]
+        if len(portions) + len(alone) > self.budget.slices:
+            portions = list(_dense([*first, *again], self.budget.limit))
         left = tuple(self._left_out())
-        for number, portion in enumerate([*portions, *again]):
+        for number, portion in enumerate([*portions, *((one,) for one in alone)]):
             yield replace(blank, works=portion, left_out=() if number else left)
-
-    def _attempts(self, one: WorkUnit) -> int:
-        """How often it has failed."""
-        failure = self.state.failed.get(one.unit, {}).get(one.start)
-        return failure.attempts if failure else 0
 
     def why(self) -> str:
         """The plan in a sentence."""
@@ -180,22 +176,28 @@ class _Planning:
         for unit, (start, end) in islice(skipped, _SKIPS):
             yield f"a gap that abstinence has left unread: {self._shown(start, end)}{_of(unit)}"
 
-    def _parts(self) -> Iterator[Part]:
+    def _choose(self) -> None:
         for place, unit in enumerate(self.units):
-            yield from (Part(due, place) for due in self._due(unit))
+            if self.look is not None and self.selection is None:
+                found, more = self.look.before(self.choice.until, unit)
+                self.choice.more(more)
+            else:
+                found = self._due(unit)
+            for due in found:
+                self.choice.offer(Part(due, place))
 
-    def _due(self, unit: str) -> Iterable[Due]:
+    def _due(self, unit: str) -> list[Due]:
         """What is due of a unit, or of that what was asked for."""
         chosen = self.selection
         if chosen is None:
-            return self.look.of(unit) if self.look else (self._timeless(unit),)
+            return self.look.of(unit) if self.look else [self._timeless(unit)]
         if chosen.units is not None and unit not in chosen.units:
-            return ()
+            return []
         if self.look is None:
             due = self._timeless(unit)
-            return (due._replace(reason="forced") if chosen.forced else due,)
+            return [due._replace(reason="forced") if chosen.forced else due]
         found = self.look.forced(unit) if chosen.forced else self.look.of(unit)
-        return found if self._chosen is None else _within(found, self._chosen)
+        return found if self._chosen is None else list(_within(found, self._chosen))
 
     @cached_property
     def _chosen(self) -> list[int] | None:
@@ -205,7 +207,8 @@ class _Planning:
         """Without time nothing says that a unit is complete: each run reads it. Who was left out longest goes first."""
         failed = self.state.failed.get(unit, {}).get(None)
         if failed and failed.attempts:
-            return Due(0, 1, "failed", milliseconds(self.now), unit in self.state.units)
+            now, alone = milliseconds(self.now), failed.attempts > 1
+            return Due(0, 1, "failed", now, unit in self.state.units, alone)
         since = failed.at if failed else None
         return Due(0, 1, "new", milliseconds(self.now) if since is None else since, unit in self.state.units)
 
@@ -228,10 +231,10 @@ class _Planning:
         for first, after, (due, place) in self.choice.left:
             unit, forced = self.units[place], due.reason == "forced"
             if self.windows is None:
-                yield LeftOut(unit, None, None, Grid("none"), forced)
+                yield LeftOut(unit, None, None, "none", forced)
             else:
                 start, end = self.windows.starts[first], self.windows.ends[after - 1]
-                yield LeftOut(unit, start, end, Grid.parse(self._grid(first)), forced)
+                yield LeftOut(unit, start, end, self._grid(first), forced)
 
     def _skips(self) -> Iterator[Skip]:
         """Windows to come, units that are gone, what is left for later, and what is loaded."""
@@ -259,7 +262,7 @@ class _Planning:
             else ""
         )
         for unit in self.units:
-            dues = list(self._due(unit))
+            dues = self._due(unit)
             for known in look.known(unit):
                 for first, after in _left(known[0], known[1], dues):
                     yield Skip(
@@ -268,7 +271,7 @@ class _Planning:
 
     def _label(self, first: int, after: int, unit: str) -> str:
         if self.windows is None:
-            return unit
+            return words(unit)
         return f"{self._shown(self.windows.starts[first], self.windows.ends[after - 1])}{_of(unit)}"
 
     def _at(self, instant: int) -> str:
@@ -282,16 +285,17 @@ def _of(unit: str) -> str:
     return "" if unit == NO_UNIT else f" of {words(unit)}"
 
 
-def _left(first: int, after: int, dues: Iterable[Due]) -> Iterator[tuple[int, int]]:
+def _left(first: int, after: int, dues: Sequence[Due]) -> Iterator[tuple[int, int]]:
     """What is left of a range of windows without those that are due, which are ascending."""
-    for due in dues:
-        if due.after <= first or due.first >= after:
-            continue
-        if first < due.first:
-            yield first, due.first
-        first = due.after
-    if first < after:
-        yield first, after
+    reached = first
+    for due in dues[bisect_right(dues, first, key=lambda due: due.after) :]:
+        if due.first >= after:
+            break
+        if reached < due.first:
+            yield reached, due.first
+        reached = due.after
+    if reached < after:
+        yield reached, after
 
 
 def _within(found: Iterable[Due], chosen: Sequence[int]) -> Iterator[Due]:

@@ -94,22 +94,22 @@ class WindowSlice:
     Attributes:
         works: in planning order: windows ascending, units as given.
         zone: of texts for people.
+        grid: text of how most windows of the definition are cut.
         name: of the time dimension.
         at: the clock of the plan, epoch milliseconds.
         failed: what was found unreadable; the entry says so, and asks for it again.
         left_out: what was due and is not in the plan, since it holds no more.
-        grid: text of the definition's grid, which the state's own becomes; None: it stays what it is.
         makes_room: whether rows that are in the table already are deleted, whatever the target's load says.
         why: what brought it here.
     """
 
     works: tuple[WorkUnit, ...]
     zone: tzinfo
+    grid: str = "none"
     name: str = "window"
     at: int | None = None
     failed: tuple[FailedUnit, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    grid: str | None = None
     makes_room: bool = False
     why: Literal["run"] = "run"
 
@@ -140,16 +140,18 @@ class WindowSlice:
             for one in self.works
         ]
         failed = [(one.work.unit, one.work.start, one.error) for one in self.failed]
-        state = WindowState.of(before)
-        if self.grid is not None:
-            state = state.rebased(Grid.parse(self.grid))
-        return state.after(done, failed, [*self.left_out, *self._asked()], at=self.at).watermark()
+        return (
+            WindowState.of(before)
+            .rebased(Grid.parse(self.grid))
+            .after(done, failed, [*self.left_out, *self._asked()], at=self.at)
+            .watermark()
+        )
 
     def _asked(self) -> Iterator[LeftOut]:
         """What somebody has asked to read anew and could not be: the next try is to read it from its start on, too."""
         for one, _ in self.failed:
             if one.reason == "forced":
-                yield LeftOut(one.unit, one.start, one.end, Grid.parse(one.grid), whole=True)
+                yield LeftOut(one.unit, one.start, one.end, one.grid, whole=True)
 
     def describe(self) -> list[dict[str, Any]]:
         """Each work unit in the plan's JSON form."""

@@ -63,14 +63,14 @@ class LeftOut(NamedTuple):
         unit: its identity.
         start: of the first; None without a time dimension.
         end: of the last.
-        grid: how they were cut.
+        grid: text of how they were cut.
         whole: whether somebody has asked to read them anew from their starts on.
     """
 
     unit: str
     start: Start
     end: Start
-    grid: Grid
+    grid: str
     whole: bool = False
 
 
@@ -252,7 +252,9 @@ class _Making:
 
     def left_out(self, one: LeftOut, at: int | None) -> None:
         if one.start is not None and one.end is not None:
-            self._of("whole" if one.whole else "left", one.unit).added(one.start, one.end, one.grid)
+            self._of("whole" if one.whole else "left", one.unit).added(
+                one.start, one.end, Grid.parse(one.grid)
+            )
         elif self.failure(one.unit, None) is None:
             self.set_failure(one.unit, None, Failure(0, None, at))
 

@@ -22,6 +22,8 @@ COMMANDS = {
     "list": "Show how every dataflow stands.",
     "plan": "Show what the next run would do, and why.",
     "run": "Load what is new, exactly once.",
+    "ledger": "Show what is covered and missing, unit by unit.",
+    "simulate": "Show what each grace would have caught and read again.",
     "state": "Show the state of a dataflow, or decide about it.",
     "late": "Go a step of the sweep for late files.",
     "files": "Hand single files to the next run.",

@@ -14,12 +14,17 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.assets import table_key
+from platform_assets.ledger_views import ledger_metadata
+from resources.loop.loop import clock
 from resources.platform import Platform
 from resources.sweep import Sweep, unhandled
 from resources.watermarks.quarantine import read_quarantine
 
 ROW_ACCOUNTING = "row_accounting"
 LATE_FILES = "late_files"
+LEDGER = "ledger"
+_EXPECTED = ("open", "no_window")
+"""Gaps that time fills by itself."""
 QUARANTINED_FILES = "quarantined_files"
 
 _SHOWN = 50
@@ -71,6 +76,29 @@ def quarantined_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefi
         )
 
     return quarantined
+
+
+def ledger_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
+    """Every window that is over is loaded, of every unit; what is missing stands here with the reasons."""
+
+    @asset_check(
+        asset=table_key(dataflow),
+        name=LEDGER,
+        description="Windows that are over and not loaded, of all units, and windows that were loaded by two grids.",
+    )
+    def complete() -> AssetCheckResult:
+        found = platform.ledger(dataflow, clock())
+        missing = [
+            gap
+            for one, _ in found.groups
+            for gap in (() if one.gone else one.coverage.gaps)
+            if gap[2].why not in _EXPECTED
+        ]
+        return AssetCheckResult(
+            passed=not missing, severity=AssetCheckSeverity.WARN, metadata=ledger_metadata(found)
+        )
+
+    return complete
 
 
 def late_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:

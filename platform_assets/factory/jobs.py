@@ -8,7 +8,7 @@ from dagster import AssetCheckKey, AssetSelection, define_asset_job
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.assets import table_key, watermark_key
-from platform_assets.factory.checks import LATE_FILES, ROW_ACCOUNTING
+from platform_assets.factory.checks import LATE_FILES, LEDGER, ROW_ACCOUNTING
 from resources.io_managers import DATAFLOW_TAG
 
 
@@ -19,7 +19,7 @@ def job_name(name: str) -> str:
 
 def dataflow_job(dataflow: Dataflow) -> Any:
     """A job of both assets and the checks of their step; the checks of the whole table are left to whoever asks for it."""
-    names = (ROW_ACCOUNTING, LATE_FILES) if dataflow.kind == "path" else (ROW_ACCOUNTING,)
+    names = (ROW_ACCOUNTING, LATE_FILES) if dataflow.kind == "path" else (ROW_ACCOUNTING, LEDGER)
     whole = AssetSelection.checks(*(AssetCheckKey(table_key(dataflow), name) for name in names))
     return define_asset_job(
         job_name(dataflow.name),

@@ -208,6 +208,11 @@ class WatermarkLog:
             )
         return rows
 
+    def find_list(self, dataflow: str, folder: str, name: str) -> list[list[Any]]:
+        """A list of a folder beside the log by the name that it was put under; empty where there is none."""
+        key = f"{_folder(dataflow)}/{folder}/{name}.json.gz"
+        return self.get_list(key) if self._blobs.get(key) is not None else []
+
     def put_schema(self, dataflow: str, ddl: str) -> str:
         """Keep a pinned schema under the hash of its text; returns the name to find it by."""
         key = _schema_key(_folder(dataflow), ddl.encode())

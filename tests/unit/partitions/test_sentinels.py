@@ -63,7 +63,7 @@ def test_values_of_different_type_or_value_have_different_canonical_texts(one: A
 @pytest.mark.parametrize(
     "value",
     [
-        object(),
+        pytest.param(object(), id="object"),  # its text is another in each process
         float("nan"),
         float("inf"),
         {1: 2},
@@ -131,3 +131,8 @@ def test_sentinels_hold_isoformat_text() -> None:
         "day": {"__date__": "2026-04-03"},
         "clock": {"__time__": "09:15:00"},
     }
+
+
+def test_a_sentinel_is_one_however_its_name_is_escaped() -> None:
+    text = '{"a": {"\\u005f\\u005Fdate\\u005f\\u005f": "2026-04-03"}}'
+    assert deserialise(text) == {"a": date(2026, 4, 3)}

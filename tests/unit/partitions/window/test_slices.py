@@ -9,7 +9,6 @@ from partitions.instants import as_datetime, zone_of
 from partitions.sentinels import Watermark
 from partitions.window.due import Reason
 from partitions.window.extent import Extent
-from partitions.window.grid import Grid
 from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, extents
 from partitions.window.state import Failure, LeftOut, WindowState
 
@@ -65,7 +64,7 @@ def test_without_time_all_units_are_one_extent() -> None:
 
 
 def test_bounds_are_the_earliest_and_the_latest_instant_that_is_read_in_the_zone() -> None:
-    piece = WindowSlice((_work(0, lower=5), _work(1)), LA, "system")
+    piece = WindowSlice((_work(0, lower=5), _work(1)), LA, "daily UTC", "system")
     assert piece.lower == {"system": as_datetime(5, LA)}
     assert piece.upper == {"system": as_datetime(2 * DAY, LA)}
 
@@ -123,7 +122,7 @@ def test_only_what_somebody_has_asked_for_replaces() -> None:
 
 @given(st.integers(1, 9))
 def test_halves_do_the_same_in_two_commits(count: int) -> None:
-    left = (LeftOut('{"id":"z"}', 0, DAY, Grid("daily")),)
+    left = (LeftOut('{"id":"z"}', 0, DAY, "daily UTC"),)
     piece = WindowSlice(
         tuple(_work(day) for day in range(count)),
         UTC,

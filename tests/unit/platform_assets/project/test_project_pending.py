@@ -39,10 +39,6 @@ FLOWS = [
         [("watermark.type", "column", "path or window (column watermarks are")],
     ),
     (
-        "source: {type: files, path: x, format: csv, missing: empty}\nwatermark: {type: path}\n",
-        [("source.missing", "empty", "no such key (files with a folder for each window are")],
-    ),
-    (
         GOOD + "target: {load: scd2, merge_keys: [id], effective_column: at}\n",
         [("target.load", "scd2", "append or merge_overwrite (other load types are")],
     ),

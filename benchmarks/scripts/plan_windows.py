@@ -1,0 +1,67 @@
+"""Plan as many work units as are asked for above as many runs that cannot be merged; prints what each step cost.
+
+Arguments: grain, units, work units.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from partitions.instants import milliseconds
+from partitions.intervals import missing
+from partitions.sentinels import deserialise, serialise
+from partitions.window.definition import WindowWatermark
+from partitions.window.ledger import ledger
+from partitions.window.plan import plan
+from partitions.window.state import WindowState
+
+START = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def main(grain: str, units: int, works: int) -> dict[str, Any]:
+    """Every second window of each unit is loaded, so that each is a run of its own and each other one is due."""
+    names = [f'{{"id":{number}}}' for number in range(units)]
+    each = works // units
+    size = timedelta(hours=1) if grain == "hourly" else timedelta(days=1)
+    now = START + 2 * each * size
+    entry = {"name": "t", "type": "datetime", "range": {"from": "2000-01-01", "to": "-"}}
+    definition = WindowWatermark.of({"definition": [entry], "window": grain})
+    text = _text(names, each, size // timedelta(milliseconds=1), definition.default_grid.text)
+    costs: dict[str, Any] = {"text MiB": len(text) / 2**20}
+
+    def measured(name: str, act: Callable[[], Any]) -> Any:
+        cpu, wall = time.process_time(), time.perf_counter()
+        found = act()
+        costs[f"{name} s"], costs[f"{name} wall s"] = time.process_time() - cpu, time.perf_counter() - wall
+        costs[f"after {name} MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return found
+
+    watermark = measured("parse", lambda: deserialise(text))
+    state = measured("check", lambda: WindowState.of(watermark))
+    made = measured("plan", lambda: plan(definition, state, names, now, dataflow="bench", number=1))
+    due = int(made.why.split(" ")[0].replace(",", ""))
+    bounds = milliseconds(START), milliseconds(now)
+    gaps = measured("missing", lambda: sum(len(missing(runs, *bounds)) for runs in state.units.values()))
+    whole = measured("ledger", lambda: ledger(definition, state, names, now, dataflow="bench"))
+    assert due == gaps == whole.counts["gaps"] == each * units, made.why
+    assert sum(len(piece.works) for piece in made.slices) == min(10_000, due)
+    return costs
+
+
+def _text(names: list[str], each: int, step: int, grid: str) -> str:
+    first = milliseconds(START)
+    runs = [[first + (2 * number + 1) * step, first + (2 * number + 2) * step] for number in range(each)]
+    return serialise({"grid": grid, "units": dict.fromkeys(names, runs)})
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))

@@ -1,0 +1,226 @@
+"""What every grace would have caught and read again, from what was really observed (spec 03, Simulator).
+
+A window is read again by a run while it ends above the run's cutoff, *highest high - grace*: while its *age*, highest high - end, is below
+the grace. A change was observed where a read found other rows than the read before it of the same stretch; a grace would have caught it if
+the age at that read was below it. What changed later than the longest age that was ever read again, nobody has looked for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from partitions.errors import ConfigurationError
+from partitions.instants import DAY, as_datetime
+from partitions.model import Duration
+from partitions.window.state import Start
+
+
+class Observation(NamedTuple):
+    """One time that a work unit was read and written.
+
+    Attributes:
+        at: the run's clock, epoch milliseconds.
+        unit: its identity.
+        start: of its window.
+        end: of its window.
+        lower: what was read starts here.
+        rows: that were written.
+        digest: of their values.
+    """
+
+    at: int
+    unit: str
+    start: Start
+    end: int
+    lower: int
+    rows: int
+    digest: str
+
+
+class Change(NamedTuple):
+    """A read that found something else than the one before it; ``age`` in milliseconds, rows that came or went."""
+
+    age: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One grace.
+
+    Attributes:
+        grace: milliseconds.
+        caught: changes that it would have caught.
+        rows: by which they added or removed rows.
+        reread: work units that it would have read again, over all runs that were observed.
+    """
+
+    grace: int
+    caught: int
+    rows: int
+    reread: int
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What was observed, and what each grace would have made of it.
+
+    Attributes:
+        reads: how many were observed.
+        windows: of units.
+        changes: that were observed.
+        first: the clock of the first run, epoch milliseconds.
+        last: of the last one.
+        longest: the highest age at which something was read again, milliseconds; beyond it nobody has looked.
+    """
+
+    dataflow: str
+    reads: int
+    windows: int
+    changes: int
+    first: int | None
+    last: int | None
+    longest: int
+    candidates: Sequence[Candidate]
+
+    def enough(self, share: float = 1.0) -> Candidate | None:
+        """The smallest grace that catches so much of what was observed; None where no candidate does."""
+        return next((one for one in self.candidates if one.caught >= share * self.changes), None)
+
+    @property
+    def why(self) -> str:
+        """The recommendation in a sentence."""
+        horizon = (
+            f"changes later than {_iso(self.longest)} after the newest window's end were never looked for"
+        )
+        if not self.reads:
+            return "nothing was observed yet: runs observe slices of at most 32 work units"
+        if not self.longest:
+            return f"no window was ever read again, so nothing is known of late changes: set a grace for a while; {horizon}"
+        found = self.enough()
+        if not self.changes:
+            return f"no late change was observed in {self.reads:,} reads; {horizon}"
+        if found is None:
+            return f"no candidate catches all {self.changes:,} observed changes: try longer ones; {horizon}"
+        return f"{_iso(found.grace)} is the shortest that catches all {self.changes:,} observed changes; {horizon}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON form of ``strandline simulate``."""
+        found, most = self.enough() if self.changes else None, self.enough(0.99) if self.changes else None
+        return {
+            "dataflow": self.dataflow,
+            "observed": {
+                "reads": self.reads,
+                "windows": self.windows,
+                "changes": self.changes,
+                "from": self.first and as_datetime(self.first).isoformat(),
+                "to": self.last and as_datetime(self.last).isoformat(),
+                "longest_grace": _iso(self.longest),
+            },
+            "graces": [
+                {
+                    "grace": _iso(one.grace),
+                    "caught": one.caught,
+                    "missed": self.changes - one.caught,
+                    "caught_rows": one.rows,
+                    "reread_windows": one.reread,
+                }
+                for one in self.candidates
+            ],
+            "recommended": found and _iso(found.grace),
+            "catches_99_percent": most and _iso(most.grace),
+            "why": self.why,
+        }
+
+
+def simulate(observations: Iterable[Observation], graces: Sequence[int], *, dataflow: str) -> Simulation:
+    """Try graces on what was observed.
+
+    Args:
+        observations: in any order.
+        graces: milliseconds.
+        dataflow: its name.
+    """
+    reads = sorted(observations, key=lambda one: one.at)
+    known: dict[tuple[Start, str], dict[int, Observation]] = {}
+    ends: list[int] = []  # of work units that were loaded before the run that is looked at, ascending
+    changes: list[Change] = []
+    reread = dict.fromkeys(graces, 0)
+    longest, highest = 0, None
+    for _, same in groupby(reads, key=lambda one: one.at):
+        run = list(same)
+        if highest is not None:
+            for grace in graces:
+                reread[grace] += len(ends) - bisect_right(ends, highest - grace)
+        for one in run:
+            before = known.get((one.start, one.unit))
+            if before is None:
+                insort(ends, one.end)
+            elif highest is not None:
+                longest = max(longest, highest - one.end)
+                changes += _change(one, before.get(one.lower), highest)
+            known.setdefault((one.start, one.unit), {})[one.lower] = one
+        highest = max([*([] if highest is None else [highest]), *(one.end for one in run)])
+    return Simulation(
+        dataflow,
+        len(reads),
+        len(known),
+        len(changes),
+        reads[0].at if reads else None,
+        reads[-1].at if reads else None,
+        longest,
+        [_candidate(grace, changes, reread[grace]) for grace in sorted(graces)],
+    )
+
+
+def _change(one: Observation, before: Observation | None, highest: int) -> list[Change]:
+    """What a read found that the one before it of the same stretch did not."""
+    if before is None or before.end != one.end or before.digest == one.digest:
+        return []
+    return [Change(highest - one.end, abs(one.rows - before.rows))]
+
+
+def _candidate(grace: int, changes: Sequence[Change], reread: int) -> Candidate:
+    caught = [change for change in changes if change.age < grace]
+    return Candidate(grace, len(caught), sum(change.rows for change in caught), reread)
+
+
+def graces_of(text: str) -> list[int]:
+    """Read ``P0D..P7D`` (each day between them), or durations with commas between them; milliseconds, ascending.
+
+    Raises:
+        ConfigurationError: for another form.
+    """
+    first, dots, last = text.partition("..")
+    found = [_milliseconds(one.strip()) for one in ([first, last] if dots else text.split(","))]
+    if not dots:
+        return sorted(set(found))
+    if found[0] > found[1]:
+        raise ConfigurationError(f"--grace: expected the shorter one first, found {text!r}")
+    return [*range(found[0], found[1], DAY), found[1]]
+
+
+def _milliseconds(text: str) -> int:
+    try:
+        return TypeAdapter(Duration).validate_python(text) // timedelta(milliseconds=1)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"--grace: expected durations such as P0D..P7D or P1D,PT36H, found {text!r}"
+        ) from error
+
+
+def _iso(milliseconds: int) -> str:
+    days, rest = divmod(milliseconds, DAY)
+    if not rest:
+        return f"P{days}D"
+    hours, minutes, seconds = rest // 3_600_000, rest // 60_000 % 60, rest // 1000 % 60
+    parts = ((hours, "H"), (minutes, "M"), (seconds, "S"))
+    time = "".join(f"{number}{letter}" for number, letter in parts if number)
+    return f"P{f'{days}D' if days else ''}T{time or '0S'}"

@@ -1,0 +1,67 @@
+"""``strandline simulate``: what each grace would have caught and read again, from what was observed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
+from partitions.window.simulate import graces_of, simulate
+from platform_assets.cli.context import Context, shared
+from platform_assets.cli.several import each
+from platform_assets.platform import build_platform
+from resources.loop.outcome import error_json
+from resources.watermarks.observed import observations
+
+
+@click.command("simulate")
+@click.argument("names", nargs=-1, required=True)
+@click.option(
+    "--grace",
+    default="P0D..P7D",
+    show_default=True,
+    help="Candidates: a range of days, or durations with commas.",
+)
+@shared
+def command(context: Context, names: tuple[str, ...], grace: str) -> int:
+    """Show what each grace would have caught of late changes, and what it would have read again."""
+    log, graces = build_platform(context.project).log, graces_of(grace)
+
+    def answer(flow: Dataflow) -> dict[str, Any]:
+        _ = flow.window  # only windows have a grace
+        return simulate(observations(log, flow.name), graces, dataflow=flow.name).as_json()
+
+    documents, code = each(context.dataflows(names), answer, _failed)
+    context.emit(documents, lambda: _people(context, documents))
+    return code
+
+
+def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
+    empty: dict[str, Any] = {
+        "observed": None,
+        "graces": [],
+        "recommended": None,
+        "catches_99_percent": None,
+        "why": error.message,
+    }
+    return {"dataflow": flow.name, **empty, "error": error_json(error)}
+
+
+def _people(context: Context, documents: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    for document in documents:
+        click.secho(f"{document['dataflow']}: {document['why']}", bold=True)
+        if not (seen := document["observed"]):
+            continue
+        click.echo(
+            f"  observed: {seen['reads']:,} reads of {seen['windows']:,} work units, {seen['changes']:,} changes, {seen['from']} … {seen['to']}"
+        )
+        table = Table("grace", "caught", "missed", "rows", "read again")
+        for one in document["graces"]:
+            mark = " <-" if one["grace"] == document["recommended"] else ""
+            cells = (one[name] for name in ("caught", "missed", "caught_rows", "reread_windows"))
+            table.add_row(f"{one['grace']}{mark}", *(f"{cell:,}" for cell in cells))
+        context.console.print(table)
