@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = ("discovery", "idle", "bulk", "tick", "freshness", "log", "sweep", "ranges", "window_plan")
+NAMES = ("discovery", "idle", "bulk", "tick", "freshness", "log", "sweep", "ranges", "window_plan", "loading")
 
 
 def main(names: list[str]) -> int:

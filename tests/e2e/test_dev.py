@@ -186,6 +186,12 @@ def test_a_broken_dataflow_file_shows_as_an_asset_and_leaves_the_others_loaded(d
 @pytest.mark.ui
 @pytest.mark.timeout(600)
 def test_the_asset_s_page_in_a_browser_shows_the_watermark(dev: Dev) -> None:
+    text = page_text(f"{dev.url}/assets/bronze/arrivals", "watermark_after")
+    assert '"path": "1706450401-b.ndjson"' in text
+
+
+def page_text(url: str, awaited: str) -> str:
+    """What a page shows in a browser, once it shows a text."""
     chromium = shutil.which("chromium") or pytest.skip("needs Chromium: apt-get install chromium")
     from playwright.sync_api import sync_playwright
 
@@ -201,11 +207,11 @@ def test_the_asset_s_page_in_a_browser_shows_the_watermark(dev: Dev) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=quiet)
         page = browser.new_page(viewport={"width": 1500, "height": 1300})
-        page.goto(f"{dev.url}/assets/bronze/arrivals")
-        page.get_by_text("watermark_after").wait_for(timeout=120_000)
+        page.goto(url)
+        page.get_by_text(awaited).first.wait_for(timeout=120_000)
         text = page.inner_text("body")
         browser.close()
-    assert '"path": "1706450401-b.ndjson"' in text
+    return text
 
 
 @pytest.mark.timeout(600)
@@ -237,6 +243,21 @@ def test_a_backfill_of_thirty_partitions_is_one_run_that_replaces_them(dev: Dev)
         dev.log,
     )
     assert dev.ids("days") == [*range(30, 40), *range(1000, 1030)]
+
+
+@pytest.mark.ui
+@pytest.mark.timeout(600)
+def test_the_page_of_partitions_in_a_browser_shows_each_with_its_window_and_rows(dev: Dev) -> None:
+    text = page_text(
+        f"{dev.url}/assets/bronze/days?view=partitions&partition=2024-01-30", "Materialized (40)"
+    )
+    for shown_text in (
+        "Failed (0)",
+        "Missing (0)",
+        "[2024-01-30T00:00:00+00:00, 2024-01-31T00:00:00+00:00)",
+        "forced",
+    ):
+        assert shown_text in text
 
 
 def counts(dev: Dev) -> tuple[int, int]:

@@ -1,0 +1,67 @@
+"""The CPU time that Dagster takes to load a code location of 200 dataflows, beyond `import dagster`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from benchmarks.measure import alternate, median, report, script
+
+FLOWS, RUNS = 200, 3
+ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo", "Australia/Sydney")
+
+
+def run() -> None:
+    """Half of them are files, half are windows x units, in several zones; each load is a fresh process."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder)
+        (project / "dataflows").mkdir()
+        (project / "platform.yaml").write_text("{}\n")
+        for number in range(FLOWS):
+            made = _windows(number) if number % 2 else _files(number)
+            (project / "dataflows" / f"flow_{number}.yaml").write_text(yaml.safe_dump(made))
+        figures = alternate(RUNS, load=lambda: float(script("loading_location", project)["seconds"]))
+    rows = [
+        {
+            "dataflows": FLOWS,
+            "seconds": median(figures["load"]),
+            "min": min(figures["load"]),
+            "max": max(figures["load"]),
+        }
+    ]
+    report("loading", rows, [f"over `import dagster`: {median(figures['load']):.2f} s (aim: at most 3)"])
+
+
+def _files(number: int) -> dict[str, object]:
+    source = {
+        "type": "files",
+        "path": f"../landing/{number}",
+        "format": "ndjson",
+        "schema": "id long, at timestamp",
+    }
+    return {"source": source, "watermark": {"type": "path"}, "target": {"load": "append"}}
+
+
+def _windows(number: int) -> dict[str, object]:
+    entries = [
+        {"name": "day", "type": "datetime", "range": {"from": "2017-01-02", "to": "-"}},
+        {"name": "unit", "type": "unit", "units": ",".join(f"u{one}" for one in range(50))},
+    ]
+    return {
+        "source": {
+            "type": "table",
+            "table": f"raw/events_{number}",
+            "window_column": "at",
+            "unit_columns": {"unit": "unit"},
+        },
+        "watermark": {
+            "type": "window",
+            "definition": entries,
+            "window": "daily",
+            "timezone": ZONES[number % len(ZONES)],
+            "grace": "P3D",
+        },
+        "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+    }
