@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import NeedsDecision
 from resources.places import Place
+from resources.readers.rows import rows
 from resources.watermarks.blobs import open_blobs
 from resources.writers.delta_log import Commit, DeltaLog
 from resources.writers.target import Adopted, Landed, Room, TableHead, Tag
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 _LONGEST_STATE = 8 * 1024
 """Characters of a state that a commit carries itself (spec 05, Write)."""
+
+_MOST_TEXTS = 100_000_000
+"""Of a column: more than the files that anybody has loaded one by one."""
 
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""
@@ -110,13 +114,10 @@ class DeltaTarget:
 
     def texts(self, column: str) -> set[str]:
         """All texts of a column, each once; none where there is no such column. Reads the column's data."""
-        table = self._log.table() if column in self.columns() else None
-        if table is None:
+        if column not in self.columns():
             return set()
-        batches = table.to_pyarrow_dataset().scanner(columns=[column]).to_batches()
-        return {
-            text for batch in batches for text in batch.column(0).unique().to_pylist() if text is not None
-        }
+        found = rows(self._place, [column], most=_MOST_TEXTS)
+        return {row[column] for row in found if row[column] is not None}
 
     def _stored(self, ours: Mapping[str, Any]) -> str | None:
         """The state of a commit, from its text or from beside the table."""
