@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from partitions.instants import as_datetime
+
 _MILLISECOND = timedelta(milliseconds=1)
-
-
-def instant(ms: int) -> datetime:
-    """Epoch milliseconds as an aware time in UTC."""
-    return _EPOCH + timedelta(milliseconds=ms)
 
 
 def local(ms: int, zone: tzinfo) -> datetime:
@@ -24,7 +20,7 @@ def local(ms: int, zone: tzinfo) -> datetime:
         ms: epoch milliseconds.
         zone: of the local time.
     """
-    found = instant(ms).astimezone(zone)
+    found = as_datetime(ms, zone)
     repeated = _offset(found, 0) - _offset(found, 1)
     if found.fold or repeated <= timedelta(0):
         return found.replace(tzinfo=None)
@@ -39,11 +35,6 @@ def local(ms: int, zone: tzinfo) -> datetime:
 def local_day(ms: int, zone: tzinfo) -> date:
     """The local day that holds an instant."""
     return local(ms, zone).date()
-
-
-def in_zone(ms: int, zone: tzinfo) -> datetime:
-    """The local time at an instant, with its offset."""
-    return instant(ms).astimezone(zone)
 
 
 def _offset(found: datetime, fold: int) -> timedelta:

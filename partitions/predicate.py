@@ -13,7 +13,8 @@ from datetime import UTC, date, datetime, tzinfo
 from typing import Any, Protocol
 
 from partitions.errors import ConfigurationError
-from partitions.local_time import instant, local, local_day
+from partitions.instants import as_datetime
+from partitions.local_time import local, local_day
 from partitions.sentinels import canonical
 from partitions.unit_values import WORDS, Kind, fitted
 from partitions.window.extent import Extent, Unit
@@ -65,7 +66,7 @@ class Columns:
         """An end of a window as a value of the window column."""
         kind = self.kinds[self.window or ""]
         if kind == "instant":
-            return instant(ms)
+            return as_datetime(ms)
         return local(ms, self.zone) if kind == "local" else local_day(ms, self.zone)
 
 

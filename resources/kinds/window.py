@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -18,17 +18,17 @@ from partitions.errors import (
     StrandlineError,
 )
 from partitions.path.source import SourceFile
-from partitions.plan import Plan, counted
+from partitions.plan import Plan
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.window.covering import covering
 from partitions.window.plan import Selection, plan
-from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, told
+from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit
 from partitions.window.state import LeftOut, Run, WindowState
+from resources.kinds.window_failing import bad_units, failing
 from resources.kinds.window_observed import observe
 from resources.kinds.window_rows import WindowColumns
 from resources.loop.flow import Observed, Size
 from resources.readers.failures import cause
-from resources.sql import quoted
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
 from resources.writers.delta import DeltaTarget
 from resources.writers.target import Room
@@ -38,13 +38,6 @@ if TYPE_CHECKING:
 
 _BYTES_PER_ROW = 100
 """A guess, to choose between two ways to run a small query."""
-
-
-_TO_THE_MICROSECOND = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
-"""JSON's own times end with milliseconds, and rows would look alike that are not."""
 
 
 @dataclass
@@ -184,7 +177,7 @@ class WindowFlow(ABC):
         """
         works = piece.works if piece else ()
         if works and self._columns.tagged:
-            return self._latest(self._one_by_one(spark, works, pinned))
+            return self._columns.latest(self._one_by_one(spark, works, pinned))
         try:
             rows = self.rows_of(spark, works, pinned)
         except SourceError as error:  # a database may look at values before it is asked for rows
@@ -192,7 +185,7 @@ class WindowFlow(ABC):
             if bad is None:
                 raise
             raise bad from error
-        return self._columns.tag(rows, None) if self._columns.tagged else self._latest(rows)
+        return self._columns.tag(rows, None) if self._columns.tagged else self._columns.latest(rows)
 
     def _refused(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> BadUnits | None:
         """The work units whose query the source refuses; None where it takes each by itself."""
@@ -205,19 +198,6 @@ class WindowFlow(ABC):
                     raise
                 refused[one] = error.message
         return self._bad(refused) if refused else None
-
-    def _latest(self, df: DataFrame) -> DataFrame:
-        """Of rows with the same keys the latest: the one of the highest time, and of these always the same."""
-        keys = self.dataflow.target.merge_keys
-        if not keys:
-            return df
-        from pyspark.sql import Window
-        from pyspark.sql import functions as F
-
-        times = [F.col(quoted(name)).desc() for name in (self._columns.window,) if name]
-        ties = F.to_json(F.struct(*[F.col(quoted(name)) for name in df.columns]), _TO_THE_MICROSECOND).desc()
-        order = Window.partitionBy(*[F.col(quoted(key)) for key in keys]).orderBy(*times, ties)
-        return df.withColumn("_rank", F.row_number().over(order)).where("_rank = 1").drop("_rank")
 
     def _one_by_one(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
         made: DataFrame | None = None
@@ -248,29 +228,8 @@ class WindowFlow(ABC):
         Raises:
             SourceError: where the source as a whole does not answer: no work unit is to blame then.
         """
-        by_unit: dict[str, list[WorkUnit]] = {}
-        for one in piece.works:
-            by_unit.setdefault(one.unit, []).append(one)
-        found = (one for works in by_unit.values() for one in self._failing(spark, works, pinned))
-        failing = dict(found)
-        return self._bad(failing) if failing else None
-
-    def _failing(
-        self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str
-    ) -> Iterator[tuple[WorkUnit, str]]:
-        """Which windows of a unit fail; where the first and the last do in the same way, all between them are taken to."""
-        why = self._fails(spark, works, pinned)
-        if why is None:
-            return
-        ends = (
-            {self._fails(spark, (one,), pinned) for one in (works[0], works[-1])} if len(works) > 2 else set()
-        )
-        if len(works) == 1 or ends == {why}:
-            yield from ((one, why) for one in works)
-            return
-        half = len(works) // 2
-        yield from self._failing(spark, works[:half], pinned)
-        yield from self._failing(spark, works[half:], pinned)
+        found = failing(piece.works, lambda works: self._fails(spark, works, pinned))
+        return self._bad(found) if found else None
 
     def _fails(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> str | None:
         try:
@@ -287,17 +246,8 @@ class WindowFlow(ABC):
             return of_source.message if isinstance(of_source, StrandlineError) else cause(error)
         return None
 
-    def _bad(self, failing: dict[WorkUnit, str]) -> BadUnits:
-        by_error: dict[str, list[WorkUnit]] = {}
-        for one, why in failing.items():
-            by_error.setdefault(why, []).append(one)
-        zone = self._definition.zone
-        shown = "; ".join(f"{told(works, zone)}: {why}" for why, works in by_error.items())
-        return BadUnits(
-            f"{counted(len(failing), 'work unit')} cannot be read: {shown}",
-            part=told(failing, zone),
-            units={one.key: why for one, why in failing.items()},
-        )
+    def _bad(self, found: Mapping[WorkUnit, str]) -> BadUnits:
+        return bad_units(found, self._definition.zone)
 
     def holds(self, piece: WindowSlice, bad: BadPart) -> bool:
         """Whether one of them is of this slice."""

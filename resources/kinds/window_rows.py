@@ -25,6 +25,13 @@ UNIT = "_unit"
 """And their unit: its identity."""
 
 
+_TO_THE_MICROSECOND = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""JSON's own times end with milliseconds, and rows would look alike that are not."""
+
+
 @dataclass(frozen=True)
 class WindowColumns:
     """Where a row's window and unit stand.
@@ -81,6 +88,19 @@ class WindowColumns:
                 f" transform there are {', '.join(df.columns)}. Keep {', '.join(missing)}",
                 code="query",
             )
+
+    def latest(self, df: DataFrame) -> DataFrame:
+        """Of rows with the same keys the latest: the one of the highest time, and of these always the same."""
+        keys = self.dataflow.target.merge_keys
+        if not keys:
+            return df
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F
+
+        times = [F.col(quoted(name)).desc() for name in (self.window,) if name]
+        ties = F.to_json(F.struct(*[F.col(quoted(name)) for name in df.columns]), _TO_THE_MICROSECOND).desc()
+        order = Window.partitionBy(*[F.col(quoted(key)) for key in keys]).orderBy(*times, ties)
+        return df.withColumn("_rank", F.row_number().over(order)).where("_rank = 1").drop("_rank")
 
     def where(self, works: Sequence[WorkUnit], df: DataFrame) -> str | None:
         """Exactly what was read of these work units, as a condition over the target's columns; None is everything."""

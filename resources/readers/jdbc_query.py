@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
-from partitions.local_time import in_zone
+from partitions.instants import as_datetime
 from partitions.placeholders import Placeholder
 from partitions.predicate import NOTHING, Columns, apart, where
 from partitions.sources import JdbcSource
@@ -100,7 +100,7 @@ class JdbcQuery:
             raise ConfigurationError(
                 f"source.query: expected a watermark with a datetime entry for {{{placeholder.name}}}, found none"
             )
-        moment = in_zone(ms, self._zone)
+        moment = as_datetime(ms, self._zone)
         if placeholder.form is None:
             return self._dialect.moment(moment)
         return self._dialect.text(moment.strftime(placeholder.form))

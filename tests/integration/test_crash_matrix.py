@@ -211,7 +211,7 @@ DIAGONAL = [
     ("set tracking", Step.VERIFIED),
     ("rewind", Step.WRITTEN),
     ("windows", Step.WRITTEN),
-    ("appended windows", Step.INTENT_PUT),
+    pytest.param("appended windows", Step.INTENT_PUT, marks=pytest.mark.full),
 ]
 
 

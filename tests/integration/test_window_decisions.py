@@ -262,6 +262,7 @@ class TestUnfinished:
         assert (outcome.status, made.feed.ids) == ("recovered", [*range(2, 13), 14])
         assert [entry.work_units for entry in made.feed.entries[-2:]] == [2, 2]
 
+    @pytest.mark.full
     def test_a_unit_that_fails_when_it_is_finished_is_left_out_and_the_rest_keeps_its_plan(
         self, make: Callable[..., Windows]
     ) -> None:

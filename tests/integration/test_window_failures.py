@@ -66,7 +66,7 @@ def sources(schema: str) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.postgres
 class TestDatabase:
-    @pytest.mark.parametrize("how", ["table", "query"])
+    @pytest.mark.parametrize("how", ["table", pytest.param("query", marks=pytest.mark.full)])
     def test_one_that_fails_is_left_out_recorded_and_the_only_one_that_the_next_run_loads(
         self, database: DatabaseTable, tmp_path: Path, engine: SparkEngine, how: str
     ) -> None:
@@ -99,6 +99,7 @@ class TestDatabase:
         assert (feed.ids, "failed" in feed.watermark) == ([0, 1, 2, 3, 4, 5], False)
         assert feed.run(now=instant("2020-01-05T03:00")).status == "nothing"
 
+    @pytest.mark.full
     def test_where_all_fail_nothing_is_lost_and_nothing_doubled(
         self, database: DatabaseTable, tmp_path: Path, engine: SparkEngine
     ) -> None:
@@ -180,6 +181,7 @@ class TestDatabase:
 
 
 class TestLake:
+    @pytest.mark.full
     def test_a_window_whose_data_is_gone_is_left_out_and_loaded_when_it_is_back(
         self, tmp_path: Path, engine: SparkEngine
     ) -> None:
@@ -193,6 +195,7 @@ class TestLake:
         assert made.run("2020-01-05") == [("2020-01-02", A)]
         assert made.feed.ids == [0, 1, 2]
 
+    @pytest.mark.full
     def test_a_file_of_a_unit_is_not_opened_for_windows_that_it_has_no_row_of(
         self, tmp_path: Path, engine: SparkEngine
     ) -> None:
@@ -207,6 +210,7 @@ class TestLake:
         assert made.run("2020-01-05") == [("2020-01-02", A)]
         assert made.feed.ids == [1, 2]
 
+    @pytest.mark.full
     def test_a_failure_within_the_grace_leaves_the_rows_as_they_were(
         self, tmp_path: Path, engine: SparkEngine
     ) -> None:

@@ -1,0 +1,182 @@
+"""Windows in project files: combinations that are refused, each at its own key and line, all of them at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from tests.unit.platform_assets.project.conftest import Make
+
+ERP = "connections: {erp: {type: jdbc, url: 'jdbc:postgresql://h:5433/erp', user: me, password: {env: PW}}}\n"
+TIME = {"name": "system", "type": "datetime", "range": {"from": "2020-01-01", "to": "-"}}
+UNITS = {"name": "u", "type": "unit", "units": "a,b"}
+TABLE = {"type": "table", "table": "raw/events", "window_column": "at", "unit_columns": {"u": "unit"}}
+JDBC = {"type": "jdbc", "connection": "erp"}
+QUERY = "select * from t where at >= {start} and at < {end} and u = {unit.u}"
+REPLACED = {"load": "merge_overwrite", "replace_by_watermark": True}
+INSTEAD = "load: merge_overwrite with replace_by_watermark: true"
+
+
+def flow(
+    source: dict[str, Any] = TABLE,
+    target: dict[str, Any] = REPLACED,
+    definition: tuple[dict[str, Any], ...] = (TIME, UNITS),
+    **watermark: Any,
+) -> str:
+    """A dataflow's text; each key on a line of its own."""
+    given = {"type": "window", "definition": list(definition), **watermark}
+    return yaml.safe_dump({"source": source, "watermark": given, "target": target}, sort_keys=False)
+
+
+REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
+    (
+        flow(TABLE | {"window_column": None}),
+        [(1, "source.window_column", "nothing", "the column with a row's time (windows are read)")],
+    ),
+    (
+        flow({**JDBC, "table": "t", "unit_columns": {"u": "unit"}}),
+        [
+            (
+                1,
+                "source.window_column",
+                "nothing",
+                "the column with a row's time, or a query with {start} and {end} (windows are read)",
+            )
+        ],
+    ),
+    (
+        flow({**JDBC, "query": "select * from t where at >= {start} and u = {unit.u}"}),
+        [
+            (
+                1,
+                "source.window_column",
+                "nothing",
+                "the column with a row's time, or a query with {start} and {end} (windows are read)",
+            )
+        ],
+    ),
+    (
+        flow(definition=(UNITS,)),
+        [
+            (
+                4,
+                "source.window_column",
+                "at",
+                "a datetime entry in watermark.definition beside it (without one there are no windows)",
+            )
+        ],
+    ),
+    (
+        flow({**JDBC, "query": QUERY}, definition=(UNITS,)),
+        [
+            (
+                4,
+                "source.query",
+                "{end}",
+                "a datetime entry in watermark.definition beside it (without one there are no windows)",
+            )
+        ],
+    ),
+    (
+        flow(TABLE | {"unit_columns": {"v": "unit"}}),
+        [
+            (5, "source.unit_columns.u", "nothing", "the column with a row's u"),
+            (6, "source.unit_columns.v", "the column unit", "a name of the definition's units: u"),
+        ],
+    ),
+    (
+        flow({**JDBC, "query": QUERY.replace("unit.u", "unit.v")}),
+        [
+            (1, "source.unit_columns.u", "nothing", "the column with a row's u, or {unit.u} in the query"),
+            (4, "source.query", "{unit.v}", "a name of the definition's units: u"),
+        ],
+    ),
+    (
+        flow(definition=(TIME,)),
+        [(6, "source.unit_columns.u", "the column unit", "a name of the definition's units: it has none")],
+    ),
+    (
+        flow(abstinent="P2D"),
+        [
+            (
+                18,
+                "watermark.abstinent",
+                "a period without abstinent_skips",
+                "abstinent_skips: true beside it (rows are read by range, so what lies in the period is never read), or no abstinent",
+            )
+        ],
+    ),
+    (
+        flow(target={"load": "merge_overwrite", "merge_keys": ["id"]}),
+        [
+            (
+                18,
+                "target.replace_by_watermark",
+                "nothing",
+                "true (with load: merge_overwrite a window is replaced by what is read of it)",
+            )
+        ],
+    ),
+    (
+        flow(target={"load": "append", "replace_by_watermark": True}),
+        [(19, "target.load", "append", "merge_overwrite beside replace_by_watermark")],
+    ),
+    (
+        flow(target={"merge_keys": ["id"]}, grace="P1D"),
+        [
+            (
+                18,
+                "watermark.grace",
+                "a grace beside load: append",
+                f"{INSTEAD} (append adds what is read again a second time), or no grace",
+            ),
+            (
+                20,
+                "target.merge_keys",
+                "id",
+                "no such key beside load: append (it compares nothing), or load: merge_overwrite",
+            ),
+        ],
+    ),
+    (
+        flow(TABLE | {"window_column": None}, {"load": "append"}, (UNITS,)),
+        [
+            (
+                13,
+                "target.load",
+                "append",
+                f"{INSTEAD} (without a datetime entry each run reads every unit again)",
+            )
+        ],
+    ),
+]
+
+
+def test_what_fits_is_taken(make: Make) -> None:
+    made = make(
+        files={
+            "dataflows/a.yaml": flow(),
+            "dataflows/b.yaml": flow({**JDBC, "query": QUERY}, {"load": "append"}),
+            "dataflows/c.yaml": flow(
+                {**JDBC, "query": QUERY}, abstinent="P2D", abstinent_skips=True, grace=1
+            ),
+        },
+        platform=ERP,
+    )
+    assert made.errors == []
+    assert list(made.dataflows) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "errors"), REFUSED, ids=lambda value: "" if isinstance(value, str) else value[0][1]
+)
+def test_what_does_not_fit_is_refused_at_its_key(
+    make: Make, text: str, errors: list[tuple[int, str, str, str]]
+) -> None:
+    text = "\n".join(line for line in text.splitlines() if not line.endswith(": null")) + "\n"
+    found = make(text, platform=ERP).errors
+    assert [(one.line, one.key, one.found, one.expected) for one in found] == errors
+    assert {one.file for one in found} == {"dataflows/flow.yaml"}
