@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 from typing import Any
 
 from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
@@ -45,7 +46,7 @@ def picture(ledger: Ledger) -> str:
         return ""
     columns = _columns(min(begins), max(ends))
     lines = [
-        f"{''.join(_square(one, *column) for column in columns)} {words(one.unit) or 'all'}{' (gone)' if one.gone else ''}"
+        f"{''.join(_squares(one, columns))} {words(one.unit) or 'all'}{' (gone)' if one.gone else ''}"
         for one in ledger.units[:_UNITS]
     ]
     more = [f"… and {len(ledger.units) - _UNITS:,} more units"] if len(ledger.units) > _UNITS else []
@@ -63,16 +64,20 @@ def _columns(first: int, last: int) -> list[Interval]:
     return list(pairwise(edges))
 
 
-def _square(one: UnitLedger, start: int, end: int) -> str:
-    if any(gap.why.startswith("failed") and gap.start < end and start < gap.end for gap in one.gaps):
-        return _FAILED
-    left = difference([(start, end)], union(one.covered))
-    if not left:
-        return _FULL
-    return _NONE if left == [(start, end)] else _PART
+def _squares(one: UnitLedger, columns: Sequence[Interval]) -> Iterator[str]:
+    failed = union((gap.start, gap.end) for gap in one.gaps if gap.why.startswith("failed"))
+    for column in columns:
+        left = difference([column], one.covered)
+        if difference([column], failed) != [column]:
+            yield _FAILED
+        elif not left:
+            yield _FULL
+        else:
+            yield _NONE if left == [column] else _PART
 
 
 def _gap_table(ledger: Ledger) -> MetadataValue:
+    every = ((one, gap) for one in ledger.units for gap in one.gaps)
     records = [
         TableRecord(
             {
@@ -82,8 +87,7 @@ def _gap_table(ledger: Ledger) -> MetadataValue:
                 "why": gap.why,
             }
         )
-        for one in ledger.units
-        for gap in one.gaps
+        for one, gap in islice(every, _GAPS)
     ]
     columns = [TableColumn(name) for name in ("unit", "from", "to", "why")]
-    return MetadataValue.table(records=records[:_GAPS], schema=TableSchema(columns=columns))
+    return MetadataValue.table(records=records, schema=TableSchema(columns=columns))

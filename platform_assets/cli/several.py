@@ -9,7 +9,8 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 
 _ORDER = (4, 1, 3, 0)
-_ALONE = (3, 4)  # an error that is the whole answer for one dataflow
+_USAGE = 2
+_ALONE = (2, 3, 4)  # an error that is the whole answer for one dataflow
 
 
 def each(
@@ -23,7 +24,7 @@ def each(
         the answers in order, and the exit code.
 
     Raises:
-        StrandlineError: that of a single dataflow which somebody must decide about or which is held.
+        StrandlineError: that of a single dataflow which is of the wrong kind, which somebody must decide about, or which is held.
     """
     documents, codes = [], [0]
     for flow in flows:
@@ -39,4 +40,4 @@ def each(
 
 def worst(codes: Sequence[int]) -> int:
     """The exit code of many: the first of 4, 1, 3, 0 that occurs; wrong usage (2) of a part counts as a failure."""
-    return next((code for code in _ORDER if code in codes), 1)
+    return next(code for code in _ORDER if code in (1 if one == _USAGE else one for one in codes))

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from platform_assets.cli import main
+from platform_assets.cli.several import worst
+
+FILES = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with two dataflows that are not of kind window."""
+    (tmp_path / "dataflows").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / f"dataflows/{name}.yaml").write_text(FILES)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["ledger", "simulate"])
+def test_a_dataflow_of_another_kind_is_wrong_usage_that_names_the_kind(project: Path, command: str) -> None:
+    found = CliRunner().invoke(main.strandline, [command, "one", "--json", "--project", str(project)])
+    assert (found.exit_code, json.loads(found.stdout)["error"]["code"]) == (2, "configuration")
+    assert "expected a watermark of type window, found path" in found.stdout
+
+
+@pytest.mark.parametrize("command", ["ledger", "simulate"])
+def test_of_several_each_says_what_is_wrong_and_the_command_has_failed(project: Path, command: str) -> None:
+    found = CliRunner().invoke(main.strandline, [command, "one", "two", "--json", "--project", str(project)])
+    assert found.exit_code == 1
+    assert [one["error"]["code"] for one in json.loads(found.stdout)] == ["configuration", "configuration"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [([0], 0), ([0, 3], 3), ([0, 3, 1], 1), ([0, 1, 4, 3], 4), ([0, 2], 1), ([0, 2, 3], 1), ([2, 4], 4)],
+)
+def test_the_exit_code_of_many_is_the_first_of_4_1_3_0_and_wrong_usage_of_a_part_is_a_failure(
+    codes: list[int], code: int
+) -> None:
+    assert worst(codes) == code

@@ -1,0 +1,72 @@
+"""The ledger as Dagster shows it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from partitions.instants import DAY, milliseconds
+from partitions.window.definition import WindowWatermark
+from partitions.window.grid import Grid
+from partitions.window.ledger import Ledger, ledger
+from partitions.window.state import Done, WindowState
+from platform_assets.ledger_views import ledger_metadata, picture
+
+START = datetime(2020, 1, 1, tzinfo=UTC)
+FIRST = milliseconds(START)
+DAILY = Grid("daily")
+
+
+def _unit(name: str) -> str:
+    return f'{{"id":"{name}"}}'
+
+
+def _done(day: float, unit: str = "a", width: float = 1) -> Done:
+    start = FIRST + int(day * DAY)
+    return Done(start, start + int(width * DAY), start, _unit(unit), width < 1, DAILY)
+
+
+def _ledger(state: WindowState, *units: str, days: float = 5, **changes: Any) -> Ledger:
+    entry = {"name": "t", "type": "datetime", "range": {"from": "2020-01-01", "to": "-"}}
+    definition = WindowWatermark.of({"definition": [entry], "window": "daily", **changes})
+    return ledger(definition, state, tuple(map(_unit, units)), START + timedelta(days=days), dataflow="flow")
+
+
+def test_a_line_is_a_unit_and_a_square_a_day() -> None:
+    state = WindowState(DAILY).after(
+        [_done(0), _done(1), _done(4, width=0.5), _done(0, "gone")], [(_unit("a"), FIRST + 2 * DAY, "no")]
+    )
+    assert picture(_ledger(state, "a", "b")).splitlines() == [
+        "```",
+        "🟩🟩🟥⬜🟨 id a",
+        "⬜⬜⬜⬜⬜ id b",
+        "🟩⬜⬜⬜⬜ id gone (gone)",
+        "```",
+        "🟩 loaded 🟨 in part 🟥 failed ⬜ missing, from 2020-01-01T00:00:00+00:00 to 2020-01-06T00:00:00+00:00",
+    ]
+
+
+def test_a_long_time_and_many_units_are_drawn_more_coarsely() -> None:
+    state = WindowState(DAILY).after([_done(day) for day in range(0, 600, 2)])
+    lines = picture(_ledger(state, "a", *(f"u{number}" for number in range(99)), days=600)).splitlines()
+    assert lines[1] == "🟨" * 60 + " id a"
+    assert (len(lines), lines[-3]) == (1 + 40 + 1 + 2, "… and 60 more units")
+
+
+def test_nothing_is_drawn_where_nothing_is_known() -> None:
+    assert picture(_ledger(WindowState(), days=-1)) == ""
+    assert "ledger" not in ledger_metadata(_ledger(WindowState(), days=-1))
+
+
+def test_the_table_of_gaps_holds_the_first_of_them_with_their_reasons() -> None:
+    state = WindowState(DAILY).after([_done(day) for day in range(1, 500, 2)])
+    shown = ledger_metadata(_ledger(state, "a", days=500))
+    assert (shown["gaps"], shown["complete_up_to"]) == (250, "nothing yet")
+    records = shown["missing"].records
+    assert len(records) == 100
+    assert records[0].data == {
+        "unit": "id a",
+        "from": "2020-01-01T00:00:00+00:00",
+        "to": "2020-01-02T00:00:00+00:00",
+        "why": "never loaded",
+    }
