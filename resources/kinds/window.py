@@ -175,17 +175,29 @@ class WindowFlow(ABC):
         Raises:
             BadUnits: where the source refuses some of them before it is read.
         """
-        works = piece.works if piece else ()
-        if works and self._columns.tagged:
-            return self._columns.latest(self._one_by_one(spark, works, pinned))
+        works, tagged = piece.works if piece else (), self._columns.tagged
         try:
-            rows = self.rows_of(spark, works, pinned)
+            rows = (
+                self.tagged_rows_of(spark, works, pinned)
+                if tagged and works
+                else self.rows_of(spark, works, pinned)
+            )
         except SourceError as error:  # a database may look at values before it is asked for rows
-            bad = None if error.transient or len(works) < 2 else self._refused(spark, works, pinned)
+            bad = None if error.transient else self._refused(spark, works, pinned)
             if bad is None:
                 raise
             raise bad from error
-        return self._columns.tag(rows, None) if self._columns.tagged else self._columns.latest(rows)
+        return self._columns.tag(rows, None) if tagged and not works else self._columns.latest(rows)
+
+    def tagged_rows_of(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
+        """The rows of at least one work unit, with what tells it."""
+        found: DataFrame | None = None
+        for one in works:
+            rows = self._columns.tag(self.rows_of(spark, (one,), pinned), one)
+            found = rows if found is None else found.unionByName(rows)
+        if found is None:
+            raise AssertionError("no work units")
+        return found
 
     def _refused(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> BadUnits | None:
         """The work units whose query the source refuses; None where it takes each by itself."""
@@ -198,22 +210,6 @@ class WindowFlow(ABC):
                     raise
                 refused[one] = error.message
         return self._bad(refused) if refused else None
-
-    def _one_by_one(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
-        made: DataFrame | None = None
-        refused: dict[WorkUnit, str] = {}
-        for one in works:
-            try:
-                rows = self._columns.tag(self.rows_of(spark, (one,), pinned), one)
-            except SourceError as error:
-                if error.transient:
-                    raise
-                refused[one] = error.message
-            else:
-                made = rows if made is None else made.unionByName(rows)
-        if refused or made is None:
-            raise self._bad(refused)
-        return made
 
     def prepared(self, df: DataFrame, piece: WindowSlice | None) -> DataFrame:
         """Rows must still tell their window and unit after the user's step."""
@@ -238,7 +234,7 @@ class WindowFlow(ABC):
         except StrandlineError as error:
             if error.transient:
                 raise
-            return error.message
+            return error.why if isinstance(error, BadPart) else error.message
         except Exception as error:
             of_source = self.failure(error)
             if isinstance(of_source, StrandlineError) and of_source.transient:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from partitions.window.extent import Extent
 from partitions.window.slices import WindowSlice, WorkUnit, extents
@@ -40,6 +40,15 @@ class WindowReader(Protocol):
         ...
 
 
+@runtime_checkable
+class Numbering(Protocol):
+    """A source whose query may ask for many stretches, and tell of each row which one it is of."""
+
+    def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
+        """Exactly the rows of these stretches of one unit each, with the number of theirs in ``NUMBER``."""
+        ...
+
+
 @dataclass
 class AskedFlow(WindowFlow):
     """Windows x units that a source is asked for.
@@ -58,6 +67,13 @@ class AskedFlow(WindowFlow):
     def rows_of(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
         """In one query, as few stretches as it takes."""
         return self.reader.read(spark, extents(works), pinned, self._fixed)
+
+    def tagged_rows_of(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
+        """In one query that numbers them, where the source has such: it is asked once, not once for each."""
+        if not isinstance(self.reader, Numbering):
+            return super().tagged_rows_of(spark, works, pinned)
+        asked = [extents((one,))[0] for one in works]
+        return self._columns.tag_numbered(self.reader.numbered(spark, asked, pinned), works)
 
     def failure(self, error: Exception) -> Exception | None:
         """The source's own words."""

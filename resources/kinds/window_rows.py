@@ -13,6 +13,7 @@ from partitions.instants import as_datetime
 from partitions.sources import FilesSource
 from partitions.window.slices import WorkUnit, extents
 from resources.readers.conditions import spark_condition
+from resources.readers.jdbc_query import NUMBER
 from resources.sql import literal, quoted
 
 if TYPE_CHECKING:
@@ -73,6 +74,18 @@ class WindowColumns:
         return df.withColumn(WINDOW_START, F.lit(start).cast("timestamp")).withColumn(
             UNIT, F.lit(one.unit if one else None).cast("string")
         )
+
+    def tag_numbered(self, df: DataFrame, works: Sequence[WorkUnit]) -> DataFrame:
+        """Rows that have the number of their work unit, with what tells it instead."""
+        from pyspark.sql import functions as F
+
+        number = F.col(NUMBER)
+        starts = F.array(*[F.lit(one.start).cast("long") for one in works])
+        units = F.array(*[F.lit(one.unit) for one in works])
+        tagged = df.withColumns(
+            {WINDOW_START: F.timestamp_millis(F.get(starts, number)), UNIT: F.get(units, number)}
+        )
+        return tagged.drop(NUMBER)
 
     def check(self, df: DataFrame) -> None:
         """Rows must tell their window and unit after the user's step, too.

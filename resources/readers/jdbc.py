@@ -13,7 +13,7 @@ from partitions.window.extent import Extent
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.readers.jdbc_failures import source_error
-from resources.readers.jdbc_query import JdbcQuery
+from resources.readers.jdbc_query import NUMBER, JdbcQuery
 from resources.readers.schema import check_columns, check_pinned, kinds, pinned_struct, pinned_text, strict
 from resources.sql import quoted
 
@@ -83,6 +83,18 @@ class JdbcReader:
         if not apart(extents):
             return spark.createDataFrame([], schema)
         return strict(_times(self._load(spark, self._query.rows(extents, schema)), schema), schema)
+
+    def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
+        """The same for extents of one unit each, with the number of each in the column ``NUMBER``.
+
+        Raises:
+            ConfigurationError, SourceError: as for :meth:`read`.
+        """
+        from pyspark.sql.types import IntegerType, StructField, StructType
+
+        schema = pinned_struct(pinned)
+        more = StructType([*schema.fields, StructField(NUMBER, IntegerType())])
+        return strict(_times(self._load(spark, self._query.numbered(extents, schema)), more), more)
 
     def failure(self, error: Exception) -> Exception | None:
         """The SourceError for what made a write of a read frame fail; None where it was not the database."""

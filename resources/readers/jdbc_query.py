@@ -19,6 +19,9 @@ from resources.readers.schema import kinds
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+NUMBER = "_strandline_number"
+"""The column that says which of several extents a row is of."""
+
 _SAMPLE = Extent(0, 1, ({},))
 """What stands for the window where only the columns are asked for; its units are NULL."""
 
@@ -56,7 +59,20 @@ class JdbcQuery:
         pieces = [self._select(self._relation(piece), [piece], schema) for piece in apart(extents)]
         return "\nUNION ALL\n".join(pieces)
 
-    def _select(self, relation: str, extents: Sequence[Extent], schema: StructType) -> str:
+    def numbered(self, extents: Sequence[Extent], schema: StructType) -> str:
+        """The same for extents of one unit each, with the number of each in a column of its own.
+
+        Raises:
+            ConfigurationError: as for :meth:`rows`.
+        """
+        return "\nUNION ALL\n".join(
+            self._select(
+                self._relation(piece), [piece], schema, f", {number} AS {self._dialect.name(NUMBER)}"
+            )
+            for number, piece in enumerate(extents)
+        )
+
+    def _select(self, relation: str, extents: Sequence[Extent], schema: StructType, more: str = "") -> str:
         known = kinds(schema)
         columns = Columns(
             known,
@@ -72,7 +88,7 @@ class JdbcQuery:
             for name in schema.fieldNames()
         )
         condition = where(extents, columns, self._dialect)
-        return f"SELECT {names} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
+        return f"SELECT {names}{more} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
 
     def _relation(self, piece: Extent | None = None, *, sample: bool = False) -> str:
         """The table, or the user's query on lines of its own: a comment at its end ends there."""
