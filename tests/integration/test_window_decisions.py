@@ -153,6 +153,7 @@ class TestDefinitions:
         made.feed.define(watermark=watermark(**{"to": "P0D", **more}))
         assert planned(made) == then
 
+    @pytest.mark.full
     def test_a_grace_may_come_at_any_time(self, make: Callable[..., Windows]) -> None:
         made = make("merge_overwrite")
         made.feed.define(watermark={"grace": "P1D"})
@@ -187,6 +188,7 @@ class TestRewind:
         newest = made.feed.entries[-1]
         assert (newest.total_rows, newest.replace_until) == (9, None)
 
+    @pytest.mark.full
     def test_a_window_that_is_replaced_anyway_needs_no_replace(self, make: Callable[..., Windows]) -> None:
         made = make("merge_overwrite")
         answer = decide(made, "rewind", NAME, "--to", "1")
@@ -194,6 +196,7 @@ class TestRewind:
         made.run(NOW)
         assert made.feed.ids == list(range(2, 12))
 
+    @pytest.mark.full
     def test_a_reset_with_replace_empties_the_table_in_its_first_commit(
         self, make: Callable[..., Windows]
     ) -> None:
@@ -281,6 +284,7 @@ class TestUnfinished:
         made.run("2020-01-07T02:00")
         assert made.feed.ids == list(range(2, 14))
 
+    @pytest.mark.full
     def test_it_is_not_finished_with_other_keys_and_planned_anew_where_somebody_agrees(
         self, make: Callable[..., Windows]
     ) -> None:

@@ -109,6 +109,7 @@ class TestParallelism:
         assert made.run("2020-01-05") == [("2020-01-03", unit) for unit in u("a", "b")]
         assert made.feed.ids == [1]
 
+    @pytest.mark.full
     def test_what_was_left_out_of_a_grace_is_read_although_the_cutoff_has_moved_on(self, make: Make) -> None:
         made = make(
             target={"load": "merge_overwrite", "replace_by_watermark": True},
