@@ -335,6 +335,14 @@ class WindowFlow(ABC):
         again = [one for piece in pieces for one in piece.works if _touches(one, loaded.get(one.unit))]
         return len(again), "work unit"
 
+    def unread(self, pieces: Sequence[WindowSlice]) -> int:
+        """A slice that another run began may have passed over what this one could read."""
+        failed: set[tuple[int | None, str]] = set()
+        for piece in pieces:
+            failed |= {one.work.key for one in piece.failed}
+            failed -= {one.key for one in piece.works}
+        return len(failed)
+
     def passed_over(self, piece: WindowSlice) -> Sequence[str]:
         """Each work unit that could not be read, with the reason."""
         return [f"{one.work.label(self._definition.zone)}: {one.error}" for one in piece.failed]

@@ -172,6 +172,10 @@ class Flow(Protocol[SliceT]):
         """How many parts of these slices were loaded before, as far as an entry knows, and what a part is called."""
         ...
 
+    def unread(self, pieces: Sequence[SliceT]) -> int:
+        """How many work units these slices, in the order of their commits, have passed over and no later one has loaded."""
+        ...
+
     def passed_over(self, piece: SliceT) -> Sequence[str]:
         """What a slice records as failed, each in a line for people."""
         ...

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, Conflict, SourceError, StrandlineError
@@ -101,7 +101,7 @@ class Loop(Generic[SliceT]):
             check_definition(self.dataflow, entry, self.log)
             self._recover(outcome)
             self._advance(outcome, only)
-            outcome.error = _failed(self.dataflow, outcome)
+            outcome.error = self._failed(outcome)
         except StrandlineError as error:
             outcome.error = error
         except Exception as error:  # noqa: BLE001 - what was committed stays counted, whatever comes
@@ -114,6 +114,20 @@ class Loop(Generic[SliceT]):
         outcome.calls = self.flow.calls
         outcome.seconds = time.monotonic() - started
         return outcome
+
+    def _failed(self, outcome: Outcome) -> StrandlineError | None:
+        """Work units that could not be read hold nobody back, and the run is no success."""
+        slices: list[Any] = [one.piece for one in outcome.committed]
+        unread = self.flow.unread(slices)
+        if not unread:
+            return None
+        told = [warning for warning in outcome.warnings if warning.startswith(_PASSED_OVER)]
+        outcome.warnings = [warning for warning in outcome.warnings if warning not in told]
+        return SourceError(
+            f"dataflow {self.dataflow.name}: {counted(unread, 'work unit')} could not be read; what failed is asked for again."
+            f" {'; '.join(told)[:2000]}",
+            code="failed_units",
+        )
 
     def _tidy(self, outcome: Outcome) -> None:
         """Keep the log short. What fails here is tried again after the next run, and changes nothing of what was committed."""
@@ -289,19 +303,6 @@ class Loop(Generic[SliceT]):
                 return found if shorter is None else [*found, shorter]
             found.append(piece)
         return found
-
-
-def _failed(dataflow: Dataflow, outcome: Outcome) -> StrandlineError | None:
-    """Work units that could not be read hold nobody back, and the run is no success."""
-    if not outcome.failed_units:
-        return None
-    told = [warning for warning in outcome.warnings if warning.startswith(_PASSED_OVER)]
-    outcome.warnings = [warning for warning in outcome.warnings if warning not in told]
-    return SourceError(
-        f"dataflow {dataflow.name}: {counted(outcome.failed_units, 'work unit')} could not be read; what failed is asked for again."
-        f" {'; '.join(told)[:2000]}",
-        code="failed_units",
-    )
 
 
 def clock() -> datetime:
