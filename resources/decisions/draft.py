@@ -200,7 +200,9 @@ def drafted(
         "reason": reason,
         "fingerprint": dataflow.fingerprint,
     }
-    return following(last, **{**decided, **changes})
+    entry = following(last, **{**decided, **changes})
+    watermark = platform.flow(dataflow).carried(entry.watermark, clock())
+    return entry.model_copy(update={"watermark": watermark})
 
 
 def required(dataflow: Dataflow, last: Entry | None) -> Entry:

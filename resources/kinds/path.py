@@ -126,6 +126,10 @@ class PathFlow:
         files = in_pair_order([*files, *self._released(entry, state)])
         return replace(listing, found=replace(listing.found, files=files))
 
+    def carried(self, text: str, now: datetime) -> str:
+        """All of it: a path means the same files."""
+        return text
+
     def up_to(self, watermark: Watermark, above: Entry | None) -> list[SourceFile]:
         """The files that the source holds at or below a watermark, and above an entry's: what a decision passes over."""
         definition, state = self._dataflow.path, self._state(above)

@@ -20,6 +20,7 @@ from partitions.errors import (
 from partitions.path.source import SourceFile
 from partitions.plan import Plan
 from partitions.sentinels import Watermark, deserialise, serialise
+from partitions.window.carrying import carried_over
 from partitions.window.covering import covering
 from partitions.window.plan import Selection, plan
 from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit
@@ -312,6 +313,11 @@ class WindowFlow(ABC):
                 f" epoch milliseconds, found {text[:200]!r} ({error.message})"
             ) from error
         return serialise(state.watermark())
+
+    def carried(self, text: str, now: datetime) -> str:
+        """Windows that start where old ones started keep their highs; what waits to be read waits on."""
+        state = WindowState.of(deserialise(text))
+        return serialise(carried_over(state, self._definition, now).watermark())
 
     def up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
         """No file is passed over."""

@@ -148,6 +148,10 @@ class Flow(Protocol[SliceT]):
         """
         ...
 
+    def carried(self, text: str, now: datetime) -> str:
+        """What of a watermark holds under the definition as it is now; both are sentinel JSON texts."""
+        ...
+
     def up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
         """The files that the source holds at or below a watermark, and above an entry's: what a decision passes over."""
         ...

@@ -153,6 +153,18 @@ class TestDefinitions:
         made.feed.define(watermark=watermark(**{"to": "P0D", **more}))
         assert planned(made) == then
 
+    def test_a_longer_window_that_holds_days_never_loaded_is_read_anew_as_a_whole(
+        self, make: Callable[..., Windows]
+    ) -> None:
+        made = make("merge_overwrite")
+        made.feed.define(watermark=watermark(to="2020-01-08", window="weekly"))
+        decide(made, "accept", NAME)
+        plan = made.feed.platform.plan(made.feed.dataflow, instant(NOW))
+        read = [
+            (one["read"]["start"][:10], one["unit"]["u"], one["reason"]) for one in plan.slices[0].describe()
+        ]
+        assert read == [("2020-01-01", "a", "forced"), ("2020-01-01", "b", "forced")]
+
     @pytest.mark.full
     def test_a_grace_may_come_at_any_time(self, make: Callable[..., Windows]) -> None:
         made = make("merge_overwrite")

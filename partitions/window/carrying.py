@@ -1,0 +1,129 @@
+"""What a definition takes over from the one before it, so that nothing which waits to be read is forgotten (spec 03, State and what runs)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+
+from partitions.intervals import missing
+from partitions.window.definition import WindowWatermark
+from partitions.window.due import Cutoffs, UnitDue
+from partitions.window.grid import Windows
+from partitions.window.state import LeftOut, Run, Start, WindowState
+
+__all__ = ["carried_over"]
+
+
+def carried_over(state: WindowState, definition: WindowWatermark, now: datetime) -> WindowState:
+    """The state under another definition.
+
+    A window that starts where an old one started keeps its high; all others are new. That alone would lose work: where the old
+    window was shorter, what follows it may never have been loaded; and what failed, waits or was cut short may start no window
+    any more. A window that keeps a high and holds such work is to be read anew from its start on.
+
+    Args:
+        state: under the definition before.
+        definition: from now on.
+        now: aware.
+    """
+    if definition.time_entry is None:
+        return state
+    state = state.rebased(definition.default_grid)
+    making = _Carrying(state, definition.windows(now))
+    whole = [one for unit in state.units for one in making.whole(unit)]
+    if not whole and not making.moved:
+        return state
+    return making.settled().after((), (), whole)
+
+
+@dataclass
+class _Carrying:
+    state: WindowState
+    windows: Windows
+
+    def __post_init__(self) -> None:
+        self._look = UnitDue(self.state, self.windows, Cutoffs(None, 0, 0))
+        parts = ("failed", "open", "left", "whole")
+        units = {unit for part in parts for unit in getattr(self.state, part)}
+        self.moved = {unit: found for unit in sorted(units) if (found := list(self._moved(unit)))}
+        """What waits in windows that are cut no more, by unit."""
+
+    def whole(self, unit: str) -> Iterator[LeftOut]:
+        """What of the windows that keep a high must be read anew."""
+        waiting = {
+            index for start, end in self.moved.get(unit, ()) for index in self.windows.touching(start, end)
+        }
+        found = []
+        for first, after, high in self._look.known(unit):
+            if high is not None and self._incomplete(unit, first, high):
+                waiting.add(first)
+            found += [index for index in range(first, after) if index in waiting]
+        for first, after in _neighbours(found, {begin for begin, _ in self.windows.bounds}):
+            grid = self.windows.stretches[self.windows.stretch(first)].grid
+            yield LeftOut(
+                unit, self.windows.starts[first], self.windows.ends[after - 1], grid.text, whole=True
+            )
+
+    def settled(self) -> WindowState:
+        """The state without what has moved to windows as they are cut now."""
+
+        def kept(runs: Mapping[str, list[Run]]) -> dict[str, list[Run]]:
+            found = {unit: [run for run in of_unit if self._stays(run)] for unit, of_unit in runs.items()}
+            return {unit: of_unit for unit, of_unit in found.items() if of_unit}
+
+        failed = {
+            unit: {start: one for start, one in of_unit.items() if not self._lies(start)}
+            for unit, of_unit in self.state.failed.items()
+        }
+        opened = {
+            unit: [start for start in starts if not self._lies(start)]
+            for unit, starts in self.state.open.items()
+        }
+        return replace(
+            self.state,
+            failed={unit: of_unit for unit, of_unit in failed.items() if of_unit},
+            open={unit: starts for unit, starts in opened.items() if starts},
+            left=kept(self.state.left),
+            whole=kept(self.state.whole),
+        )
+
+    def _incomplete(self, unit: str, index: int, high: int) -> bool:
+        """Whether a window was loaded as a shorter one, and not all that follows it was."""
+        start, end = self.windows[index]
+        return high < end and bool(missing(sorted(run[:2] for run in self.state.units[unit]), start, end))
+
+    def _moved(self, unit: str) -> Iterator[tuple[int, int]]:
+        starts: Iterable[Start] = (*self.state.failed.get(unit, ()), *self.state.open.get(unit, ()))
+        yield from ((start or 0, (start or 0) + 1) for start in starts if self._lies(start))
+        runs = (*self.state.left.get(unit, ()), *self.state.whole.get(unit, ()))
+        yield from ((run[0], run[1]) for run in runs if not self._stays(run))
+
+    def _lies(self, start: Start) -> bool:
+        """Whether a start lies within a window, and starts none; one without a time is of a definition without it."""
+        if start is None:
+            return True
+        return start not in self.windows.index and bool(self.windows.touching(start, start + 1))
+
+    def _stays(self, run: Run) -> bool:
+        """Whether a run's windows are cut as they were."""
+        touched = self.windows.touching(run[0], run[1])
+        if not touched:
+            return True
+        grid = self.state.grid_of(run)
+        same = all(self.windows.stretches[self.windows.stretch(index)].grid == grid for index in touched)
+        return same and run[0] in self.windows.index
+
+
+def _neighbours(indexes: list[int], bounds: set[int]) -> Iterator[tuple[int, int]]:
+    """Indexes that follow each other as ``[first, after)``, in one stretch each; they are ascending."""
+    if not indexes:
+        return
+    cuts = [
+        number
+        for number, (one, other) in enumerate(pairwise(indexes), 1)
+        if other != one + 1 or other in bounds
+    ]
+    for begin, after in pairwise([0, *cuts, len(indexes)]):
+        yield indexes[begin], indexes[after - 1] + 1
