@@ -25,7 +25,7 @@ from dagster import (
 
 from partitions.errors import ConfigurationError
 from partitions.window.cron import Cron
-from partitions.window.definition import MOST_KEYS
+from partitions.window.definition import MANY, MOST_KEYS
 from partitions.window.grid import Windows
 from partitions.window.partitioning import MOST_PARTITIONS, Partitioning
 from partitions.window.ranges import END_TAG, START_TAG, PartitionRange
@@ -114,7 +114,7 @@ class WindowPartitions(Partitioning):
         if len(units) > MOST_KEYS:
             raise ConfigurationError(
                 f"dataflow {self.name}: expected at most {MOST_KEYS:,} units to be partitions, found {len(units):,}."
-                " Set dagster_units: ledger: Dagster then shows the windows, and the ledger every unit"
+                f" {MANY}"
             )
 
     def _window_dimension(self) -> PartitionsDefinition[str] | None:
@@ -123,9 +123,9 @@ class WindowPartitions(Partitioning):
         return DynamicPartitionsDefinition(name=self.windows_name) if self.windows_name else None
 
     def _unit_dimension(self) -> PartitionsDefinition[str] | None:
-        if self.units == "static":
-            return StaticPartitionsDefinition(self.unit_keys)
-        return DynamicPartitionsDefinition(name=self.units_name) if self.units_name else None
+        if self.units_name:
+            return DynamicPartitionsDefinition(name=self.units_name)
+        return StaticPartitionsDefinition(self.unit_keys) if self.units else None
 
 
 def _time_windows(cron: Cron) -> TimeWindowPartitionsDefinition:

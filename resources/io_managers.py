@@ -232,7 +232,7 @@ def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:
 def loaded_partitions(partitions: WindowPartitions, outcome: Outcome) -> dict[str, dict[str, Any]]:
     """The partitions that a run has loaded as a whole, with what there is to say of each.
 
-    Where Dagster sees no units, a partition is a window of all of them: it is loaded unless one of them failed.
+    Where a partition is a window of several units, or a bucket of them, it is loaded unless one of these failed.
     """
     found: dict[str, dict[str, Any]] = {}
     failed: set[str | None] = set()

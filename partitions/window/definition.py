@@ -79,11 +79,25 @@ Period = Annotated[Duration, BeforeValidator(_period)]
 """Whole days of 24 hours, or an ISO duration."""
 
 
-DagsterUnits = Literal["auto", "partitions", "ledger"]
-"""Where units show: as a dimension of Dagster's partitions, or in the ledger only."""
-
 MOST_KEYS = 10_000
 """Keys of one dimension that Dagster and its UI bear."""
+
+
+MANY = (
+    "Set dagster_units: {buckets: 64}, and Dagster shows buckets of units; or ledger: Dagster then shows the windows alone."
+    " The ledger shows every unit"
+)
+"""What to do with more."""
+
+
+class Buckets(Model):
+    """Units show as a fixed number of buckets; by a hash of its identity each unit is in one of them."""
+
+    buckets: Annotated[int, Field(ge=1, le=MOST_KEYS, strict=True)]
+
+
+DagsterUnits = Literal["auto", "partitions", "ledger"] | Buckets
+"""Where units show: as a dimension of Dagster's partitions, each for itself or in buckets, or in the ledger only."""
 
 
 class Range(Model):
@@ -186,16 +200,15 @@ class WindowWatermark(Model):
 
     @model_validator(mode="after")
     def _shown(self) -> Self:
+        shown = self.dagster_units == "partitions" or isinstance(self.dagster_units, Buckets)
+        if shown and not self.unit_entry and not self.secondary_input:
+            raise ValueError("dagster_units: expected a unit entry or a secondary_input to show, found none")
         if self.dagster_units == "partitions":
-            if not self.unit_entry and not self.secondary_input:
-                raise ValueError(
-                    "dagster_units: expected a unit entry or a secondary_input to show, found none"
-                )
             count = len(self.unit_entry.units) if self.unit_entry else 0
             if count > MOST_KEYS:
                 raise ValueError(
                     f"dagster_units: expected at most {MOST_KEYS:,} units to be partitions, found {count:,}."
-                    " Set dagster_units: ledger: Dagster then shows the windows, and the ledger every unit"
+                    f" {MANY}"
                 )
         return self
 

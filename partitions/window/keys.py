@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from urllib.parse import quote, unquote
 
@@ -49,6 +51,37 @@ def unit_of_key(key: str, fields: Sequence[str]) -> str:
     return found
 
 
+@dataclass(frozen=True)
+class UnitBuckets:
+    """Some of the buckets that units are in: ``unit in buckets``.
+
+    Attributes:
+        count: of all buckets.
+        keys: of those that are meant.
+    """
+
+    count: int
+    keys: frozenset[str]
+
+    def __contains__(self, unit: object) -> bool:
+        return isinstance(unit, str) and bucket_key(unit, self.count) in self.keys
+
+
+def bucket_key(unit: str, count: int) -> str:
+    """The key of the bucket that holds a unit: the CRC-32 of its identity in UTF-8, modulo the number of buckets.
+
+    Args:
+        unit: canonical JSON.
+        count: of all buckets.
+    """
+    return _numbered(zlib.crc32(unit.encode(errors="surrogatepass")) % count, count)
+
+
+def bucket_keys(count: int) -> tuple[str, ...]:
+    """The keys of all buckets, ascending; as texts they sort by their number."""
+    return tuple(_numbered(number, count) for number in range(count))
+
+
 def instant_key(instant: int, zone: tzinfo) -> str:
     """ISO text with an offset; within one zone it sorts by time but for the hour that a clock repeats."""
     return as_datetime(instant, zone).isoformat()
@@ -69,6 +102,10 @@ def instant_of_key(key: str, zone: tzinfo) -> int:
             f"expected the start of a window, such as {instant_key(0, zone)}, found the key {key!r}"
         )
     return instant
+
+
+def _numbered(number: int, count: int) -> str:
+    return f"bucket-{number:0{len(str(count - 1))}}"
 
 
 def _escape(text: str) -> str:

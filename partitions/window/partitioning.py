@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import cached_property
@@ -11,9 +11,17 @@ from typing import Literal, Self
 from partitions.errors import ConfigurationError
 from partitions.plan import counted
 from partitions.window.cron import Cron
-from partitions.window.definition import WindowWatermark
+from partitions.window.definition import Buckets, WindowWatermark
 from partitions.window.grid import Windows
-from partitions.window.keys import instant_key, instant_of_key, unit_key, unit_of_key
+from partitions.window.keys import (
+    UnitBuckets,
+    bucket_key,
+    bucket_keys,
+    instant_key,
+    instant_of_key,
+    unit_key,
+    unit_of_key,
+)
 from partitions.window.plan import Selection
 from partitions.window.ranges import PartitionRange
 from partitions.window.rectangles import ONE, Axis, covering
@@ -26,6 +34,8 @@ _FEW = 100
 
 MOST_PARTITIONS = 500
 """Partitions of one run, at most: Dagster stores four events for each of them, two of these before the run starts."""
+
+UnitDimension = Literal["static", "dynamic", "buckets"]
 
 _BETWEEN = "|"
 """Between the unit and the window in a key: Dagster orders the dimensions by name."""
@@ -40,14 +50,14 @@ class Partitioning:
         watermark: its definition.
         cron: its windows, where Dagster can compute them.
         timed: whether windows are a dimension.
-        units: whether units are one: of fixed keys, or of keys that Dagster is told; None: the ledger alone sees them.
+        units: whether units are one: of fixed keys, of keys that Dagster is told, or in buckets; None: the ledger alone sees them.
     """
 
     name: str
     watermark: WindowWatermark
     cron: Cron | None
     timed: bool
-    units: Literal["static", "dynamic"] | None
+    units: UnitDimension | None
 
     @classmethod
     def of(cls, name: str, watermark: WindowWatermark) -> Self:
@@ -68,16 +78,8 @@ class Partitioning:
         return self.cron.instant(key) if self.cron else instant_of_key(key, self._zone)
 
     def unit_key(self, identity: str) -> str:
-        """The key of a unit."""
-        return unit_key(identity, self._fields)
-
-    def unit_of(self, key: str) -> str:
-        """The identity of a unit.
-
-        Raises:
-            ConfigurationError: for a text that is no such key.
-        """
-        return unit_of_key(key, self._fields)
+        """The key of a unit, or of the bucket that it is in."""
+        return bucket_key(identity, self._buckets) if self._buckets else unit_key(identity, self._fields)
 
     def key(self, start: Start, unit: str) -> str | None:
         """The partition that holds a work unit; None where the asset has no partitions."""
@@ -154,16 +156,23 @@ class Partitioning:
     def _columns(self, known: Sequence[str]) -> Axis:
         if self.units is None:
             return ONE
-        return Axis.of(self.unit_keys if self.units == "static" else known, self.unit_key)
+        return Axis.of(known if self.units == "dynamic" else self.unit_keys, self.unit_key)
 
     @cached_property
     def unit_keys(self) -> tuple[str, ...]:
-        """The keys of the units that the user has listed, in that order."""
+        """The keys that Dagster need not be told: of the units that the user has listed, in that order, or of all buckets."""
+        if self._buckets:
+            return bucket_keys(self._buckets)
         return tuple(map(self.unit_key, distinct(self.watermark.units or ())))
 
     @cached_property
     def _fields(self) -> tuple[str, ...]:
         return self.watermark.unit_fields
+
+    @property
+    def _buckets(self) -> int:
+        shown = self.watermark.dagster_units
+        return shown.buckets if isinstance(shown, Buckets) else 0
 
     @cached_property
     def _zone(self) -> tzinfo:
@@ -212,20 +221,24 @@ class Partitioning:
         first, last = self.window_key(windows.starts[0]), self.window_key(windows.starts[-1])
         return f"one of {counted(len(windows), 'window')} from {first} to {last}"
 
-    def _identities(self, keys: set[str]) -> frozenset[str]:
-        odd = sorted(keys.difference(self.unit_keys)) if self.units == "static" else []
+    def _identities(self, keys: set[str]) -> Container[str]:
+        odd = [] if self.units == "dynamic" else sorted(keys.difference(self.unit_keys))
         if odd:
-            few = ", ".join(self.unit_keys[:5])
+            few, what = ", ".join(self.unit_keys[:5]), "bucket" if self._buckets else "unit"
             raise self._refused(
-                f"one of {counted(len(self.unit_keys), 'unit')} ({few}, …)", f"the unit {odd[0]!r}"
+                f"one of {counted(len(self.unit_keys), what)} ({few}, …)", f"the {what} {odd[0]!r}"
             )
-        return frozenset(map(self.unit_of, keys))
+        if self._buckets:
+            return UnitBuckets(self._buckets, frozenset(keys))
+        return frozenset(unit_of_key(key, self._fields) for key in keys)
 
     def _refused(self, expected: str, found: str) -> ConfigurationError:
         return ConfigurationError(f"dataflow {self.name}: expected {expected}, found {found}")
 
 
-def _unit_dimension(watermark: WindowWatermark) -> Literal["static", "dynamic"] | None:
+def _unit_dimension(watermark: WindowWatermark) -> UnitDimension | None:
+    if isinstance(watermark.dagster_units, Buckets):
+        return "buckets"
     listed = len(watermark.unit_entry.units) if watermark.unit_entry else None
     if watermark.dagster_units == "partitions":
         return "dynamic" if listed is None else "static"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -30,12 +30,12 @@ class Selection:
     Attributes:
         forced: whether it is read whatever the cutoffs say; else only what of it is due.
         ranges: half-open stretches of time, epoch milliseconds; each window that intersects one is meant. None: all windows.
-        units: identities; None: all units.
+        units: holds the identities that are meant; None: all units.
     """
 
     forced: bool
     ranges: tuple[tuple[int, int], ...] | None = None
-    units: frozenset[str] | None = None
+    units: Container[str] | None = None
 
     def windows(self, windows: Windows) -> list[int] | None:
         """The indexes that are meant, ascending; None: all."""

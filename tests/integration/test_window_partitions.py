@@ -6,7 +6,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
+import pyarrow as pa
 import pytest
 from dagster import (
     AssetKey,
@@ -18,6 +20,7 @@ from dagster import (
     build_schedule_context,
     build_sensor_context,
 )
+from deltalake import write_deltalake
 
 from partitions.definitions import WindowPartitions
 from platform_assets.build import build_definitions
@@ -249,6 +252,36 @@ def test_windows_that_cron_cannot_say_are_dynamic_partitions_that_the_sensor_add
     assert dagster.asked(request).success
     assert dagster.materialised() == sorted(keys)
     assert made.feed.ids == [1, 2]
+
+
+def test_buckets_are_partitions_of_the_units_in_them_whichever_a_secondary_input_gives(make: Make) -> None:
+    units = [f"u{number}" for number in range(6)]
+    made = make(
+        watermark=watermark(
+            partial=False,
+            units=None,
+            secondary_input=[{"table": "raw/units", "fields": ["u"]}],
+            dagster_units={"buckets": 3},
+        )
+    )
+    write_deltalake(str(made.table.path.parent / "units"), pa.table({"u": units}))
+    made.table.put(*(event(day * 10 + number, f"2020-01-0{day}T01:00", unit) for day in (1, 2) for number, unit in enumerate(units)))  # fmt: skip
+    dagster = Dagster(made.feed, now="2020-01-03T10:00")
+    request = dagster.asks()
+    assert (request.tags[START], request.tags[END]) == ("bucket-0|2020-01-01", "bucket-2|2020-01-02")
+    result = dagster.asked(request)
+    assert result.success
+    held = {f"bucket-{number}": [one for one in units if crc32(f'{{"u":"{one}"}}'.encode()) % 3 == number] for number in range(3)}  # fmt: skip
+    assert all(held.values())
+    assert {key: one["work_units"] for key, one in shown(result).items()} == {
+        f"{bucket}|2020-01-0{day}": len(held[bucket]) for bucket in held for day in (1, 2)
+    }
+    assert made.feed.ids == [day * 10 + number for day in (1, 2) for number in range(6)]
+
+    made.table.put(*(event(10 + number, "2020-01-01T01:00", unit, 7) for number, unit in enumerate(units)))
+    assert dagster.run("bucket-1|2020-01-01").success
+    assert {unit for unit, value in made.feed.rows("unit", "value") if value == 7} == set(held["bucket-1"])
+    assert len(made.feed.ids) == 12
 
 
 class TestAFailingUnit:

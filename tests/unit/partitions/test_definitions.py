@@ -97,6 +97,9 @@ class TestDefinition:
             (flow("2020-01-01", secondary_input=SURVEYS), ["window"]),
             (flow("2020-01-01", secondary_input=SURVEYS, dagster_units="partitions"), ["unit", "window"]),
             (flow(secondary_input=SURVEYS, dagster_units="partitions"), ["unit"]),
+            (flow(secondary_input=SURVEYS, dagster_units={"buckets": 4}), ["unit"]),
+            (flow("2020-01-01", secondary_input=SURVEYS, dagster_units={"buckets": 4}), ["unit", "window"]),
+            (flow("2020-01-01", units=["a"], dagster_units={"buckets": 4}), ["unit", "window"]),
         ],
     )
     def test_there_is_a_dimension_where_there_is_more_than_one_key_and_dagster_bears_them(
@@ -117,18 +120,43 @@ class TestDefinition:
         dynamic = flow(secondary_input=SURVEYS, dagster_units="partitions")
         assert dynamic.definition == DynamicPartitionsDefinition(name="flow_units")
 
+    def test_buckets_have_fixed_keys_that_sort_by_number_however_many_units_there_are(self) -> None:
+        few = flow(secondary_input=SURVEYS, dagster_units={"buckets": 2})
+        assert few.definition == StaticPartitionsDefinition(("bucket-0", "bucket-1"))
+        many = flow(units=range(20_000), dagster_units={"buckets": 1000})
+        assert (len(many.unit_keys), *many.unit_keys[:2]) == (1000, "bucket-000", "bucket-001")
+        assert list(many.unit_keys) == sorted(many.unit_keys)
+        assert {many.unit_key(one) for one in identities(many)} == set(many.unit_keys)
+
+    def test_a_unit_stays_in_its_bucket(self) -> None:
+        """Dagster's history names these keys: another hash would move all units."""
+        found = flow(secondary_input=SURVEYS, dagster_units={"buckets": 16})
+        assert [found.unit_key(f'{{"id":"id{number}"}}') for number in range(1, 5)] == [
+            "bucket-05",
+            "bucket-12",
+            "bucket-11",
+            "bucket-14",
+        ]
+
+    @pytest.mark.parametrize("count", [0, 10_001, "4"])
+    def test_a_number_of_buckets_that_dagster_does_not_bear_is_refused(self, count: object) -> None:
+        with pytest.raises(ConfigurationError, match=r"dagster_units.*buckets"):
+            windowed(units=["a"], dagster_units={"buckets": count})
+
     def test_more_listed_units_than_dagster_bears_are_refused_as_partitions(self) -> None:
         with pytest.raises(
-            ConfigurationError, match=r"at most 10,000 units .* found 10,001\. Set dagster_units: ledger"
+            ConfigurationError,
+            match=r"at most 10,000 units .* found 10,001\. Set dagster_units: \{buckets: 64\}",
         ):
             windowed(units=range(10_001), dagster_units="partitions")
         assert windowed(units=range(10_001)).dagster_units == "auto"
 
     def test_units_that_are_not_there_cannot_be_partitions(self) -> None:
-        with pytest.raises(
-            ConfigurationError, match="expected a unit entry or a secondary_input to show, found none"
-        ):
-            windowed("2020-01-01", dagster_units="partitions")
+        for shown in ("partitions", {"buckets": 4}):
+            with pytest.raises(
+                ConfigurationError, match="expected a unit entry or a secondary_input to show, found none"
+            ):
+                windowed("2020-01-01", dagster_units=shown)
 
 
 class TestSelection:
@@ -151,6 +179,19 @@ class TestSelection:
         partitions = flow("2020-01-01", units=["a"], dagster_units="ledger")
         selection = partitions.selection(["2020-01-02"], partitions.watermark.windows(NOW), forced=True)
         assert selection == Selection(True, ((day(1), day(2)),), None)
+
+    def test_buckets_mean_the_units_in_them_whichever_these_are(self) -> None:
+        units = [f'{{"id":{number}}}' for number in range(50)]
+        partitions = flow(secondary_input=SURVEYS, dagster_units={"buckets": 4})
+        selection = partitions.selection(["bucket-2", "bucket-0"], None, forced=True)
+        made = plan(
+            partitions.watermark, WindowState(), units, NOW, dataflow="flow", number=0, selection=selection
+        )
+        asked = [one for one in units if partitions.unit_key(one) in ("bucket-0", "bucket-2")]
+        assert 0 < len(asked) < len(units)
+        assert [one.unit for piece in made.slices for one in piece.works] == asked
+        with pytest.raises(ConfigurationError, match=r"one of 4 buckets \(bucket-0, .*found the bucket 'x'"):
+            partitions.selection(["x"], None, forced=True)
 
     def test_without_a_time_dimension_keys_are_units_and_without_partitions_everything_is_meant(self) -> None:
         assert flow(units=["a", "b"]).selection(["b"], None, forced=True) == Selection(
@@ -250,7 +291,7 @@ class TestMissingKeys:
     def test_more_units_than_dagster_bears_are_refused(self) -> None:
         partitions = flow(secondary_input=SURVEYS, dagster_units="partitions")
         with pytest.raises(
-            ConfigurationError, match=r"at most 10,000 units .* found 10,001\. Set dagster_units: ledger"
+            ConfigurationError, match=r"at most 10,000 units .* found 10,001\. Set dagster_units: .buckets"
         ):
             partitions.missing_keys([], [], None, distinct({"id": number} for number in range(10_001)))
 
@@ -259,13 +300,15 @@ _SOME = flow("2020-01-01", units=["a", "b|c", 1, "d"])
 _ROLLING = flow("P6D", units=["a"], dagster_units="ledger")
 _NAMED = flow(secondary_input=SURVEYS, dagster_units="partitions")
 _BOTH = flow("P6D", secondary_input=SURVEYS, dagster_units="partitions")
+_BUCKETS = flow("2020-01-01", secondary_input=SURVEYS, dagster_units={"buckets": 3})
 _NUMBERS = count()
 _UNITS = distinct([{"id": "a"}, {"id": "b|c"}, {"id": 1}, {"id": "d"}])
 
 
 class TestRanges:
     @pytest.mark.parametrize(
-        "partitions", [_SOME, _ROLLING, _NAMED, _BOTH, flow("2020-01-01"), flow(units=["a", "b", "c"])]
+        "partitions",
+        [_SOME, _ROLLING, _NAMED, _BOTH, _BUCKETS, flow("2020-01-01"), flow(units=["a", "b", "c"])],
     )
     @settings(max_examples=30, deadline=None)
     @given(data=st.data())
@@ -289,8 +332,9 @@ class TestRanges:
         assert partitions.definition is not None
         found = [resolve(partitions.definition, one, instance) for one in ranges]
         assert all(found)
-        keys = [partitions.key(one.start, one.unit) for one in due]
-        assert sorted(key for of_range in found for key in of_range) == sorted(key or "" for key in keys)
+        keys = {partitions.key(one.start, one.unit) or "" for one in due}
+        assert partitions.units == "buckets" or len(keys) == len(due)
+        assert sorted(key for of_range in found for key in of_range) == sorted(keys)
 
     def test_a_whole_backlog_is_one_range_of_both_dimensions(self, instance: DagsterInstance) -> None:
         windows = _SOME.watermark.windows(NOW)
