@@ -31,7 +31,7 @@ test: setup ## all tests but the long ones
 
 # 5 is pytest's "no tests were collected".
 test-full: setup ## the long crash matrix
-	@$(VENV)/python -m pytest -m full $(or $(ARGS),tests) || { code=$$?; [ $$code = 5 ] && echo "No test is marked full: nothing to run." || exit $$code; }
+	@$(VENV)/python -m pytest -m full $(or $(ARGS),-n 2 --dist loadfile --no-loadscope-reorder tests) || { code=$$?; [ $$code = 5 ] && echo "No test is marked full: nothing to run." || exit $$code; }
 
 lint: setup ## style, format, types, and the three floors
 	@$(VENV)/ruff check $(SOURCES)
