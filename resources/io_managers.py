@@ -50,6 +50,10 @@ PLAN_TAG = "strandline/plan"
 """On runs that a plan has asked for: a run over partitions without it reads them whatever the cutoffs say."""
 
 
+_OF_A_PARTITION = ("rows", "work_units")
+"""What both a run and each of its partitions show."""
+
+
 @dataclass
 class Load:
     """The value of both outputs: which dataflow, and what its run did once the table's manager has handled it."""
@@ -135,12 +139,15 @@ class TableIOManager(IOManager):
         for warning in outcome.warnings:
             context.log.warning(warning)
         metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
-        yield from _once(context, metadata, ("status", "state_number", "seconds"))
         yield from self._loaded_partitions(context, dataflow, outcome)
         # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions
         # would stand for all of them, so it is not given where one has failed.
+        if outcome.error is not None and context.has_asset_partitions:
+            observation = AssetObservation(context.asset_key, metadata=metadata)
+            yield DagsterEvent.asset_observation(context.step_context, observation)
         if outcome.error is not None and (not outcome.committed or context.has_asset_partitions):
             raise failure(outcome.error)
+        _show(context, metadata, ("status", "state_number", "seconds"))
 
     def _selection(self, context: OutputContext, dataflow: Dataflow, now: datetime) -> Selection | None:
         """What the run's partitions ask for; a run that no plan has asked for reads them whatever the cutoffs say (spec 06, Forced)."""
@@ -191,7 +198,7 @@ class WatermarkIOManager(IOManager):
         self._platform = platform
         self._describe = describe
 
-    def handle_output(self, context: OutputContext, obj: Load) -> Iterator[DagsterEvent]:  # type: ignore[override]  # Dagster takes generators, too
+    def handle_output(self, context: OutputContext, obj: Load) -> None:
         """Check that the newest entry is what the table's output left."""
         if obj.outcome is None:
             raise failure(
@@ -204,22 +211,24 @@ class WatermarkIOManager(IOManager):
                 "entry %s was appended by another run meanwhile", newest.number if newest else 0
             )
         metadata = self._describe(obj.dataflow, left)
-        yield from _once(context, metadata, ("state_number",))
+        _show(context, metadata, ("state_number",))
 
     def load_input(self, context: InputContext) -> Watermark | None:
         """The newest watermark; None where there is none."""
         return self._platform.manager().get_watermark(context.asset_key.path[-1])
 
 
-def _once(
-    context: OutputContext, metadata: Mapping[str, Any], of_each: Sequence[str]
-) -> Iterator[DagsterEvent]:
-    """Show what a run has done. Over many partitions that is an observation, since the event of each would repeat it all."""
-    if context.has_asset_partitions and len(context.asset_partition_keys) > 1:
-        observation = AssetObservation(context.asset_key, metadata=metadata)
-        yield DagsterEvent.asset_observation(context.step_context, observation)
-        metadata = {name: metadata[name] for name in of_each}
-    context.add_output_metadata(metadata)
+def _show(context: OutputContext, metadata: Mapping[str, Any], of_each: Sequence[str]) -> None:
+    """Show what a run has done. Of many partitions the last one's event has all of it, since the asset's page shows that event, and
+    the others have little. What a partition says of itself, too, is there the run's under another name.
+    """
+    keys = context.asset_partition_keys if context.has_asset_partitions else ()
+    if len(keys) <= 1:
+        context.add_output_metadata(metadata)
+        return
+    context.add_output_metadata({name: metadata[name] for name in of_each})
+    whole = {f"run_{name}" if name in _OF_A_PARTITION else name: value for name, value in metadata.items()}
+    context.step_context.add_asset_metadata(whole, asset_key=context.asset_key, partition_key=keys[-1])
 
 
 def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:

@@ -254,6 +254,14 @@ def test_the_page_of_partitions_in_a_browser_shows_each_with_its_window_and_rows
         assert shown_text in text
 
 
+@pytest.mark.ui
+@pytest.mark.timeout(600)
+def test_the_page_of_the_watermark_in_a_browser_shows_the_ledger_after_a_range_run(dev: Dev) -> None:
+    text = page_text(f"{dev.url}/assets/watermark/days", "complete_up_to")
+    for shown_text in ("2024-02-10T00:00:00+00:00", "ledger", "🟩 loaded"):
+        assert shown_text in text
+
+
 def counts(dev: Dev) -> tuple[int, int]:
     """How many partitions are loaded, and how many failed."""
     query = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {

@@ -150,7 +150,21 @@ def test_the_sensor_asks_for_what_is_due_as_one_run_over_a_range_and_each_partit
     found = shown(result)["a|2020-01-02"]
     assert (found["rows"], found["work_units"], found["reason"]) == (2, 1, "new")
     assert found["window"] == "[2020-01-02T00:00:00+00:00, 2020-01-03T00:00:00+00:00)"
+    assert "plan" not in found
     assert windows.feed.ids == [day * 10 + place for day in (1, 2, 3) for place in range(4)]
+
+
+def test_the_last_event_of_a_range_shows_the_whole_run_and_the_ledger_and_keeps_what_is_the_partition_s_own(
+    windows: Windows,
+) -> None:
+    """The asset's page shows the event that was stored last."""
+    result = Dagster(windows.feed).over("a|2020-01-01", "b|2020-01-03")
+    last = list(shown(result).values())[-1]
+    assert (last["run_rows"], last["run_work_units"], last["rows"], last["work_units"]) == (12, 6, 2, 1)
+    assert {"plan", "watermark_after", "slices"} <= last.keys()
+    watermark_shown = list(shown(result, WATERMARK).values())
+    assert [one.keys() for one in watermark_shown[:-1]] == [{"state_number"}] * 5
+    assert {"watermark", "complete_up_to", "ledger"} <= watermark_shown[-1].keys()
 
 
 def test_the_sensor_wakes_for_a_day_that_is_over_and_not_for_the_grace_alone(make: Make) -> None:
@@ -307,6 +321,8 @@ class TestAFailingUnit:
         request = dagster.asks()
         assert not dagster.asked(request).success
         assert dagster.materialised() == ["a|2020-01-01", "a|2020-01-02"]
+        observed = dagster.instance.fetch_observations(TABLE, limit=2).records
+        assert [one.asset_observation.metadata["failed_units"].value for one in observed if one.asset_observation] == [2]  # fmt: skip
         assert feed.ids == [10, 20]
         assert "nothing of it is worth waking a run" in dagster.waits()  # it is too early to try again
         table.ask("CREATE OR REPLACE VIEW {s}.feed AS SELECT * FROM {s}.events")
