@@ -219,8 +219,10 @@ class WatermarkIOManager(IOManager):
 
 
 def _show(context: OutputContext, metadata: Mapping[str, Any], of_each: Sequence[str]) -> None:
-    """Show what a run has done. Of many partitions the last one's event has all of it, since the asset's page shows that event, and
-    the others have little. What a partition says of itself, too, is there the run's under another name.
+    """Show what a run has done.
+
+    Of many partitions the event of the last one has all of it, since that is what the asset's page shows, and the others have
+    little. What a partition says of itself, too, has another name there.
     """
     keys = context.asset_partition_keys if context.has_asset_partitions else ()
     if len(keys) <= 1:
