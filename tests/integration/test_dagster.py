@@ -178,7 +178,7 @@ def test_a_project_file_with_errors_leaves_the_others_loaded_and_fails_when_it_i
 def test_the_watermark_before_the_table_is_refused(feed: Feed) -> None:
     manager = WatermarkIOManager(platform_of(feed), lambda flow, entry: {})
     with pytest.raises(Exception, match="expected the table first"):
-        list(manager.handle_output(build_output_context(), Load(load_project(feed.folder).dataflows[NAME])))
+        manager.handle_output(build_output_context(), Load(load_project(feed.folder).dataflows[NAME]))
 
 
 def test_files_in_quarantine_are_counted_and_listed_with_their_reasons(make_feed: MakeFeed) -> None:
