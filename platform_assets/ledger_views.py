@@ -13,12 +13,12 @@ from partitions.intervals import Interval, difference, union
 from partitions.window.ledger import Ledger, UnitLedger
 from partitions.window.slices import words
 
-_UNITS, _COLUMNS, _GAPS = 40, 60, 100
+_UNITS, _COLUMNS, _ROWS = 40, 60, 100
 _FULL, _PART, _FAILED, _NONE = "🟩", "🟨", "🟥", "⬜"
 
 
 def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
-    """How far everything is complete, the picture, and the gaps."""
+    """How far everything is complete, the picture, each unit, and the gaps."""
     complete = ledger.complete_up_to
     shown: dict[str, Any] = {
         "complete_up_to": "nothing yet"
@@ -29,6 +29,8 @@ def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
     }
     if drawn := picture(ledger):
         shown["ledger"] = MetadataValue.md(drawn)
+    if ledger.units:
+        shown["by_unit"] = _unit_table(ledger)
     if ledger.gaps:
         shown["missing"] = _gap_table(ledger)
     return shown
@@ -45,10 +47,7 @@ def picture(ledger: Ledger) -> str:
     if not begins:
         return ""
     columns = _columns(min(begins), max(ends))
-    lines = [
-        f"{''.join(_squares(one, columns))} {words(one.unit) or 'all'}{' (gone)' if one.gone else ''}"
-        for one in ledger.units[:_UNITS]
-    ]
+    lines = [f"{''.join(_squares(one, columns))} {_name(one)}" for one in ledger.units[:_UNITS]]
     more = [f"… and {len(ledger.units) - _UNITS:,} more units"] if len(ledger.units) > _UNITS else []
     first, last = (
         as_datetime(instant, ledger.zone).isoformat() for instant in (columns[0][0], columns[-1][1])
@@ -76,18 +75,41 @@ def _squares(one: UnitLedger, columns: Sequence[Interval]) -> Iterator[str]:
             yield _NONE if left == [column] else _PART
 
 
+def _unit_table(ledger: Ledger) -> MetadataValue:
+    """How far each unit is complete; the first hundred."""
+    records = [
+        TableRecord(
+            {
+                "unit": _name(one),
+                "complete up to": "-"
+                if one.complete_up_to is None
+                else as_datetime(one.complete_up_to, ledger.zone).isoformat(),
+                "gaps": len(one.gaps),
+                "overlaps": len(one.overlaps),
+            }
+        )
+        for one in ledger.units[:_ROWS]
+    ]
+    columns = [TableColumn("unit"), TableColumn("complete up to"), TableColumn("gaps", "int"), TableColumn("overlaps", "int")]  # fmt: skip
+    return MetadataValue.table(records=records, schema=TableSchema(columns=columns))
+
+
+def _name(one: UnitLedger) -> str:
+    return f"{words(one.unit) or 'all'}{' (gone)' if one.gone else ''}"
+
+
 def _gap_table(ledger: Ledger) -> MetadataValue:
     every = ((one, gap) for one in ledger.units for gap in one.gaps)
     records = [
         TableRecord(
             {
-                "unit": words(one.unit) or "all",
+                "unit": _name(one),
                 "from": as_datetime(gap.start, ledger.zone).isoformat(),
                 "to": as_datetime(gap.end, ledger.zone).isoformat(),
                 "why": gap.why,
             }
         )
-        for one, gap in islice(every, _GAPS)
+        for one, gap in islice(every, _ROWS)
     ]
     columns = [TableColumn(name) for name in ("unit", "from", "to", "why")]
     return MetadataValue.table(records=records, schema=TableSchema(columns=columns))

@@ -70,3 +70,13 @@ def test_the_table_of_gaps_holds_the_first_of_them_with_their_reasons() -> None:
         "to": "2020-01-02T00:00:00+00:00",
         "why": "never loaded",
     }
+
+
+def test_the_table_of_units_says_of_each_how_far_it_is_complete() -> None:
+    state = WindowState(DAILY).after([_done(0), _done(2), _done(0, "gone")])
+    shown = ledger_metadata(_ledger(state, "a", "b", days=3))
+    assert [record.data for record in shown["by_unit"].records] == [
+        {"unit": "id a", "complete up to": "2020-01-02T00:00:00+00:00", "gaps": 1, "overlaps": 0},
+        {"unit": "id b", "complete up to": "-", "gaps": 1, "overlaps": 0},
+        {"unit": "id gone (gone)", "complete up to": "2020-01-02T00:00:00+00:00", "gaps": 0, "overlaps": 0},
+    ]
