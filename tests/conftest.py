@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,12 @@ from tests.support.engine import warm
 from tests.support.http import serving
 from tests.support.keyed import KeyedS3
 from tests.support.proxy import CountingProxy
+
+
+# A shell in the background hands down that SIGINT is ignored, Dagster gives SIGTERM the handler of SIGINT, and a server that is started
+# with both ignored cannot be stopped politely.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
