@@ -17,7 +17,6 @@ from tests.support.http import serving
 from tests.support.keyed import KeyedS3
 from tests.support.proxy import CountingProxy
 
-
 # A shell in the background hands down that SIGINT is ignored, Dagster gives SIGTERM the handler of SIGINT, and a server that is started
 # with both ignored cannot be stopped politely.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
