@@ -238,7 +238,10 @@ def _check(feed: Feed, schedule: list[Action]) -> None:
         assert len(ids) == len(set(ids)), "nothing is there twice"
         assert set(ids) <= set(world.put)
     world.mend()
-    assert feed.run().error is None
+    error = feed.run().error
+    if error is not None:  # a dead run's slice held the file as it was before; its number is given up, and the file is listed anew
+        assert error.code == "file_changed"
+        assert feed.run().error is None
     for _ in range(2):  # a round that is on its way may have passed what came behind it
         while not world.sweep(Sweep(None, None)):
             pass
