@@ -27,7 +27,7 @@ ui: setup ## open the Dagster UI with this project's dataflows
 	@$(VENV)/python -m scripts.weather $(VENV)/strandline dev $(ARGS)
 
 test: setup ## all tests but the long ones
-	@$(VENV)/python -m pytest -m "not full" $(or $(ARGS),-n 2 --dist loadfile --no-loadscope-reorder tests)
+	@$(VENV)/python -m pytest -m "not full" --hypothesis-profile repeatable $(or $(ARGS),-n 2 --dist loadfile --no-loadscope-reorder tests)
 
 # 5 is pytest's "no tests were collected".
 test-full: setup ## the long crash matrix

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from resources.places import Place
 from resources.spark import SparkEngine
@@ -21,6 +22,12 @@ from tests.support.proxy import CountingProxy
 # with both ignored cannot be stopped politely.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# `make test` draws the same examples each time; without the option, as in `make test-full`, they are new ones. No example is timed.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("exploring", deadline=None)
+settings.load_profile("exploring")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

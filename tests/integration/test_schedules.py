@@ -239,7 +239,8 @@ def _check(feed: Feed, schedule: list[Action]) -> None:
         assert set(ids) <= set(world.put)
     world.mend()
     error = feed.run().error
-    if error is not None:  # a dead run's slice held the file as it was before; its number is given up, and the file is listed anew
+    # A dead run's slice may have held the file as it was before: its number is given up, and the next run lists the file anew.
+    if error is not None:
         assert error.code == "file_changed"
         assert feed.run().error is None
     for _ in range(2):  # a round that is on its way may have passed what came behind it
