@@ -6,14 +6,23 @@ All that is given is ascending by start and may overlap, if nothing else is said
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import TypeVar
 
 Interval = tuple[int, int]
 """``[start, end)``, epoch milliseconds."""
 
 LabelT = TypeVar("LabelT")
+
+
+def consecutive(
+    ascending: Iterable[int], label: Callable[[int], object] = lambda number: None
+) -> Iterator[Interval]:
+    """Whole numbers that follow each other and have one label, as ``[first, after)``."""
+    for _, same in groupby(enumerate(ascending), lambda one: (one[1] - one[0], label(one[1]))):
+        run = [number for _, number in same]
+        yield run[0], run[-1] + 1
 
 
 def union(intervals: Iterable[Sequence[int]]) -> list[Interval]:

@@ -145,7 +145,8 @@ class TableIOManager(IOManager):
         if outcome.error is not None and context.has_asset_partitions:
             observation = AssetObservation(context.asset_key, metadata=metadata)
             yield DagsterEvent.asset_observation(context.step_context, observation)
-        if outcome.error is not None and (not outcome.committed or context.has_asset_partitions):
+            raise failure(outcome.error)
+        if outcome.error is not None and not outcome.committed:
             raise failure(outcome.error)
         _show(context, metadata, ("status", "state_number", "seconds"))
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
 
-from partitions.intervals import missing
+from partitions.intervals import consecutive, difference, union
 from partitions.window.definition import WindowWatermark
 from partitions.window.due import Cutoffs, UnitDue
 from partitions.window.grid import Windows
@@ -55,12 +54,18 @@ class _Carrying:
         waiting = {
             index for start, end in self.moved.get(unit, ()) for index in self.windows.touching(start, end)
         }
+        covered = union(sorted(run[:2] for run in self.state.units.get(unit, ())))
         found = []
         for first, after, high in self._look.known(unit):
-            if high is not None and self._incomplete(unit, first, high):
+            # It was loaded as a shorter one, and not all that follows it was.
+            if (
+                high is not None
+                and high < self.windows.ends[first]
+                and difference([self.windows[first]], covered)
+            ):
                 waiting.add(first)
             found += [index for index in range(first, after) if index in waiting]
-        for first, after in _neighbours(found, {begin for begin, _ in self.windows.bounds}):
+        for first, after in consecutive(found, self.windows.stretch):
             grid = self.windows.stretches[self.windows.stretch(first)].grid
             yield LeftOut(
                 unit, self.windows.starts[first], self.windows.ends[after - 1], grid.text, whole=True
@@ -89,11 +94,6 @@ class _Carrying:
             whole=kept(self.state.whole),
         )
 
-    def _incomplete(self, unit: str, index: int, high: int) -> bool:
-        """Whether a window was loaded as a shorter one, and not all that follows it was."""
-        start, end = self.windows[index]
-        return high < end and bool(missing(sorted(run[:2] for run in self.state.units[unit]), start, end))
-
     def _moved(self, unit: str) -> Iterator[tuple[int, int]]:
         starts: Iterable[Start] = (*self.state.failed.get(unit, ()), *self.state.open.get(unit, ()))
         yield from ((start or 0, (start or 0) + 1) for start in starts if self._lies(start))
@@ -114,16 +114,3 @@ class _Carrying:
         grid = self.state.grid_of(run)
         same = all(self.windows.stretches[self.windows.stretch(index)].grid == grid for index in touched)
         return same and run[0] in self.windows.index
-
-
-def _neighbours(indexes: list[int], bounds: set[int]) -> Iterator[tuple[int, int]]:
-    """Indexes that follow each other as ``[first, after)``, in one stretch each; they are ascending."""
-    if not indexes:
-        return
-    cuts = [
-        number
-        for number, (one, other) in enumerate(pairwise(indexes), 1)
-        if other != one + 1 or other in bounds
-    ]
-    for begin, after in pairwise([0, *cuts, len(indexes)]):
-        yield indexes[begin], indexes[after - 1] + 1

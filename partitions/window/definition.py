@@ -200,7 +200,7 @@ class WindowWatermark(Model):
 
     @model_validator(mode="after")
     def _shown(self) -> Self:
-        shown = self.dagster_units == "partitions" or isinstance(self.dagster_units, Buckets)
+        shown = self.dagster_units not in ("auto", "ledger")
         if shown and not self.unit_entry and not self.secondary_input:
             raise ValueError("dagster_units: expected a unit entry or a secondary_input to show, found none")
         if self.dagster_units == "partitions":

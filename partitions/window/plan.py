@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import groupby, islice
 
 from partitions.instants import as_datetime, floor_minute, milliseconds
+from partitions.intervals import consecutive
 from partitions.plan import Plan, Skip, counted
 from partitions.window.choice import Budget, Choice, Part
 from partitions.window.definition import WindowWatermark
@@ -302,9 +303,8 @@ def _within(found: Iterable[Due], chosen: Sequence[int]) -> Iterator[Due]:
     """The parts that lie in chosen windows, ascending."""
     for due in found:
         inside = chosen[bisect_left(chosen, due.first) : bisect_left(chosen, due.after)]
-        for _, same in groupby(enumerate(inside), lambda one: one[1] - one[0]):
-            run = [index for _, index in same]
-            yield due._replace(first=run[0], after=run[-1] + 1)
+        for first, after in consecutive(inside):
+            yield due._replace(first=first, after=after)
 
 
 def _portions(works: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUnit, ...]]:

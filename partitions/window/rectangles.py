@@ -7,6 +7,8 @@ from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from partitions.intervals import consecutive
+
 Cell = tuple[int, int]
 """A row and a column."""
 
@@ -68,7 +70,7 @@ def _joined(cells: Iterable[Cell]) -> Iterator[Rectangle]:
     """Runs of columns, joined over the rows that follow each other and have the same run."""
     open_runs: dict[tuple[int, int], Rectangle] = {}
     for row, same in groupby(sorted(cells), lambda cell: cell[0]):
-        runs = list(_runs(column for _, column in same))
+        runs = [(first, after - 1) for first, after in consecutive(column for _, column in same)]
         went_on = {
             run: open_runs.pop(run)._replace(last_row=row)
             for run in runs
@@ -77,13 +79,6 @@ def _joined(cells: Iterable[Cell]) -> Iterator[Rectangle]:
         yield from open_runs.values()
         open_runs = {run: went_on.get(run, Rectangle(row, row, *run)) for run in runs}
     yield from open_runs.values()
-
-
-def _runs(ascending: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """The first and the last of each stretch of whole numbers that follow each other."""
-    for _, same in groupby(enumerate(ascending), lambda one: one[1] - one[0]):
-        run = [number for _, number in same]
-        yield run[0], run[-1]
 
 
 Corner = tuple[str | None, str | None]
