@@ -29,8 +29,8 @@ from partitions.sentinels import Watermark
 from partitions.window.plan import Selection
 from partitions.window.slices import WindowSlice, WorkUnit
 from resources.loop.holder import RunIsLive, this_process
-from resources.loop.loop import clock
-from resources.loop.outcome import Observer, Outcome
+from resources.loop.loop import Loop, clock
+from resources.loop.outcome import Observer, Outcome, Step
 from resources.places import Place
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
@@ -115,6 +115,12 @@ class TableIOManager(IOManager):
         self._describe = describe
         self._tables = tables or {}
         self._partitions = partitions or {}
+        self._loops: list[Loop[Any]] = []
+
+    def close(self) -> None:
+        """After the run, when all of it is told: let a warm engine get ready for the next one."""
+        for loop in self._loops:
+            loop.prepare_next()
 
     def handle_output(self, context: OutputContext, obj: Load) -> Iterator[DagsterEvent]:  # type: ignore[override]  # Dagster takes generators, too
         """Run the loop; raise its failure where nothing was committed, and leave it in the outcome otherwise.
@@ -123,7 +129,8 @@ class TableIOManager(IOManager):
         without partitions, and those that did not fail in a run that does.
         """
         dataflow, now = obj.dataflow, self._options.now or clock()
-        mark_run(context.step_context.instance, context.run_id, dataflow.name)
+        if not context.step_context.instance.is_ephemeral:
+            mark_run(context.step_context.instance, context.run_id, dataflow.name)
         loop = self._platform.loop(
             dataflow,
             now,
@@ -132,9 +139,11 @@ class TableIOManager(IOManager):
             job_id=context.job_name,
             hold_wait=self._options.hold_wait,
             run_is_live=self._options.run_is_live,
-            observer=_both(lambda step, line: context.log.info("%s: %s", step, line), self._options.observer),
+            observer=self._observer(context),
         )
         obj.outcome = outcome = loop.run()
+        if outcome.committed:
+            self._loops.append(loop)
         self._options.report(outcome)
         for warning in outcome.warnings:
             context.log.warning(warning)
@@ -149,6 +158,18 @@ class TableIOManager(IOManager):
         if outcome.error is not None and not outcome.committed:
             raise failure(outcome.error)
         _show(context, metadata, ("status", "state_number", "seconds"))
+
+    def _observer(self, context: OutputContext) -> Observer:
+        """Hears of steps: the run's log, unless the instance is forgotten at the end, and whoever started the run."""
+        logged = not context.step_context.instance.is_ephemeral
+
+        def heard(step: Step, line: str) -> None:
+            if logged:
+                context.log.info("%s: %s", step, line)
+            if self._options.observer is not None:
+                self._options.observer(step, line)
+
+        return heard
 
     def _selection(self, context: OutputContext, dataflow: Dataflow, now: datetime) -> Selection | None:
         """What the run's partitions ask for; a run that no plan has asked for reads them whatever the cutoffs say (spec 06, Forced)."""
@@ -275,12 +296,3 @@ def failure(error: StrandlineError) -> Failure:
     # One by one: a list would be hidden behind a click.
     metadata |= {f"choice {number}": choice for number, choice in enumerate(error.choices, 1)}
     return Failure(description=error.message, metadata=metadata, allow_retries=error.transient)
-
-
-def _both(first: Observer, second: Observer | None) -> Observer:
-    def observer(step: Any, line: str) -> None:
-        first(step, line)
-        if second is not None:
-            second(step, line)
-
-    return observer

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -82,6 +83,25 @@ def tune(session: SparkSession, size: int | None) -> None:
             session.conf.unset(key)
 
 
+def leave_behind(session: SparkSession, work: Callable[[SparkSession], None]) -> None:
+    """Begin something on a Connect server that ends there after this process, if need be. Nobody waits, and nobody hears of a failure.
+
+    Spark in this process ends with it, so there nothing is begun.
+
+    Args:
+        session: of the run, which does nothing else with it from here on.
+        work: what helps the next run, and changes nothing.
+    """
+    if not type(session).__module__.startswith("pyspark.sql.connect"):
+        return
+
+    def begin() -> None:
+        with suppress(Exception):
+            work(session)
+
+    threading.Thread(target=begin, name="strandline-left-behind", daemon=True).start()
+
+
 class SparkUnavailable(StrandlineError):
     """No Spark session could be had: no Java, jars that do not resolve, an unreachable server."""
 
@@ -151,6 +171,8 @@ class SparkEngine:
             "spark.sql.shuffle.partitions": cores,
             "spark.sql.session.timeZone": "UTC",
             "spark.ui.enabled": "false",
+            # A text of each plan is made for the UI, too long to be made for nobody: a tenth of what a small write costs its driver.
+            "spark.sql.ui.explainMode": "simple",
             "spark.ui.showConsoleProgress": "false",
         }
         if self.master.startswith("local"):

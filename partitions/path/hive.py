@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from urllib.parse import unquote
 
@@ -31,6 +32,17 @@ def partition_columns(paths: Collection[str]) -> list[str]:
     return list(dict.fromkeys(key for folder in folders for key in partition_values(folder)))
 
 
-def unescaped(text: str | None) -> str | None:
-    """A folder's text as the value it stands for: Hive's and Spark's writers escape it with ``%XX``, and have a word for NULL."""
-    return None if text is None or text == NULL_FOLDER else unquote(text)
+def folder_pattern(name: str) -> str:
+    """A regular expression, for Python and Java, whose group is the text of the first folder ``name=…`` in a path."""
+    return rf"(?:^|/){re.escape(name)}=([^/]*)/"
+
+
+def folder_value(path: str, name: str) -> str | None:
+    """The value that a path's folder of this name stands for; None where it has no such folder, or where it says NULL.
+
+    Hive's and Spark's writers escape a value with ``%XX``; a text with another ``%`` stands for itself.
+    """
+    found = re.search(folder_pattern(name), path)
+    if found is None or found[1] == NULL_FOLDER:
+        return None
+    return found[1] if re.search("%(?![0-9A-Fa-f]{2})", found[1]) else unquote(found[1])

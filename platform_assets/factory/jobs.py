@@ -8,7 +8,7 @@ from dagster import AssetCheckKey, AssetSelection, define_asset_job
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.assets import table_key, watermark_key
-from platform_assets.factory.checks import LATE_FILES, LEDGER, ROW_ACCOUNTING
+from platform_assets.factory.checks import LATE_FILES, LEDGER, QUARANTINED_FILES, ROW_ACCOUNTING
 from resources.io_managers import DATAFLOW_TAG
 
 
@@ -18,8 +18,10 @@ def job_name(name: str) -> str:
 
 
 def dataflow_job(dataflow: Dataflow) -> Any:
-    """A job of both assets and the checks of their step; the checks of the whole table are left to whoever asks for it."""
-    names = (ROW_ACCOUNTING, LATE_FILES) if dataflow.kind == "path" else (ROW_ACCOUNTING, LEDGER)
+    """A job of both assets and the checks of what its runs change; the others are left to whoever asks for them."""
+    names = [ROW_ACCOUNTING, *((LATE_FILES,) if dataflow.kind == "path" else (LEDGER,))]
+    if dataflow.kind == "path" and "quarantine" not in (dataflow.on_bad_file, dataflow.late_files):
+        names.append(QUARANTINED_FILES)
     whole = AssetSelection.checks(*(AssetCheckKey(table_key(dataflow), name) for name in names))
     return define_asset_job(
         job_name(dataflow.name),

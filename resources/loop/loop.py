@@ -115,6 +115,10 @@ class Loop(Generic[SliceT]):
         outcome.seconds = time.monotonic() - started
         return outcome
 
+    def prepare_next(self) -> None:
+        """Once a run's outcome is told: have a warm engine do what the next run's first write would wait for. Returns at once."""
+        self._protocol.prepare_next()
+
     def _failed(self, outcome: Outcome) -> StrandlineError | None:
         """Work units that could not be read hold nobody back, and the run is no success."""
         slices: list[Any] = [one.piece for one in outcome.committed]

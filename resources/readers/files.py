@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from partitions.errors import ConfigurationError, SchemaError
-from partitions.path.hive import NULL_FOLDER, partition_columns, partition_values, unescaped
+from partitions.path.hive import NULL_FOLDER, folder_pattern, folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.sources import FilesSource
 from resources.places import Place
@@ -35,10 +35,12 @@ class PinnedSchema:
     Attributes:
         columns: Spark's JSON form of all columns, those of folders included.
         folders: the columns whose values stand in the names of folders.
+        declared: ``source.schema`` as it stood there when it was pinned; None where the schema was inferred.
     """
 
     columns: str
     folders: tuple[str, ...]
+    declared: str | None = None
 
     @property
     def struct(self) -> StructType:
@@ -56,13 +58,14 @@ class PinnedSchema:
 
     def to_text(self) -> str:
         """As JSON text."""
-        return json.dumps({"columns": json.loads(self.columns), "folders": list(self.folders)})
+        declared = {} if self.declared is None else {"declared": self.declared}
+        return json.dumps({"columns": json.loads(self.columns), "folders": list(self.folders), **declared})
 
     @classmethod
     def of(cls, text: str) -> PinnedSchema:
         """Read the text back."""
         raw = json.loads(text)
-        return cls(json.dumps(raw["columns"]), tuple(raw["folders"]))
+        return cls(json.dumps(raw["columns"]), tuple(raw["folders"]), raw.get("declared"))
 
 
 class FilesReader:
@@ -94,7 +97,7 @@ class FilesReader:
         added = [StructField(name, StringType()) for name in folders if name.lower() not in known]
         lower = {name.lower() for name in folders}
         names = tuple(field.name for field in [*data.fields, *added] if field.name.lower() in lower)
-        return PinnedSchema(StructType([*data.fields, *added]).json(), names)
+        return PinnedSchema(StructType([*data.fields, *added]).json(), names, self._source.schema_)
 
     def agree(self, spark: SparkSession, pinned: PinnedSchema, dataflow: str) -> None:
         """Refuse a declared schema that was changed after it was pinned: to go on with the old one would say nothing.
@@ -102,6 +105,8 @@ class FilesReader:
         Raises:
             SchemaError: reason ``incompatible_schema``.
         """
+        if self._source.schema_ == pinned.declared:
+            return
         declared = self._declared(spark)
         if declared is None or declared.fields == pinned.struct.fields[: len(declared.fields)]:
             return
@@ -131,8 +136,8 @@ class FilesReader:
             [file for file in filled if not self._is_odd(file) and _separator(file) == separator]
             for separator in ",\t"
         ]
-        frames = [self._load(spark, group, pinned, origin) for group in plain if group]
-        frames += [self._load_odd(spark, file, pinned, origin) for file in filled if self._is_odd(file)]
+        odd = [[file] for file in filled if self._is_odd(file)]
+        frames = [self._load(spark, group, pinned, origin) for group in [*plain, *odd] if group]
         if not frames:
             empty = spark.createDataFrame([], pinned.struct)
             return empty.withColumn(SOURCE_FILE, _text(None)) if origin else empty
@@ -175,28 +180,16 @@ class FilesReader:
     def _load(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, origin: bool
     ) -> DataFrame:
-        """Many files in one scan; what a file's path tells is computed from the path that Spark reports."""
-        path = _relative_path(self._place)
-        return _select(
-            self._scan(spark, files, pinned.data),
-            pinned,
-            origin,
-            path,
-            lambda name: _folder_value(path, name),
-        )
+        """Files in one scan; an odd one alone.
 
-    def _load_odd(
-        self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema, origin: bool
-    ) -> DataFrame:
-        """One file whose name has glob characters; what its path tells is known here."""
-        values = partition_values(file.path)
-        return _select(
-            self._scan(spark, [file], pinned.data),
-            pinned,
-            origin,
-            _text(file.path),
-            lambda name: _text(unescaped(values.get(name))),
-        )
+        What a file's path tells is known here where there is one file; of many it is computed from the path that Spark reports.
+        """
+        scan = self._scan(spark, files, pinned.data)
+        if len(files) == 1:
+            known = files[0].path
+            return _select(scan, pinned, origin, _text(known), lambda name: _text(folder_value(known, name)))
+        path = _relative_path(self._place)
+        return _select(scan, pinned, origin, path, lambda name: _folder_value(path, name))
 
     def _scan(
         self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType | None, **changes: str
@@ -321,7 +314,7 @@ def _folder_value(path: Column, name: str) -> Column:
     """The text of ``name=value`` in a path, unescaped as Hive's and Spark's writers escape it; NULL where it is not there."""
     from pyspark.sql import functions as F
 
-    pattern = rf"(?:^|/)\Q{name}\E=([^/]*)/"
+    pattern = folder_pattern(name)
     text = F.regexp_extract(path, pattern, 1)
     unescaped = F.when(
         text.contains("%"), F.coalesce(F.try_url_decode(F.replace(text, F.lit("+"), F.lit("%2B"))), text)

@@ -48,6 +48,7 @@ class Entry(Record):
         time: when it was appended, ISO in UTC. For people: nothing is decided by it.
         app_id: the dataflow's random id in the target's tags, made with its first intent.
         table_version: the target's version that holds this number's rows.
+        definition: hash of all that the rows of the last slice depended on, beside its files.
         pinned: name of the object that holds the pinned schema.
         file_list: name of the object that lists the files of this entry.
         previous: the number of the entry before; not one less where an operator's decision has jumped over the table's tags.
@@ -83,6 +84,7 @@ class Entry(Record):
     kind: str
     app_id: str
     table_version: int | None = None
+    definition: str | None = None
     pinned: str | None = None
     file_list: str | None = None
     previous: int = 0

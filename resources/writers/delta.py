@@ -137,13 +137,22 @@ class DeltaTarget:
             writer = writer.option("replaceWhere", room.where)
         if self._partition_by and new:
             writer = writer.partitionBy(*self._partition_by)
-        if any(_NEEDS_MAPPING & set(name) for name in df.columns):
+        if new and any(_NEEDS_MAPPING & set(name) for name in df.columns):
             writer = writer.option("delta.columnMapping.mode", "name")
         writer.save(self._place.spark_url)
 
     def no_rows(self, spark: SparkSession) -> DataFrame:
         """The table, none of it."""
         return spark.read.format("delta").load(self._place.spark_url).limit(0)
+
+    def prepare_next(self, spark: SparkSession) -> None:
+        """Make the engine know the table's state, which Delta keeps until the next commit.
+
+        The next write looks there for its tag, and makes the state first where it is not known. Of what only reads, the details
+        of a table are what Delta takes out of it.
+        """
+        place = self._place.spark_url.replace("`", "``")
+        spark.sql(f"DESCRIBE DETAIL delta.`{place}`").collect()
 
     def _tagged(self, writer: DataFrameWriter, tag: Tag, metadata: str) -> DataFrameWriter:
         owned = {

@@ -118,3 +118,7 @@ class Target(Protocol):
     def no_rows(self, spark: SparkSession) -> DataFrame:
         """No rows, of the columns that the table has."""
         ...
+
+    def prepare_next(self, spark: SparkSession) -> None:
+        """Have the engine do now what the next write would do first. Changes nothing; the caller waits for it or not."""
+        ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -17,13 +17,17 @@ from tests.support.feed import Feed
 ROWS = b"".join(b'{"id": %d}\n' % number for number in range(5000))
 
 
-def _fails_at_b(feed: Feed, outcome: Outcome, code: str = "bad_file") -> None:
-    """What holds after a run of a, b and c whose b was bad."""
+def _fails_at_b(
+    feed: Feed, outcome: Outcome, code: str = "bad_file", *, before: Sequence[int] = (1,)
+) -> None:
+    """What holds after a run of a, b and c whose b was bad; ``before`` are the rows up to it."""
     assert isinstance(outcome.error, BadFile)
     assert (outcome.status, outcome.error.exit_code, outcome.error.code) == ("failed", 1, code)
     assert outcome.error.path.startswith("b.")
     assert outcome.error.path in outcome.error.message
-    assert feed.ids == [1], "what comes before the bad file is committed, nothing of it, nothing after it"
+    assert feed.ids == list(before), (
+        "what comes before the bad file is committed, nothing of it, nothing after it"
+    )
     assert (feed.path or "").startswith("a.")
     assert feed.open_intent is None
 
@@ -162,6 +166,17 @@ class TestVanished:
         )
         feed.load()
         assert feed.ids == [1, 3]
+
+    def test_a_file_of_a_later_slice_that_vanishes_before_it_is_read_is_named(self, feed: Feed) -> None:
+        feed.put("0.ndjson", 0)
+        feed.load()
+        for number, name in enumerate("abc", 1):
+            feed.put(f"{name}.ndjson", number)
+        outcome = feed.run(_once(Step.INTENT_PUT, (feed.landing / "b.ndjson").unlink))
+        _fails_at_b(feed, outcome, "file_vanished", before=[0, 1])
+        assert [entry.why for entry in feed.entries] == ["run", "abandon", "run"]
+        feed.load()
+        assert feed.ids == [0, 1, 3]
 
     def test_the_whole_landing_zone_vanishes(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)

@@ -40,6 +40,15 @@ class TestMistakes:
         feed.define(sql="select id from input", transform=None)
         assert (feed.load().status, feed.ids) == ("committed", [1])
 
+    def test_a_query_that_no_slice_was_loaded_with_is_looked_at_before_its_first(self, feed: Feed) -> None:
+        for number in (1, 2):
+            feed.put(f"{number}.ndjson", number)
+            feed.load()
+        feed.define(sql="select idd from input")
+        feed.put("3.ndjson", 3)
+        assert feed.run().status == "failed"
+        assert (feed.open_intent, whys(feed), len(feed.commits)) == (None, ["run", "run"], 2)
+
     def test_a_query_that_fails_on_a_row_leaves_a_slice_that_the_mended_one_takes_over(
         self, make_feed: MakeFeed
     ) -> None:

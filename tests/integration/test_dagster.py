@@ -98,14 +98,25 @@ def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_meas
     assert values(found[f"watermark/{NAME}"])["watermark"] == {"path": "1.ndjson"}
 
 
-def test_the_checks_of_the_step_pass_on_a_sound_load(feed: Feed) -> None:
+@pytest.mark.parametrize(
+    ("policy", "more"),
+    [
+        ({}, {}),
+        ({"on_bad_file": "quarantine"}, {"quarantined_files": True}),
+        ({"late_files": "quarantine"}, {"quarantined_files": True}),
+    ],
+)
+def test_the_checks_of_what_a_run_can_change_pass_on_a_sound_load(
+    make_feed: MakeFeed, policy: dict[str, str], more: dict[str, bool]
+) -> None:
+    feed = make_feed(**policy)
     feed.put("1706450400-a.ndjson", 1)
     checks = {each.check_name: each.passed for each in run(feed).get_asset_check_evaluations()}
     assert checks == {
         "watermark_monotone": True,
         "rows_accounted": True,
         "names_sort_by_time": True,
-        "quarantined_files": True,
+        **more,
     }
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed
+from tests.support.folder_texts import FOLDER_TEXTS
 
 ODD = [
     "2026-01-28T14:00:00.ndjson",
@@ -106,23 +107,19 @@ class TestFolders:
 
     def test_values_are_unescaped_as_hive_and_spark_escape_them(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id long, at string"})
-        values = {
-            "x%20y": "x y",
-            "12%3A00": "12:00",
-            "a%2Fb": "a/b",
-            "100%25": "100%",
-            "a+b": "a+b",
-            "a=b": "a=b",
-            "gr%C3%B6": "grö",
-            "größe": "größe",
-            "no%zz": "no%zz",
-            "__HIVE_DEFAULT_PARTITION__": None,
-            "[x]%20": "[x] ",
-        }
-        for number, folder in enumerate(values):
+        for number, folder in enumerate(FOLDER_TEXTS):
             feed.put(f"at={folder}/a.ndjson", number)
         feed.load()
-        assert feed.rows("id", "at") == list(enumerate(values.values()))
+        assert feed.rows("id", "at") == list(enumerate(FOLDER_TEXTS.values()))
+
+    @pytest.mark.parametrize(("folder", "value"), [("x%20y", "x y"), ("__HIVE_DEFAULT_PARTITION__", None)])
+    def test_one_file_has_the_same_value_as_many(
+        self, make_feed: MakeFeed, folder: str, value: str | None
+    ) -> None:
+        feed = make_feed(source={"schema": "id long, at string"})
+        feed.put(f"at={folder}/at=2/a%b.ndjson", 1)
+        feed.load()
+        assert feed.rows("id", "at", "_source_file") == [(1, value, f"at={folder}/at=2/a%b.ndjson")]
 
     def test_the_folder_wins_over_a_field_of_its_name(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id long, day date"})

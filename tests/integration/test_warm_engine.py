@@ -1,0 +1,80 @@
+"""What a run leaves to a warm engine: the next run's first write finds the table's state there (docs/adr/0011)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from resources.places import Place
+from resources.spark import SparkEngine, leave_behind
+from resources.writers.delta import DeltaTarget
+from resources.writers.target import Tag
+from tests.integration.test_dagster import run
+from tests.support.feed import Feed
+
+PATIENCE = 60
+
+
+@pytest.fixture
+def preparation(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
+    """Set when it began; it lasts until the second one is set."""
+    began, may_end = threading.Event(), threading.Event()
+
+    def prepare_next(self: DeltaTarget, spark: SparkSession) -> None:
+        began.set()
+        may_end.wait(PATIENCE)
+
+    monkeypatch.setattr(DeltaTarget, "prepare_next", prepare_next)
+    yield began, may_end
+    may_end.set()
+
+
+def test_a_run_that_wrote_prepares_the_next_write_and_does_not_wait_for_it(
+    feed: Feed, preparation: tuple[threading.Event, threading.Event]
+) -> None:
+    began, may_end = preparation
+    feed.put("1.ndjson", 1)
+    assert run(feed).success
+    assert not may_end.is_set()
+    assert began.wait(PATIENCE)
+
+
+def test_a_run_with_nothing_to_do_prepares_nothing(
+    feed: Feed, preparation: tuple[threading.Event, threading.Event]
+) -> None:
+    feed.put("1.ndjson", 1)
+    feed.load()
+    before = set(threading.enumerate())
+    assert run(feed).success
+    assert [one for one in threading.enumerate() if one not in before] == []
+    assert not preparation[0].is_set()
+
+
+def test_what_fails_in_it_is_heard_by_nobody(engine: SparkEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", heard.append)
+    before = set(threading.enumerate())
+    leave_behind(engine.session(), lambda spark: spark.sql("SELECT nothing FROM nowhere").collect())
+    for thread in set(threading.enumerate()) - before:
+        thread.join(PATIENCE)
+    assert heard == []
+
+
+def test_it_changes_nothing_whatever_the_table_is_called(engine: SparkEngine, tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "a `b` c'd%20"))
+    target, spark = DeltaTarget(place), engine.session()
+    target.write(spark.range(3), Tag("app", 1, "owner"), "{}")
+    before = sorted(path for path in tmp_path.rglob("*"))
+    target.prepare_next(spark)
+    assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+def test_spark_in_the_runs_own_process_is_asked_for_nothing() -> None:
+    asked: list[Any] = []
+    leave_behind(object(), asked.append)  # type: ignore[arg-type]  # any session that is not a Connect server's
+    assert asked == []
