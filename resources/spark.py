@@ -83,7 +83,7 @@ def tune(session: SparkSession, size: int | None) -> None:
             session.conf.unset(key)
 
 
-def leave_behind(session: SparkSession, work: Callable[[SparkSession], None]) -> None:
+def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) -> None:
     """Begin something on a Connect server that ends there after this process, if need be. Nobody waits, and nobody hears of a failure.
 
     Spark in this process ends with it, so there nothing is begun.
