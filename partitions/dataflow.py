@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -165,5 +166,10 @@ class Dataflow(Model):
     @property
     def fingerprint(self) -> str:
         """A short hash of :meth:`identity`."""
-        text = json.dumps(self.identity(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return short_hash(self.identity())
+
+
+def short_hash(definition: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits that another definition does not have; the order of its names does not matter."""
+    text = json.dumps(definition, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

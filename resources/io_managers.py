@@ -129,7 +129,7 @@ class TableIOManager(IOManager):
         without partitions, and those that did not fail in a run that does.
         """
         dataflow, now = obj.dataflow, self._options.now or clock()
-        if not context.step_context.instance.is_ephemeral:
+        if not context.step_context.instance.is_ephemeral:  # else no sensor will ask for the run
             mark_run(context.step_context.instance, context.run_id, dataflow.name)
         loop = self._platform.loop(
             dataflow,

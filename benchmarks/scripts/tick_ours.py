@@ -35,14 +35,13 @@ for module in (
     importlib.import_module(module)
 
 outcomes: list[Outcome] = []
-before = time.monotonic()
 project = load_project(Path(sys.argv[1]))
 options = RunOptions(hold_wait=timedelta(0), report=outcomes.append)
 definitions = build_jobs(project.named(["arrivals"]), build_platform(project), options)
 definitions.resolve_job_def("load_arrivals")
 with DagsterInstance.ephemeral() as instance:
-    built = time.monotonic()
+    before = time.monotonic()
     execute(definitions, instance, "arrivals")
     done = time.monotonic()
 assert outcomes[0].rows == 1000, outcomes
-print(json.dumps({"seconds": done - built, "built": built - before, "loop": outcomes[0].seconds}))
+print(json.dumps({"seconds": done - before, "loop": outcomes[0].seconds}))

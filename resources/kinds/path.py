@@ -18,10 +18,10 @@ from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan
 from partitions.sentinels import Watermark, deserialise, serialise
-from resources.listing import FILE_CHANGED, Budget, Listing, check_unchanged, list_above, look
+from resources.listing import FILE_CHANGED, FILE_VANISHED, Budget, Listing, check_unchanged, list_above, look
 from resources.loop.flow import Observed, Size
 from resources.places import Place
-from resources.readers.failures import BAD_RECORD, FILE_VANISHED, bad_file, bad_record, line_of
+from resources.readers.failures import BAD_RECORD, bad_file, bad_record, line_of
 from resources.readers.files import SOURCE_FILE, FilesReader, PinnedSchema
 from resources.sql import literal, quoted
 from resources.sweep import waiting

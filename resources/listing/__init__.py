@@ -14,11 +14,20 @@ from partitions.path.position import Position
 from partitions.path.source import SourceFile
 from resources.listing.local import check_local, list_local, look_local
 from resources.listing.objects import list_objects
-from resources.listing.result import FILE_CHANGED, Budget, Listing
+from resources.listing.result import FILE_CHANGED, FILE_VANISHED, OUTDATED, Budget, Listing
 from resources.listing.unchanged import check_objects, look_objects
 from resources.places import Place
 
-__all__ = ["FILE_CHANGED", "Budget", "Listing", "check_unchanged", "list_above", "look"]
+__all__ = [
+    "FILE_CHANGED",
+    "FILE_VANISHED",
+    "OUTDATED",
+    "Budget",
+    "Listing",
+    "check_unchanged",
+    "list_above",
+    "look",
+]
 
 
 def list_above(

@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from partitions.errors import BadFile
 from partitions.path.source import Found, SourceFile
 
-FILE_CHANGED = "file_changed"
-"""Code of a BadFile that is not what was listed any more."""
+FILE_CHANGED, FILE_VANISHED = "file_changed", "file_vanished"
+"""Codes of a BadFile that is not what was listed any more, or is not there any more."""
+
+OUTDATED = frozenset({FILE_CHANGED, FILE_VANISHED})
+"""Codes of a BadFile that another listing would not name so."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,12 @@ def compare(then: SourceFile, now: SourceFile | None) -> None:
     """
     if now is None:
         why = "was listed and has vanished since"
-        raise BadFile(f"{then.path}: {why}", path=then.path, why=why, code="file_vanished")
+        raise BadFile(f"{then.path}: {why}", path=then.path, why=why, code=FILE_VANISHED)
     if (now.size, now.version) != (then.size, then.version):
+        why = f"changed since it was listed: {then.size} bytes then, {now.size} now"
         raise BadFile(
-            f"{then.path}: changed since it was listed: {then.size} bytes then, {now.size} now. Files must be complete"
-            " when they appear: rename them into place, or set settle",
+            f"{then.path}: {why}. Files must be complete when they appear: rename them into place, or set settle",
             path=then.path,
+            why=why,
             code=FILE_CHANGED,
         )

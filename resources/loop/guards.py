@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -126,12 +125,6 @@ def definition_of(dataflow: Dataflow) -> dict[str, object]:
         "transform": dataflow.transform,
         "sql": dataflow.sql,
     }
-
-
-def hashed(definition: Mapping[str, Any]) -> str:
-    """A short hash of :func:`definition_of`, for entries."""
-    text = json.dumps(definition, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def check_table(dataflow: Dataflow, entry: Entry | None, target: Target) -> TableHead:

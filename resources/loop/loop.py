@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, Conflict, SourceError, StrandlineError
 from partitions.plan import counted
+from resources.listing import OUTDATED
 from resources.loop import holder as holders
 from resources.loop.flow import Flow, SliceT
 from resources.loop.guards import check_definition, check_intent
@@ -256,6 +257,7 @@ class Loop(Generic[SliceT]):
         return is_renewed(self.log, intent, self.wait) if known is None else known
 
     def _resume(self, outcome: Outcome, intent: Intent) -> None:
+        """Finish an intent, or give its number up; what is then above the watermark is planned next, files that have changed as they are now."""
         piece = self.flow.restore(intent, self.log.get_list(intent.file_list))
         outcome.warnings += [f"{_PASSED_OVER} {line}" for line in self.flow.passed_over(piece)]
         try:
@@ -264,6 +266,11 @@ class Loop(Generic[SliceT]):
             if outcome.newest is None or outcome.newest.number < intent.number:
                 raise
         except BadPart as bad:
+            if bad.code in OUTDATED:
+                outcome.warnings.append(
+                    f"slice {intent.number} of a run that died is given up, and planned anew: {bad.part}: {bad.why}"
+                )
+                return
             pinned = self.log.get_schema(intent.pinned)
             rest = self._passing_over(outcome, piece, bad, pinned)
             if rest is not None:

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic
 
-from partitions.dataflow import Dataflow
+from partitions.dataflow import Dataflow, short_hash
 from partitions.errors import BadFile, BadPart, Conflict, Held, NeedsDecision, StrandlineError, TargetError
 from partitions.plan import counted
 from partitions.sentinels import serialise
 from resources.loop import holder as holders
 from resources.loop.flow import Flow, Observed, Seen, SliceT
-from resources.loop.guards import check_table, definition_of, hashed
+from resources.loop.guards import check_table, definition_of
 from resources.loop.lease import renewed
 from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.transform import Batch, transformed
@@ -431,7 +431,7 @@ class SliceProtocol(Generic[SliceT]):
             kind=intent.kind,
             app_id=intent.app_id,
             table_version=landed.version,
-            definition=hashed(intent.definition),
+            definition=short_hash(intent.definition),
             pinned=intent.pinned,
             file_list=intent.file_list,
             since=intent.since or (before.since if before else None),
@@ -539,7 +539,7 @@ def _same_query(entry: Entry | None, intent: Intent) -> bool:
     """Whether only the files differ from the last slice's. The code of ``transform`` may have changed under its name."""
     if entry is None or intent.kind != "path" or intent.definition.get("transform"):
         return False
-    return entry.pinned == intent.pinned and entry.definition == hashed(intent.definition)
+    return entry.pinned == intent.pinned and entry.definition == short_hash(intent.definition)
 
 
 def _refused(error: Exception) -> bool:

@@ -11,11 +11,9 @@ from typing import IO, cast
 from urllib.parse import unquote
 
 from partitions.errors import BadFile
+from resources.listing import FILE_VANISHED
 from resources.places import Place
 from resources.spark_process import java_end
-
-FILE_VANISHED = "file_vanished"
-"""Code of a BadFile that was listed and is not there any more."""
 
 BAD_RECORD = "bad_record"
 """Code of a BadFile with a record that does not parse."""
