@@ -10,5 +10,5 @@ def literal(text: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark's SQL writes it."""
+    """A name as Spark's SQL writes it."""
     return "`" + name.replace("`", "``") + "`"

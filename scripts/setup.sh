@@ -10,8 +10,6 @@ log=.strandline/setup.log
 stamp=.venv/.strandline-setup
 # The place counts too: a virtual environment that was moved has scripts that point nowhere.
 want="$(cat requirements.lock pyproject.toml scripts/setup.sh scripts/jars.py | cksum) $PWD"
-imports="import dagster._cli, dagster._daemon, dagster._grpc.server, dagster_pyspark, dagster_webserver.cli, deltalake, obstore
-import platform_assets.build, platform_assets.cli.run, pyspark.sql.connect.session, rich.console, rich.table"
 
 version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || true; }
 
@@ -92,7 +90,8 @@ install_packages() {
     quietly .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e . ||
         fail "pip could not install this checkout: $(grep -ai error "$log" | tail -n 1 | cut -c 1-200); see $log"
     # Where bytecode is switched off, pip writes none either, and every command compiles Dagster anew: 3 s of CPU each.
-    [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || quietly env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m compileall -q -j 0 .venv/lib || true
+    [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || quietly env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m compileall -q -j 0 \
+        .venv/lib partitions resources platform_assets || true
     quietly .venv/bin/python -m pip check || fail "requirements.lock is not complete ($(tail -n 1 "$log")): make lock"
     took
 }

@@ -19,9 +19,13 @@ def job_name(name: str) -> str:
 
 def dataflow_job(dataflow: Dataflow) -> Any:
     """A job of both assets and the checks of what its runs change; the others are left to whoever asks for them."""
-    names = [ROW_ACCOUNTING, *((LATE_FILES,) if dataflow.kind == "path" else (LEDGER,))]
-    if dataflow.kind == "path" and "quarantine" not in (dataflow.on_bad_file, dataflow.late_files):
-        names.append(QUARANTINED_FILES)
+    names = [ROW_ACCOUNTING]
+    if dataflow.kind != "path":
+        names.append(LEDGER)
+    else:
+        names.append(LATE_FILES)
+        if "quarantine" not in (dataflow.on_bad_file, dataflow.late_files):
+            names.append(QUARANTINED_FILES)
     whole = AssetSelection.checks(*(AssetCheckKey(table_key(dataflow), name) for name in names))
     return define_asset_job(
         job_name(dataflow.name),

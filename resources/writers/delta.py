@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import NeedsDecision
 from resources.places import Place
 from resources.readers.rows import rows
+from resources.sql import quoted
 from resources.watermarks.blobs import open_blobs
 from resources.writers.delta_log import Commit, DeltaLog
 from resources.writers.target import Adopted, Landed, Room, TableHead, Tag
@@ -151,8 +152,7 @@ class DeltaTarget:
         The next write looks there for its tag, and makes the state first where it is not known. Of what only reads, the details
         of a table are what Delta takes out of it.
         """
-        place = self._place.spark_url.replace("`", "``")
-        spark.sql(f"DESCRIBE DETAIL delta.`{place}`").collect()
+        spark.sql(f"DESCRIBE DETAIL delta.{quoted(self._place.spark_url)}").collect()
 
     def _tagged(self, writer: DataFrameWriter, tag: Tag, metadata: str) -> DataFrameWriter:
         owned = {

@@ -186,13 +186,13 @@ def test_a_broken_dataflow_file_shows_as_an_asset_and_leaves_the_others_loaded(d
 @pytest.mark.ui
 @pytest.mark.timeout(600)
 def test_the_asset_s_page_in_a_browser_shows_the_watermark(dev: Dev) -> None:
-    text = page_text(f"{dev.url}/assets/bronze/arrivals", "watermark_after")
-    assert '"path": "1706450401-b.ndjson"' in text
+    page_shows(f"{dev.url}/assets/bronze/arrivals", "watermark_after", '"path": "1706450401-b.ndjson"')
 
 
-def page_text(url: str, awaited: str) -> str:
-    """What a page shows in a browser, once it shows a text."""
+def page_shows(url: str, *texts: str) -> None:
+    """Open a page in a browser and wait until it shows all of the texts: a page is drawn piece by piece."""
     chromium = shutil.which("chromium") or pytest.skip("needs Chromium: apt-get install chromium")
+    from playwright.sync_api import TimeoutError as NeverShown
     from playwright.sync_api import sync_playwright
 
     quiet = [
@@ -204,14 +204,19 @@ def page_text(url: str, awaited: str) -> str:
         "--disable-component-update",
         "--disable-sync",
     ]
+    all_there = "texts => texts.every(text => document.body.innerText.includes(text))"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=quiet)
         page = browser.new_page(viewport={"width": 1500, "height": 1300})
-        page.goto(url)
-        page.get_by_text(awaited).first.wait_for(timeout=120_000)
-        text = page.inner_text("body")
-        browser.close()
-    return text
+        page.goto(url, timeout=120_000)
+        try:
+            page.wait_for_function(all_there, arg=list(texts), timeout=120_000)
+        except NeverShown:
+            shown_text = page.inner_text("body")
+            missing = [text for text in texts if text not in shown_text]
+            raise AssertionError(f"{url} never showed {missing}; it shows\n{shown_text}") from None
+        finally:
+            browser.close()
 
 
 @pytest.mark.timeout(600)
@@ -248,18 +253,26 @@ def test_a_backfill_of_thirty_partitions_is_one_run_that_replaces_them(dev: Dev)
 @pytest.mark.ui
 @pytest.mark.timeout(600)
 def test_the_page_of_partitions_in_a_browser_shows_each_with_its_window_and_rows(dev: Dev) -> None:
-    window = "[2024-01-30T00:00:00+00:00, 2024-01-31T00:00:00+00:00)"
-    text = page_text(f"{dev.url}/assets/bronze/days?view=partitions&partition=2024-01-30", window)
-    for shown_text in ("Materialized (40)", "Failed (0)", "Missing (0)", "forced"):
-        assert shown_text in text
+    page_shows(
+        f"{dev.url}/assets/bronze/days?view=partitions&partition=2024-01-30",
+        "[2024-01-30T00:00:00+00:00, 2024-01-31T00:00:00+00:00)",
+        "Materialized (40)",
+        "Failed (0)",
+        "Missing (0)",
+        "forced",
+    )
 
 
 @pytest.mark.ui
 @pytest.mark.timeout(600)
 def test_the_page_of_the_watermark_in_a_browser_shows_the_ledger_after_a_range_run(dev: Dev) -> None:
-    text = page_text(f"{dev.url}/assets/watermark/days", "complete_up_to")
-    for shown_text in ("2024-02-10T00:00:00+00:00", "ledger", "🟩 loaded"):
-        assert shown_text in text
+    page_shows(
+        f"{dev.url}/assets/watermark/days",
+        "complete_up_to",
+        "2024-02-10T00:00:00+00:00",
+        "ledger",
+        "🟩 loaded",
+    )
 
 
 def counts(dev: Dev) -> tuple[int, int]:
