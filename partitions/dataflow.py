@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -39,6 +39,20 @@ class Target(Model):
     partition_by: tuple[str, ...] = ()
     schema_mode: Literal["strict"] = "strict"
     origin_columns: bool = True
+
+
+class Input(NamedTuple):
+    """A table of the lake that a dataflow reads.
+
+    Attributes:
+        key: of the definition that names it.
+        name: ``<layer>/<name>``.
+        is_asset: whether that is the name of an asset; its table may be called otherwise.
+    """
+
+    key: tuple[str | int, ...]
+    name: str
+    is_asset: bool = False
 
 
 class Freshness(Model):
@@ -99,7 +113,27 @@ class Dataflow(Model):
     @property
     def table(self) -> str:
         """The table's name in the lake, ``<layer>/<name>``."""
-        return self.target.table or f"{self.layer}/{self.name}"
+        return self.target.table or self.asset
+
+    @property
+    def asset(self) -> str:
+        """The name of its table's asset, ``<layer>/<name>``."""
+        return f"{self.layer}/{self.name}"
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The tables of the lake that it reads: as its source, and for the units of its windows."""
+        found = []
+        if isinstance(self.source, TableSource):
+            found.append(Input(("source", "table"), self.source.table))
+        given = self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
+        for index, each in enumerate(given):
+            key = ("watermark", "secondary_input", index)
+            if each.table:
+                found.append(Input((*key, "table"), each.table))
+            elif each.asset:
+                found.append(Input((*key, "asset"), each.asset, is_asset=True))
+        return tuple(found)
 
     @property
     def files(self) -> FilesSource:

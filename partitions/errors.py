@@ -165,6 +165,12 @@ class Held(StrandlineError):
     transient = True
 
 
+class UpstreamNotLoaded(StrandlineError):
+    """A dataflow that makes what this one reads did not get through in the same run, so this one was not started."""
+
+    code = "upstream"
+
+
 class NeedsDecision(StrandlineError):
     """The state does not let a run go on by itself; an operator chooses."""
 

@@ -13,6 +13,7 @@ from dagster import (
     Definitions,
     InitResourceContext,
     IOManagerDefinition,
+    JobDefinition,
     ResourceDefinition,
     in_process_executor,
 )
@@ -20,10 +21,10 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.definitions import WindowPartitions
 from partitions.errors import StrandlineError
-from platform_assets.factory.assets import broken_asset, dataflow_assets, table_key
+from platform_assets.factory.assets import broken_asset, dataflow_assets
 from platform_assets.factory.checks import late_files, ledger_check, quarantined_files, row_accounting
 from platform_assets.factory.decisions import decision_jobs
-from platform_assets.factory.jobs import dataflow_job
+from platform_assets.factory.jobs import dataflow_job, job_name
 from platform_assets.factory.late import late_job, late_sensor
 from platform_assets.factory.sensors import dataflow_sensor
 from platform_assets.factory.windows import window_schedule, window_sensor
@@ -73,27 +74,30 @@ def build_definitions(
             for flow in flows
             if flow.kind == "window" and flow.schedule
         ],
-        resources=_resources(flows, platform, options, partitions),
+        resources=_resources(platform, options, partitions),
         executor=in_process_executor,  # a process, and so a JVM, per step costs 20 s and gains nothing here
     )
 
 
-def build_jobs(flows: Sequence[Dataflow], platform: Platform, options: RunOptions) -> Definitions:
-    """The jobs that load these dataflows, and no more: a project of hundreds takes seconds to build.
+def build_job(flow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
+    """The job that loads a dataflow, and no more: a project of hundreds takes seconds to build.
+
+    What the dataflow reads is not part of it, so that a run without partitions can read what has some: Dagster finds none for it.
 
     Args:
-        flows: of a project.
+        flow: of a project.
         platform: its resources.
         options: how runs behave.
     """
-    partitions = _partitions(flows)
-    return Definitions(
-        assets=_assets(flows, platform, partitions),
-        asset_checks=_checks(flows, platform),
-        jobs=[dataflow_job(flow) for flow in flows],
-        resources=_resources(flows, platform, options, partitions),
+    partitions = _partitions([flow])
+    definitions = Definitions(
+        assets=_assets([flow], platform, partitions),
+        asset_checks=_checks([flow], platform),
+        jobs=[dataflow_job(flow)],
+        resources=_resources(platform, options, partitions),
         executor=in_process_executor,
     )
+    return definitions.resolve_job_def(job_name(flow.name))
 
 
 def _partitions(flows: Sequence[Dataflow]) -> dict[str, WindowPartitions]:
@@ -115,13 +119,12 @@ def _checks(flows: Sequence[Dataflow], platform: Platform) -> list[AssetChecksDe
 
 
 def _resources(
-    flows: Sequence[Dataflow],
     platform: Platform,
     options: RunOptions,
     partitions: Mapping[str, WindowPartitions],
 ) -> dict[str, Any]:
     return {
-        "table": IOManagerDefinition(_tables(platform, options, flows, partitions)),  # type: ignore[arg-type]  # Dagster takes generators, too
+        "table": IOManagerDefinition(_tables(platform, options, partitions)),  # type: ignore[arg-type]  # Dagster takes generators, too
         "watermark": WatermarkIOManager(
             platform, lambda flow, entry: _watermark_shown(platform, options, flow, entry)
         ),
@@ -138,13 +141,10 @@ def _resources(
 def _tables(
     platform: Platform,
     options: RunOptions,
-    flows: Sequence[Dataflow],
     partitions: Mapping[str, WindowPartitions],
 ) -> Callable[[InitResourceContext], Iterator[TableIOManager]]:
-    names = {table_key(flow).to_user_string(): flow.table for flow in flows}
-
     def manager(_: InitResourceContext) -> Iterator[TableIOManager]:
-        with closing(TableIOManager(platform, options, table_metadata, names, partitions)) as made:
+        with closing(TableIOManager(platform, options, table_metadata, partitions)) as made:
             yield made
 
     return manager

@@ -26,4 +26,6 @@ def build_platform(project: Project, told: Callable[[str], None] = lambda line: 
     spark = SparkEngine(settings.master, settings.remote, settings.conf, cache=CACHE, told=told)
     kept = project.settings.history
     history = History(kept.entries, kept.age)
-    return Platform(project.state, project.lake, spark, project.source_place, history, project.folder)
+    return Platform(
+        project.state, project.lake, spark, project.source_place, history, project.folder, project.lineage
+    )

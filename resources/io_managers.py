@@ -98,7 +98,6 @@ class TableIOManager(IOManager):
         platform: Platform,
         options: RunOptions,
         describe: DescribeRun,
-        tables: Mapping[str, str] | None = None,
         partitions: Mapping[str, WindowPartitions] | None = None,
     ) -> None:
         """Use a project's resources.
@@ -107,13 +106,11 @@ class TableIOManager(IOManager):
             platform: the resources.
             options: how runs behave.
             describe: says what a materialisation shows.
-            tables: names of tables by asset key, where they differ (``target.table``).
             partitions: of the dataflows that have some, by name.
         """
         self._platform = platform
         self._options = options
         self._describe = describe
-        self._tables = tables or {}
         self._partitions = partitions or {}
         self._loops: list[Loop[Any]] = []
 
@@ -207,8 +204,7 @@ class TableIOManager(IOManager):
 
     def load_input(self, context: InputContext) -> DataFrame:
         """The whole table as a DataFrame."""
-        key = "/".join(context.asset_key.path)
-        place = self._platform.lake.child(self._tables.get(key, key))
+        place = self._platform.lake.child(self._platform.lineage.table_of("/".join(context.asset_key.path)))
         return self._platform.spark.with_places((place,)).session().read.format("delta").load(place.spark_url)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.lineage import Lineage
 from partitions.path.definition import PathWatermark
 from partitions.plan import Plan
 from partitions.sources import JdbcSource, TableSource
@@ -52,6 +53,7 @@ class Platform:
             secret may be unset.
         history: how much of each log stays.
         folder: of the project, from which relative paths count.
+        lineage: of the project's dataflows: which table an asset's name means.
     """
 
     state: Place | Database
@@ -60,6 +62,7 @@ class Platform:
     source_of: Callable[[Dataflow], Place | JdbcConnection]
     history: History = field(default_factory=History)
     folder: Path = Path()
+    lineage: Lineage = field(default_factory=Lineage)
 
     @cached_property
     def log(self) -> WatermarkLog:
@@ -111,11 +114,10 @@ class Platform:
         return ledger(dataflow.window, state, self.units(dataflow), now, dataflow=dataflow.name)
 
     def _rows_of(self, given: SecondaryInput) -> Iterable[Mapping[str, Any]]:
-        place = (
-            Place.parse(given.path, self.folder)
-            if given.path
-            else self.lake.child(given.table or given.asset or "")
-        )
+        if given.path:
+            place = Place.parse(given.path, self.folder)
+        else:
+            place = self.lake.child(given.table or self.lineage.table_of(given.asset or ""))
         return rows(place, given.columns)
 
     def _window_flow(self, dataflow: Dataflow, selection: Selection | None) -> WindowFlow:

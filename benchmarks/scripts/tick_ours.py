@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from dagster import DagsterInstance
 
-from platform_assets.build import build_jobs
+from platform_assets.build import build_job
 from platform_assets.cli.run import execute
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
@@ -37,11 +37,10 @@ for module in (
 outcomes: list[Outcome] = []
 project = load_project(Path(sys.argv[1]))
 options = RunOptions(hold_wait=timedelta(0), report=outcomes.append)
-definitions = build_jobs(project.named(["arrivals"]), build_platform(project), options)
-definitions.resolve_job_def("load_arrivals")
+job = build_job(project.dataflows["arrivals"], build_platform(project), options)
 with DagsterInstance.ephemeral() as instance:
     before = time.monotonic()
-    execute(definitions, instance, "arrivals")
+    execute(job, instance)
     done = time.monotonic()
 assert outcomes[0].rows == 1000, outcomes
 print(json.dumps({"seconds": done - before, "loop": outcomes[0].seconds}))

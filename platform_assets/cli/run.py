@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, StrandlineError
+from partitions.errors import ConfigurationError, StrandlineError, UpstreamNotLoaded
 from partitions.instants import Instant
 from partitions.plan import counted
 from partitions.window.plan import Selection
@@ -20,11 +20,13 @@ from partitions.window.units import identity
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import worst
 from platform_assets.platform import build_platform
+from platform_assets.project import InvalidProject
 from platform_assets.words import in_words
 from resources.loop.outcome import Outcome, Step
+from resources.platform import Platform
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance, Definitions, ExecuteInProcessResult
+    from dagster import DagsterInstance, ExecuteInProcessResult, JobDefinition
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _IN_MEMORY = {
@@ -54,7 +56,7 @@ def command(
         raise click.UsageError("--unit: expected --force START..END beside it")
     flows = context.dataflows(names)
     selected = {flow.name: _forced(context, flow, force, unit) for flow in flows} if force else {}
-    outcomes = _run_all(context, flows, selected)
+    outcomes = _run_all(context, flows, selected, list(context.project.broken) if everything else [])
     documents = [outcome.as_json() for outcome in outcomes]
     if (
         len(outcomes) == 1
@@ -64,7 +66,9 @@ def command(
     ):
         raise error
     context.emit(documents, lambda: _people(outcomes))
-    return worst([outcome.error.exit_code if outcome.error else 0 for outcome in outcomes])
+    # What was skipped says nothing that the failure above it does not say.
+    codes = [one.error.exit_code for one in outcomes if one.error and one.status != "skipped"]
+    return worst([0, *codes])
 
 
 def _forced(context: Context, flow: Dataflow, force: str, unit: str | None) -> Selection:
@@ -102,8 +106,11 @@ def _known_unit(context: Context, flow: Dataflow, text: str) -> frozenset[str]:
     return frozenset((wanted,))
 
 
-def _run_all(context: Context, flows: list[Dataflow], selected: Mapping[str, Selection]) -> list[Outcome]:
-    from platform_assets.build import build_jobs
+def _run_all(
+    context: Context, flows: Sequence[Dataflow], selected: Mapping[str, Selection], broken: Sequence[str]
+) -> list[Outcome]:
+    """Run one after the other, each after those whose tables it reads; the broken ones are runs that have failed."""
+    from platform_assets.build import build_job
     from resources.io_managers import RunOptions
 
     outcomes: list[Outcome] = []
@@ -111,30 +118,51 @@ def _run_all(context: Context, flows: list[Dataflow], selected: Mapping[str, Sel
         now=context.now, hold_wait=timedelta(0), observer=_progress, report=outcomes.append, selected=selected
     )
     platform = build_platform(context.project, _say)
-    definitions = build_jobs(flows, platform, options)
+    errors = {name: InvalidProject(context.project.broken[name]) for name in broken}
+    outcomes += [_not_run(platform, name, error) for name, error in errors.items()]
     with instance() as kept:
-        for flow in flows:
-            _run_one(definitions, kept, flow, outcomes)
+        by_name = {flow.name: flow for flow in flows}
+        for name in platform.lineage.in_order(list(by_name)):
+            above = platform.lineage.above(name)
+            failed = [one for one in outcomes if one.error is not None and one.dataflow in above]
+            if failed:
+                outcomes.append(_not_run(platform, name, _upstream(name, failed)))
+            else:
+                _run_one(build_job(by_name[name], platform, options), kept, name, outcomes)
     return outcomes
 
 
-def _run_one(
-    definitions: Definitions, instance: DagsterInstance, flow: Dataflow, outcomes: list[Outcome]
-) -> None:
+def _upstream(name: str, failed: Sequence[Outcome]) -> UpstreamNotLoaded:
+    """Windows would count as read although rows of them are still to come."""
+    above = " and ".join(f"{one.dataflow} ({one.status})" for one in failed)
+    names = " ".join([*(one.dataflow for one in failed), name])
+    return UpstreamNotLoaded(
+        f"{name} was not started: it reads what {above} should have loaded",
+        choices=[f"strandline run {names}"],
+    )
+
+
+def _not_run(platform: Platform, name: str, error: StrandlineError) -> Outcome:
+    """Why a dataflow was not run, with its state; where that cannot be read, that is what is wrong."""
+    try:
+        newest = platform.log.newest(name)
+    except StrandlineError as unreadable:
+        return Outcome(name, None, {}, 0, error=unreadable)
+    return Outcome(name, None, newest.state() if newest else {}, 0, newest=newest, error=error)
+
+
+def _run_one(job: JobDefinition, instance: DagsterInstance, name: str, outcomes: list[Outcome]) -> None:
     count = len(outcomes)
-    result = execute(definitions, instance, flow.name)
+    result = execute(job, instance)
     if len(outcomes) == count:  # the step failed before, or beside, the loop
         error = StrandlineError(_first_failure(result), code="dagster")
-        outcomes.append(Outcome(flow.name, result.run_id, {}, 0, error=error))
+        outcomes.append(Outcome(name, result.run_id, {}, 0, error=error))
 
 
-def execute(definitions: Definitions, instance: DagsterInstance, name: str) -> ExecuteInProcessResult:
+def execute(job: JobDefinition, instance: DagsterInstance) -> ExecuteInProcessResult:
     """Run a dataflow's job in this process; what fails is in the result."""
-    from platform_assets.factory.jobs import job_name
-
     for key, value in _IN_MEMORY.items():
         os.environ.setdefault(key, value)
-    job = definitions.resolve_job_def(job_name(name))
     return job.execute_in_process(instance=instance, raise_on_error=False, run_config=_QUIET)
 
 
@@ -178,7 +206,9 @@ def _say(line: str) -> None:
 
 def _people(outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
-        color = {"failed": "red", "blocked": "red", "held": "yellow"}.get(outcome.status, "green")
+        color = {"failed": "red", "blocked": "red", "held": "yellow", "skipped": "yellow"}.get(
+            outcome.status, "green"
+        )
         windows = outcome.work_units or outcome.failed_units
         amount = counted(outcome.work_units, "work unit") if windows else counted(outcome.files, "file")
         done = f"{counted(outcome.rows, 'row')} of {amount} in {counted(len(outcome.committed), 'slice')}, "

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dagster import (
+    AllPartitionMapping,
     AssetCheckResult,
     AssetCheckSeverity,
     AssetCheckSpec,
+    AssetDep,
     AssetKey,
     AssetOut,
     AssetsDefinition,
@@ -33,7 +35,11 @@ from resources.platform import Platform
 
 def table_key(dataflow: Dataflow) -> AssetKey:
     """The asset of its table."""
-    return AssetKey([dataflow.layer, dataflow.name])
+    return _key(dataflow.asset)
+
+
+def _key(asset: str) -> AssetKey:
+    return AssetKey(asset.split("/"))
 
 
 def watermark_key(name: str) -> AssetKey:
@@ -98,6 +104,7 @@ def dataflow_assets(
             ),
             *(_naming_spec(dataflow) if dataflow.kind == "path" else ()),
         ],
+        deps=_deps(dataflow, platform),
         pool=pool(dataflow.name),
         can_subset=False,
         partitions_def=partitions.definition if partitions else None,
@@ -113,6 +120,12 @@ def dataflow_assets(
             yield from _checks(dataflow, platform, run.outcome)
 
     return load
+
+
+def _deps(dataflow: Dataflow, platform: Platform) -> list[AssetDep]:
+    """The tables that it reads. A row's window or unit there says nothing about its window here, so all their partitions count."""
+    above = platform.lineage.assets_above(dataflow)
+    return [AssetDep(_key(asset), partition_mapping=AllPartitionMapping()) for asset in above]
 
 
 def _naming_spec(dataflow: Dataflow) -> Iterator[AssetCheckSpec]:

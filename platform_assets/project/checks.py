@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from partitions.dataflow import Dataflow
+from partitions.lineage import Lineage
 from platform_assets.project.ddl import Column, DdlError, parse_ddl
 from platform_assets.project.document import Key, value_at
 from platform_assets.project.places import (
@@ -66,12 +67,6 @@ def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> N
             f"path beside a source of type {kind}",
             "a source of type files (a path watermark needs files)",
         )
-    if flow.model and kind == "table" and flow.text("source", "table") == flow.model.table:
-        flow.refuse(
-            ("source", "table"),
-            f"{flow.shown('source', 'table')}, the dataflow's own table",
-            "another table: a run would load its own output",
-        )
 
 
 def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:
@@ -89,6 +84,20 @@ def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:
                     f"the table {table}, which is also that of {', '.join(others)}",
                     "a table of its own",
                 )
+
+
+def check_circles(flows: Sequence[Checked[Dataflow]]) -> None:
+    """No dataflow reads what comes out of it."""
+    lineage = Lineage(flow.model for flow in flows if flow.model)
+    for flow in flows:
+        name = flow.model.name if flow.model else None
+        for given, maker in lineage.circular(name) if name else ():
+            if maker == name:
+                found, expected = "the dataflow's own table", "another table: a run would load its own output"
+            else:
+                found = f"made by {maker}, into which rows of {name} come"
+                expected = "no circle of dataflows: none of them could run first"
+            flow.refuse(given.key, f"{given.name}, {found}", expected)
 
 
 def connection_types(settings: Checked[Settings]) -> Mapping[str, str] | None:

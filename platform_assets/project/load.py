@@ -9,9 +9,9 @@ from pathlib import Path
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from platform_assets.project.checks import check_dataflow, check_settings, check_tables
+from platform_assets.project.checks import check_circles, check_dataflow, check_settings, check_tables
 from platform_assets.project.errors import ProjectError, in_order
-from platform_assets.project.project import Project
+from platform_assets.project.project import Made, Project
 from platform_assets.project.reading import NAME, Checked, read_dataflow, read_settings
 from platform_assets.project.settings import Settings
 
@@ -41,6 +41,7 @@ def load_project(folder: Path | None = None, *, environment: Mapping[str, str] |
     for flow in flows:
         check_dataflow(flow, settings, folder)
     check_tables(flows)
+    check_circles(flows)
     settings.add(_wrong_endings([folder / "platform.yml"], folder))
     return _project(folder, settings, flows, misplaced, environment)
 
@@ -63,7 +64,7 @@ def _project(
         broken={name: errors for name, errors in sorted(broken.items()) if name not in dataflows},
         errors=in_order([*settings.errors, *found]),
         _settings=settings.valid,
-        _layers={_asset_name(flow.document.file): _layer(flow) for flow in flows},
+        _made={made.name: made for made in map(_made, flows)},
         _environment=environment,
     )
 
@@ -130,6 +131,12 @@ def _relative(path: Path, folder: Path) -> str:
 def _asset_name(file: str) -> str:
     """A name that Dagster takes, whatever the file is called."""
     return re.sub(r"[^A-Za-z0-9_]", "_", Path(file).stem) or "_"
+
+
+def _made(flow: Checked[Dataflow]) -> Made:
+    name = _asset_name(flow.document.file)
+    asset = f"{_layer(flow)}/{name}"
+    return Made(name, asset, flow.text("target", "table") or asset)
 
 
 def _layer(flow: Checked[Dataflow]) -> str:

@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from partitions.dataflow import Dataflow
+from partitions.dataflow import Dataflow, Input
 from partitions.errors import ConfigurationError
+from partitions.lineage import Lineage
 from partitions.sources import JdbcSource, TableSource
 from platform_assets.project.environment import EnvRef, used
 from platform_assets.project.errors import InvalidProject, ProjectError, nearest
@@ -25,6 +26,15 @@ SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
 _SHORTEST_HIDDEN = 4
 
 C = TypeVar("C", S3Connection, JdbcConnection)
+
+
+class Made(NamedTuple):
+    """What a file is about, even where it has errors: the names of a dataflow, of its asset and of its table."""
+
+    name: str
+    asset: str
+    table: str
+    inputs: Sequence[Input] = ()
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,7 @@ class Project:
     broken: Mapping[str, Sequence[ProjectError]]
     errors: Sequence[ProjectError]
     _settings: Settings | None = None
-    _layers: Mapping[str, str] = field(default_factory=dict)
+    _made: Mapping[str, Made] = field(default_factory=dict)
     _environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     @property
@@ -58,6 +68,12 @@ class Project:
         if self._settings is None:
             raise InvalidProject([error for error in self.errors if error.file.startswith("platform.")])
         return self._settings
+
+    @property
+    def lineage(self) -> Lineage:
+        """Which dataflow reads the table of which; what a broken one reads is not known."""
+        broken = [self._made[name] for name in self.broken if name in self._made]
+        return Lineage([*broken, *self.dataflows.values()])
 
     @property
     def state(self) -> Place | Database:
@@ -143,7 +159,8 @@ class Project:
 
     def layer(self, name: str) -> str:
         """The first part of a dataflow's asset key, of a broken one too."""
-        return self.dataflows[name].layer if name in self.dataflows else self._layers.get(name, "bronze")
+        found = self.dataflows.get(name) or self._made.get(name)
+        return found.asset.partition("/")[0] if found else "bronze"
 
     def hide(self, text: str) -> str:
         """A text for people with the values of all secrets replaced, whatever library put them there."""

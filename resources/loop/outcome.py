@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from partitions.errors import StrandlineError
+from partitions.errors import StrandlineError, UpstreamNotLoaded
 from partitions.plan import Plan, Slice
 from partitions.sentinels import Watermark, encode
 from resources.watermarks.entry import Entry
 
-Status = Literal["committed", "nothing", "recovered", "failed", "held", "blocked"]
+Status = Literal["committed", "nothing", "recovered", "failed", "held", "blocked", "skipped"]
 
 
 class Step(StrEnum):
@@ -87,6 +87,8 @@ class Outcome:
     @property
     def status(self) -> Status:
         """In one word (spec 09, JSON)."""
+        if isinstance(self.error, UpstreamNotLoaded):
+            return "skipped"
         if self.error is not None:
             return _STATUS_BY_EXIT.get(self.error.exit_code, "failed")
         if any(piece.recovered for piece in self.committed):

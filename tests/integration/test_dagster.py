@@ -35,7 +35,7 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 def platform_of(feed: Feed) -> Platform:
     project = load_project(feed.folder)
-    return Platform(project.state, project.lake, feed.engine, project.source_place)
+    return Platform(project.state, project.lake, feed.engine, project.source_place, lineage=project.lineage)
 
 
 def run(

@@ -31,7 +31,9 @@ def test_the_input_is_the_dataflow_s_table_under_whatever_name(
         return MaterializeResult()
 
     project = load_project(feed.folder)
-    platform = Platform(project.state, project.lake, feed.engine, project.source_place)
+    platform = Platform(
+        project.state, project.lake, feed.engine, project.source_place, lineage=project.lineage
+    )
     merged = Definitions.merge(build_definitions(project, platform), Definitions(assets=[report]))
     job = merged.resolve_implicit_global_asset_job_def()
     with DagsterInstance.ephemeral() as instance:

@@ -167,7 +167,9 @@ class Feed:
     def platform(self) -> Platform:
         """Fresh resources, as a new process has them."""
         project = load_project(self.folder, environment=self.environment)
-        return Platform(project.state, project.lake, self.engine, project.source_place)
+        return Platform(
+            project.state, project.lake, self.engine, project.source_place, lineage=project.lineage
+        )
 
     def run(self, observer: Observer | None = None, now: datetime = NOW, **options: Any) -> Outcome:
         """Run the loop in this process."""

@@ -275,6 +275,32 @@ def test_a_dataflow_does_not_load_its_own_table(make: Make) -> None:
     assert (error.key, error.found) == ("source.table", "bronze/flow, the dataflow's own table")
 
 
+def test_dataflows_in_a_circle_are_refused_and_those_that_only_read_them_are_not(make: Make) -> None:
+    def reads(table: str, more: str = "") -> str:
+        return f"source: {{type: table, table: {table}, window_column: at}}\n{WINDOW}{more}"
+
+    project = make(
+        reads("bronze/other"),
+        files={"dataflows/other.yaml": reads("bronze/flow"), "dataflows/reader.yaml": reads("bronze/flow")},
+    )
+    assert [(error.file, error.line, error.key) for error in project.errors] == [
+        ("dataflows/flow.yaml", 1, "source.table"),
+        ("dataflows/other.yaml", 1, "source.table"),
+    ]
+    assert project.errors[0].found == "bronze/other, made by other, into which rows of flow come"
+    assert project.errors[0].expected == "no circle of dataflows: none of them could run first"
+    assert list(project.dataflows) == ["reader"]
+
+
+def test_what_reads_the_table_of_a_broken_dataflow_knows_it(make: Make) -> None:
+    project = make(
+        f"source: {{type: table, table: silver/t, window_column: at}}\n{WINDOW}",
+        files={"dataflows/bad.yaml": "layer: raw\ntarget: {table: silver/t}\nsource: {type: nothing}\n"},
+    )
+    assert project.lineage.above("flow") == ("bad",)
+    assert project.lineage.assets_above(project.dataflows["flow"]) == ("raw/bad",)
+
+
 def test_each_source_is_told_by_where_its_rows_are(make: Make) -> None:
     project = make(
         f"source: {{type: table, table: bronze/flights, window_column: at}}\n{WINDOW}",

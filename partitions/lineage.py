@@ -1,0 +1,103 @@
+"""Which dataflow reads the table of which: what runs before what, and circles, in which nothing could."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from graphlib import TopologicalSorter
+from typing import NamedTuple, Protocol
+
+from partitions.dataflow import Input
+
+
+class Maker(Protocol):
+    """What makes a table: a dataflow, or one whose file has errors, of which only the names are known."""
+
+    @property
+    def name(self) -> str:
+        """Its own name."""
+
+    @property
+    def asset(self) -> str:
+        """The name of its table's asset, ``<layer>/<name>``."""
+
+    @property
+    def table(self) -> str:
+        """The table's name in the lake, ``<layer>/<name>``."""
+
+    @property
+    def inputs(self) -> Sequence[Input]:
+        """The tables of the lake that it reads."""
+
+
+class Upstream(NamedTuple):
+    """A table of the lake that a dataflow reads, and the name of the dataflow that makes it."""
+
+    input: Input
+    maker: str
+
+
+class Lineage:
+    """Of the dataflows of a project. Where two write one table, which is refused elsewhere, the later one counts."""
+
+    def __init__(self, flows: Iterable[Maker] = ()) -> None:
+        """Look at what they read and write."""
+        known = {flow.name: flow for flow in flows}
+        self._table_of_asset = {flow.asset: flow.table for flow in known.values()}
+        self._maker_of_table = {flow.table: flow for flow in known.values()}
+        self._upstream = {
+            flow.name: tuple(
+                Upstream(given, maker.name)
+                for given in flow.inputs
+                if (maker := self._maker_of_table.get(self._table(given)))
+            )
+            for flow in known.values()
+        }
+
+    def table_of(self, asset: str) -> str:
+        """The table of an asset: a dataflow's may have another name, all others are named alike."""
+        return self._table_of_asset.get(asset, asset)
+
+    def assets_above(self, flow: Maker) -> tuple[str, ...]:
+        """The assets of the tables that a dataflow reads, each once, made by dataflows or not.
+
+        A table that is only named like the asset of a dataflow with another table has none.
+        """
+        found: dict[str, None] = {}
+        for given in flow.inputs:
+            table = self._table(given)
+            maker = self._maker_of_table.get(table)
+            if maker is not None:
+                found[maker.asset] = None
+            elif table not in self._table_of_asset:
+                found[table] = None
+        return tuple(found)
+
+    def above(self, name: str) -> tuple[str, ...]:
+        """The dataflows whose tables a dataflow reads, each once."""
+        return tuple(dict.fromkeys(each.maker for each in self._upstream.get(name, ())))
+
+    def in_order(self, names: Sequence[str]) -> list[str]:
+        """The same names: a dataflow after all whose rows can come into it, and as given where that leaves a choice.
+
+        Raises:
+            graphlib.CycleError: for a circle; projects refuse them.
+        """
+        every = dict.fromkeys([*names, *self._upstream])
+        ordered = TopologicalSorter({name: self.above(name) for name in every}).static_order()
+        return [name for name in ordered if name in set(names)]
+
+    def circular(self, name: str) -> tuple[Upstream, ...]:
+        """What a dataflow reads although its own rows can come into it."""
+        return tuple(each for each in self._upstream[name] if name in self._reach(each.maker))
+
+    def _reach(self, name: str) -> set[str]:
+        """A dataflow with all whose rows can come into it."""
+        found, waiting = {name}, [name]
+        while waiting:
+            new = set(self.above(waiting.pop())) - found
+            found |= new
+            waiting += new
+        return found
+
+    def _table(self, given: Input) -> str:
+        return self.table_of(given.name) if given.is_asset else given.name

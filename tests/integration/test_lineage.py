@@ -1,0 +1,177 @@
+"""Dataflows that read each other's tables: the order of a run, what a failure leaves alone, and what Dagster shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+from dagster import (
+    AssetKey,
+    DagsterInstance,
+    JobDefinition,
+    RunRequest,
+    SensorResult,
+    build_sensor_context,
+)
+from deltalake import DeltaTable
+
+from partitions.definitions import WindowPartitions
+from platform_assets.build import build_definitions
+from platform_assets.factory.windows import window_sensor
+from platform_assets.project import load_project
+from resources.io_managers import RunOptions
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import NAME, NOW, Feed
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+TIME = {"name": "t", "type": "datetime", "range": {"from": "2024-01-01", "to": "2024-01-04"}}
+DAILY = {"type": "window", "definition": [TIME], "window": "daily", "partial": False}
+KINDS = [{"asset": "silver/daily", "fields": ["kind"]}]
+
+
+@pytest.fixture
+def chain(make_feed: MakeFeed) -> Feed:
+    """Files into ``flow``, windows of it into ``daily``, windows x kinds of that into ``by_kind``: sorted the other way round."""
+    feed = make_feed(source={"schema": "id long, at timestamp, kind string"})
+    add(feed, "daily", "silver", f"bronze/{NAME}", DAILY)
+    add(feed, "by_kind", "gold", "silver/daily", DAILY | {"secondary_input": KINDS}, kind="kind")
+    return feed
+
+
+def add(feed: Feed, name: str, layer: str, table: str, watermark: dict[str, Any], **units: str) -> None:
+    definition = {
+        "layer": layer,
+        "source": {"type": "table", "table": table, "window_column": "at", "unit_columns": units},
+        "watermark": watermark,
+        "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+    }
+    (feed.folder / f"dataflows/{name}.yaml").write_text(yaml.safe_dump(definition))
+
+
+def put(feed: Feed, name: str, *days: int) -> None:
+    feed.put(name, *({"id": day, "at": f"2024-01-0{day}T06:00:00Z", "kind": "ab"[day % 2]} for day in days))
+
+
+def ids(feed: Feed, table: str) -> list[int]:
+    place = str(feed.folder / "lake" / table)
+    if not DeltaTable.is_deltatable(place):
+        return []
+    return sorted(DeltaTable(place).to_pyarrow_table(columns=["id"]).column("id").to_pylist())
+
+
+def statuses(documents: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(one["dataflow"], one["status"]) for one in documents]
+
+
+@pytest.mark.parametrize("names", [("--all",), ("by_kind", NAME, "daily")])
+def test_each_dataflow_runs_after_those_whose_tables_it_reads_however_they_are_named(
+    chain: Feed, names: tuple[str, ...]
+) -> None:
+    put(chain, "1.ndjson", 1, 2, 3)
+    answer = chain.cli("run", *names)
+    assert (answer.code, statuses(answer.json)) == (
+        0,
+        [(NAME, "committed"), ("daily", "committed"), ("by_kind", "committed")],
+    )
+    assert ids(chain, "gold/by_kind") == [1, 2, 3]
+
+
+def test_what_reads_a_failed_one_is_skipped_with_all_that_reads_it_and_the_others_run(
+    chain: Feed, make_feed: MakeFeed
+) -> None:
+    put(chain, "1.ndjson", 1)
+    chain.put_text("2.ndjson", "no json\n")
+    (chain.folder / "other").mkdir()
+    aside = {"source": chain.definition["source"] | {"path": "./other"}, "watermark": {"type": "path"}}
+    (chain.folder / "dataflows/aside.yaml").write_text(yaml.safe_dump(aside))
+    answer = chain.cli("run", "--all")
+    found = {one["dataflow"]: one for one in answer.json}
+    assert (answer.code, {name: one["status"] for name, one in found.items()}) == (
+        1,
+        {NAME: "failed", "daily": "skipped", "by_kind": "skipped", "aside": "nothing"},
+    )
+    assert found["daily"]["error"] == {
+        "code": "upstream",
+        "message": f"daily was not started: it reads what {NAME} (failed) should have loaded",
+        "choices": [f"strandline run {NAME} daily"],
+    }
+    assert found["daily"]["run_id"] is None
+
+    # No window counts as read that the mended file has rows of.
+    put(chain, "2.ndjson", 2, 3)
+    assert chain.cli("run", "--all").code == 0
+    assert ids(chain, "gold/by_kind") == ids(chain, "silver/daily") == [1, 2, 3]
+
+
+def test_a_broken_file_is_a_failed_run_of_all_and_what_reads_its_table_is_skipped(chain: Feed) -> None:
+    put(chain, "1.ndjson", 1)
+    chain.define(lyer="raw")
+    answer = chain.cli("run", "--all")
+    assert (answer.code, statuses(answer.json)) == (
+        1,
+        [(NAME, "failed"), ("daily", "skipped"), ("by_kind", "skipped")],
+    )
+    assert answer.json[0]["error"]["code"] == "project"
+    assert "lyer" in answer.json[0]["error"]["message"]
+
+
+def test_a_state_that_needs_a_decision_stops_what_reads_its_table(chain: Feed) -> None:
+    put(chain, "1.ndjson", 1, 2, 3)
+    assert chain.cli("run", "--all").code == 0
+    newest = min((chain.state / "entries").iterdir())
+    newest.write_text("garbage")
+    answer = chain.cli("run", NAME, "daily")
+    assert (answer.code, statuses(answer.json)) == (4, [(NAME, "blocked"), ("daily", "skipped")])
+    assert answer.json[1]["state_number"] == 1
+
+
+def test_dagster_shows_what_is_read_and_a_run_over_partitions_reads_partitions(chain: Feed) -> None:
+    put(chain, "1.ndjson", 1, 2, 3)
+    assert chain.cli("run", NAME).code == 0
+    project, options = load_project(chain.folder), RunOptions(now=NOW, hold_wait=timedelta(0))
+    definitions = build_definitions(project, chain.platform, options)
+    graph = definitions.resolve_asset_graph()
+    parents = {
+        "/".join(key.path): sorted("/".join(above.path) for above in graph.get(key).parent_keys)
+        for key in graph.get_all_asset_keys()
+    }
+    assert parents == {
+        f"bronze/{NAME}": [],
+        f"watermark/{NAME}": [],
+        "silver/daily": [f"bronze/{NAME}"],
+        "watermark/daily": [f"bronze/{NAME}"],
+        "gold/by_kind": ["silver/daily"],
+        "watermark/by_kind": ["silver/daily"],
+    }
+    with DagsterInstance.ephemeral() as instance:
+        for name in ("daily", "by_kind"):
+            job = definitions.resolve_job_def(f"load_{name}")
+            for request in asked(instance, chain, name, job):
+                result = job.execute_in_process(
+                    instance=instance,
+                    run_config=QUIET,
+                    tags=request.tags,
+                    partition_key=request.partition_key,
+                    raise_on_error=False,
+                )
+                assert result.success
+        for key in (["silver", "daily"], ["gold", "by_kind"]):
+            found = sorted(instance.get_materialized_partitions(AssetKey(key)))
+            assert found == ["2024-01-01", "2024-01-02", "2024-01-03"]
+    assert ids(chain, "gold/by_kind") == [1, 2, 3]
+
+
+def asked(instance: DagsterInstance, feed: Feed, name: str, job: JobDefinition) -> Sequence[RunRequest]:
+    """What the sensor of a dataflow asks for."""
+    flow = load_project(feed.folder).dataflows[name]
+    partitions = WindowPartitions.of(name, flow.window)
+    found = window_sensor(flow, feed.platform, job, partitions, NOW.timestamp)(
+        build_sensor_context(instance=instance)
+    )
+    assert isinstance(found, SensorResult)
+    for request in found.dynamic_partitions_requests or ():
+        instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
+    return found.run_requests or ()
