@@ -79,7 +79,9 @@ def build_definitions(
     )
 
 
-def build_job(flow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
+def build_job(
+    flow: Dataflow, platform: Platform, options: RunOptions, *, checked: bool = True
+) -> JobDefinition:
     """The job that loads a dataflow, and no more: a project of hundreds takes seconds to build.
 
     What the dataflow reads is not part of it, so that a run without partitions can read what has some: Dagster finds none for it.
@@ -88,12 +90,14 @@ def build_job(flow: Dataflow, platform: Platform, options: RunOptions) -> JobDef
         flow: of a project.
         platform: its resources.
         options: how runs behave.
+        checked: whether the run tells Dagster what its checks find; of no use to an instance that is forgotten after it.
     """
     partitions = _partitions([flow])
+    assets = dataflow_assets(flow, platform, partitions.get(flow.name), checked=checked)
     definitions = Definitions(
-        assets=_assets([flow], platform, partitions),
-        asset_checks=_checks([flow], platform),
-        jobs=[dataflow_job(flow)],
+        assets=[assets],
+        asset_checks=_checks([flow], platform) if checked else None,
+        jobs=[dataflow_job(flow, checked=checked)],
         resources=_resources(platform, options, partitions),
         executor=in_process_executor,
     )

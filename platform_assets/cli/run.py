@@ -128,7 +128,8 @@ def _run_all(
             if failed:
                 outcomes.append(_not_run(platform, name, _upstream(name, failed)))
             else:
-                _run_one(build_job(by_name[name], platform, options), kept, name, outcomes)
+                job = build_job(by_name[name], platform, options, checked=not kept.is_ephemeral)
+                _run_one(job, kept, name, outcomes)
     return outcomes
 
 

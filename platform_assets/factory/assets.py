@@ -53,7 +53,11 @@ def pool(name: str) -> str:
 
 
 def dataflow_assets(
-    dataflow: Dataflow, platform: Platform, partitions: WindowPartitions | None = None
+    dataflow: Dataflow,
+    platform: Platform,
+    partitions: WindowPartitions | None = None,
+    *,
+    checked: bool = True,
 ) -> AssetsDefinition:
     """Table first, then watermark: the watermark's manager runs only after the table's succeeded.
 
@@ -61,6 +65,7 @@ def dataflow_assets(
         dataflow: the definition.
         platform: the resources.
         partitions: of a window watermark.
+        checked: whether each run tells Dagster what its checks found.
     """
     freshness = dataflow.freshness and FreshnessPolicy.time_window(
         fail_window=dataflow.freshness.fail, warn_window=dataflow.freshness.warn
@@ -91,19 +96,7 @@ def dataflow_assets(
                 **common,
             ),
         },
-        check_specs=[
-            AssetCheckSpec(
-                "watermark_monotone",
-                asset=watermark_key(dataflow.name),
-                description="No part of the watermark fell in this run.",
-            ),
-            AssetCheckSpec(
-                "rows_accounted",
-                asset=table_key(dataflow),
-                description="The rows of this run's commits are the rows of its entries.",
-            ),
-            *(_naming_spec(dataflow) if dataflow.kind == "path" else ()),
-        ],
+        check_specs=_check_specs(dataflow) if checked else None,
         deps=_deps(dataflow, platform),
         pool=pool(dataflow.name),
         can_subset=False,
@@ -116,7 +109,7 @@ def dataflow_assets(
         if run.outcome is not None and run.outcome.error is not None:
             raise failure(run.outcome.error)
         yield Output(run, "watermark")
-        if run.outcome is not None:
+        if checked and run.outcome is not None:
             yield from _checks(dataflow, platform, run.outcome)
 
     return load
@@ -128,12 +121,27 @@ def _deps(dataflow: Dataflow, platform: Platform) -> list[AssetDep]:
     return [AssetDep(_key(asset), partition_mapping=AllPartitionMapping()) for asset in above]
 
 
-def _naming_spec(dataflow: Dataflow) -> Iterator[AssetCheckSpec]:
-    yield AssetCheckSpec(
-        "names_sort_by_time",
-        asset=table_key(dataflow),
-        description="Names of a sample of the new files sort by time.",
-    )
+def _check_specs(dataflow: Dataflow) -> list[AssetCheckSpec]:
+    specs = [
+        AssetCheckSpec(
+            "watermark_monotone",
+            asset=watermark_key(dataflow.name),
+            description="No part of the watermark fell in this run.",
+        ),
+        AssetCheckSpec(
+            "rows_accounted",
+            asset=table_key(dataflow),
+            description="The rows of this run's commits are the rows of its entries.",
+        ),
+    ]
+    if dataflow.kind == "path":
+        naming_spec = AssetCheckSpec(
+            "names_sort_by_time",
+            asset=table_key(dataflow),
+            description="Names of a sample of the new files sort by time.",
+        )
+        specs.append(naming_spec)
+    return specs
 
 
 def broken_asset(layer: str, name: str, errors: Sequence[ProjectError]) -> AssetsDefinition:

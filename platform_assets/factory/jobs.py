@@ -17,8 +17,23 @@ def job_name(name: str) -> str:
     return f"load_{name}"
 
 
-def dataflow_job(dataflow: Dataflow) -> Any:
-    """A job of both assets and the checks of what its runs change; the others are left to whoever asks for them."""
+def dataflow_job(dataflow: Dataflow, *, checked: bool = True) -> Any:
+    """A job of both assets and the checks of what its runs change; the others are left to whoever asks for them.
+
+    Args:
+        dataflow: the definition.
+        checked: whether its assets have checks.
+    """
+    assets = AssetSelection.assets(table_key(dataflow), watermark_key(dataflow.name))
+    return define_asset_job(
+        job_name(dataflow.name),
+        assets - _of_the_whole_table(dataflow) if checked else assets,
+        tags={DATAFLOW_TAG: dataflow.name},
+        description=f"Loads what is new of {dataflow.name}.",
+    )
+
+
+def _of_the_whole_table(dataflow: Dataflow) -> AssetSelection:
     names = [ROW_ACCOUNTING]
     if dataflow.kind != "path":
         names.append(LEDGER)
@@ -26,10 +41,4 @@ def dataflow_job(dataflow: Dataflow) -> Any:
         names.append(LATE_FILES)
         if "quarantine" not in (dataflow.on_bad_file, dataflow.late_files):
             names.append(QUARANTINED_FILES)
-    whole = AssetSelection.checks(*(AssetCheckKey(table_key(dataflow), name) for name in names))
-    return define_asset_job(
-        job_name(dataflow.name),
-        AssetSelection.assets(table_key(dataflow), watermark_key(dataflow.name)) - whole,
-        tags={DATAFLOW_TAG: dataflow.name},
-        description=f"Loads what is new of {dataflow.name}.",
-    )
+    return AssetSelection.checks(*(AssetCheckKey(table_key(dataflow), name) for name in names))

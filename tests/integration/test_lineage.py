@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from dagster import (
+    AssetCheckKey,
     AssetKey,
     DagsterInstance,
     JobDefinition,
@@ -126,6 +127,29 @@ def test_a_state_that_needs_a_decision_stops_what_reads_its_table(chain: Feed) -
     answer = chain.cli("run", NAME, "daily")
     assert (answer.code, statuses(answer.json)) == (4, [(NAME, "blocked"), ("daily", "skipped")])
     assert answer.json[1]["state_number"] == 1
+
+
+def test_runs_of_the_command_line_are_told_to_the_instance_of_dagster_home_with_checks_and_partitions(
+    chain: Feed,
+) -> None:
+    home = chain.folder / "dagster_home"
+    home.mkdir()
+    (home / "dagster.yaml").touch()
+    chain.environment["DAGSTER_HOME"] = str(home)
+    for day in (1, 2, 3):
+        put(chain, f"{day}.ndjson", day)
+    # The second time what is read has events of its own, with partitions, and the runs have none.
+    assert (chain.cli("run", "--all").code, chain.cli("run", "--all").code) == (0, 0)
+    with DagsterInstance.from_config(str(home)) as instance:
+        assert sorted(run.job_name for run in instance.get_runs()) == sorted(
+            2 * ["load_by_kind", "load_daily", f"load_{NAME}"]
+        )
+        keys = [AssetCheckKey(AssetKey(["silver", "daily"]), "rows_accounted")]
+        keys += [AssetCheckKey(AssetKey(["watermark", "daily"]), "watermark_monotone")]
+        found = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
+        assert [found[key].status.value for key in keys] == ["SUCCEEDED", "SUCCEEDED"]
+        days = instance.get_materialized_partitions(AssetKey(["gold", "by_kind"]))
+        assert sorted(days) == ["2024-01-01", "2024-01-02", "2024-01-03"]
 
 
 def test_dagster_shows_what_is_read_and_a_run_over_partitions_reads_partitions(chain: Feed) -> None:
