@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from platform_assets.build import build_definitions
 from platform_assets.project import load_project
 from resources.io_managers import Load, RunOptions, WatermarkIOManager
 from resources.platform import Platform
+from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed
 
@@ -281,15 +283,22 @@ class TestLateJob:
         assert late.ids == [1, 2, 11]
 
 
+@pytest.fixture(scope="module")
+def loaded_once(tmp_path_factory: pytest.TempPathFactory, engine: SparkEngine) -> Feed:
+    """Two entries, of a file each."""
+    one_a_slice = {"watermark": {"checkpoint": {"interval_files": 1}}}
+    made = Feed(tmp_path_factory.mktemp("loaded") / "project", engine, one_a_slice)
+    for number in (1, 2):
+        made.put(f"{number}.ndjson", number)
+    made.load()
+    return made
+
+
 class TestDecisionJobs:
     @pytest.fixture
-    def feed(self, make_feed: MakeFeed) -> Feed:
-        """Two entries, of a file each."""
-        made = make_feed(watermark={"checkpoint": {"interval_files": 1}})
-        for number in (1, 2):
-            made.put(f"{number}.ndjson", number)
-        made.load()
-        return made
+    def feed(self, loaded_once: Feed, tmp_path: Path) -> Feed:
+        """A copy of one's own."""
+        return loaded_once.copy(tmp_path / "loaded")
 
     REWIND: Mapping[str, Any] = {"dataflow": NAME, "reason": "because", "to": 1, "replace": True}
     SHOWN = (

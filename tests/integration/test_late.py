@@ -11,6 +11,7 @@ import pytest
 from resources.late import late_step, look
 from resources.listing import Budget
 from resources.loop.outcome import Step
+from resources.spark import SparkEngine
 from resources.watermarks.compaction import History
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed
@@ -21,14 +22,21 @@ def sweep(feed: Feed, pages: int | None = None) -> dict[str, Any]:
     return late_step(feed.platform, feed.dataflow, NOW, Budget(pages=pages)).as_json()
 
 
-@pytest.fixture
-def loaded(feed: Feed) -> Feed:
+@pytest.fixture(scope="module")
+def loaded_once(tmp_path_factory: pytest.TempPathFactory, engine: SparkEngine) -> Feed:
     """Two files are loaded, and one has come late."""
-    feed.put("d=1/b.ndjson", 1)
-    feed.put("d=2/b.ndjson", 2)
-    feed.load()
-    feed.put("d=1/a.ndjson", 3)
-    return feed
+    made = Feed(tmp_path_factory.mktemp("loaded") / "project", engine)
+    made.put("d=1/b.ndjson", 1)
+    made.put("d=2/b.ndjson", 2)
+    made.load()
+    made.put("d=1/a.ndjson", 3)
+    return made
+
+
+@pytest.fixture
+def loaded(loaded_once: Feed, tmp_path: Path) -> Feed:
+    """A copy of one's own."""
+    return loaded_once.copy(tmp_path / "loaded")
 
 
 class TestIngest:
