@@ -170,7 +170,7 @@ def _unknown(
 
 
 def _noted(sweep: Sweep, listed: int, late: Sequence[SourceFile], resume: str | None) -> Sweep:
-    rows: list[Any] = [(file.path, file.size, file.version, file.modified) for file in late]
+    rows: list[Any] = [file.row for file in late]
     kept = (*sweep.late, *rows)
     sweep = replace(
         sweep,

@@ -81,10 +81,7 @@ class Quarantine:
 
     def rows(self) -> list[list[Any]]:
         """As plain data."""
-        return [
-            [one.file.path, one.file.size, one.file.version, one.file.modified, one.reason, one.released]
-            for one in self.files
-        ]
+        return [[*one.file.row, one.reason, one.released] for one in self.files]
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[Any]]) -> Quarantine:

@@ -24,6 +24,11 @@ class SourceFile:
     version: str
     modified: int
 
+    @property
+    def row(self) -> tuple[str, int, str, int]:
+        """As plain data, for the log's lists; ``SourceFile(*row)`` reads it back."""
+        return self.path, self.size, self.version, self.modified
+
 
 @dataclass(frozen=True)
 class Found:

@@ -71,9 +71,7 @@ def quarantine_late(reason: str, files: Sequence[SourceFile]) -> Making:
         last = agreed(platform, dataflow, last)
         known = Ingested(platform.log, dataflow.name, last).known([file.path for file in files])
         aside = [Quarantined(file, CAME_LATE) for file in files if file.path not in known]
-        rows = [
-            [one.file.path, one.file.size, one.file.version, one.file.modified, CAME_LATE] for one in aside
-        ]
+        rows = [[*one.file.row, CAME_LATE] for one in aside]
         entry = drafted(platform, dataflow, last, "late", reason, quarantined=len(aside))
         return Draft(entry, rows, read_quarantine(platform.log, last).after((), aside))
 

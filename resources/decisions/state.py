@@ -199,7 +199,7 @@ def _taken_over(
         total_rows=target.count_rows(),
         **changes,
     )
-    rows = [[file.path, file.size, file.version, file.modified, remark[0]] for file in files]
+    rows = [[*file.row, remark[0]] for file in files]
     return Draft(entry, rows, dealt_with=remark[1] if files else "")
 
 

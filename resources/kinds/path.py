@@ -152,11 +152,8 @@ class PathFlow:
 
     def record(self, piece: PathSlice) -> Sequence[Sequence[Any]]:
         """Path, size, version and modification time of each file, and why, where it is passed over."""
-        loaded = [(file.path, file.size, file.version, file.modified) for file in piece.files]
-        return loaded + [
-            (one.file.path, one.file.size, one.file.version, one.file.modified, one.reason)
-            for one in piece.quarantined
-        ]
+        passed_over = [(*one.file.row, one.reason) for one in piece.quarantined]
+        return [*(file.row for file in piece.files), *passed_over]
 
     def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> PathSlice:
         """The same files, and the same state after them."""

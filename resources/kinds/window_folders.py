@@ -104,7 +104,7 @@ class FolderFlow(WindowFlow):
     def record(self, piece: WindowSlice) -> Sequence[Sequence[Any]]:
         """Each work unit, then the files of each."""
         files = [
-            [_FILE, index, file.path, file.size, file.version, file.modified]
+            [_FILE, index, *file.row]
             for index, one in enumerate(piece.works)
             for file in self._found[one.key]
         ]

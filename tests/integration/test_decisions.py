@@ -7,9 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
+from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
+from tests.support.crash_runner import crash
 from tests.support.feed import NAME, Answer, Feed
 
 
@@ -272,6 +275,39 @@ class TestLostState:
         assert decide(feed, "adopt", NAME).json["entry"]["watermark"] == {"path": "3.ndjson"}
         feed.load()
         assert feed.ids == [1, 2, 3, 4, 5]
+
+
+class TestUnknownCommit:
+    """A run dies once its slice is written, and its commit is cleaned from the table's log before anybody looks."""
+
+    @pytest.fixture
+    def unknown(self, feed: Feed) -> Feed:
+        feed.put("4.ndjson", 4)
+        crash(feed, Step.WRITTEN)
+        table = DeltaTable(str(feed.table))
+        written = table.version()
+        table.alter.set_table_properties({"delta.logRetentionDuration": "interval 0 days"})
+        table.create_checkpoint()
+        for version in range(written + 1):
+            (feed.table / "_delta_log" / f"{version:020d}.json").unlink()
+        refused = feed.cli("run", NAME)
+        assert (refused.code, refused.error["code"]) == (4, "unknown_commit")
+        assert [choice.split()[2] for choice in refused.error["choices"]] == ["adopt", "reset"]
+        assert feed.ids == [1, 2, 3, 4]
+        return feed
+
+    def test_adopt_goes_on_from_the_rows_and_loads_nothing_twice(self, unknown: Feed) -> None:
+        answer = decide(unknown, "adopt", NAME)
+        assert answer.json["entry"]["watermark"] == {"path": "4.ndjson"}
+        unknown.put("5.ndjson", 5)
+        unknown.load()
+        assert (unknown.ids, unknown.entries[-1].total_rows) == ([1, 2, 3, 4, 5], 5)
+        assert unknown.load().status == "nothing"
+
+    def test_a_reset_with_replace_loads_everything_once_more_in_place(self, unknown: Feed) -> None:
+        decide(unknown, "reset", NAME, "--replace")
+        unknown.load()
+        assert (unknown.ids, unknown.path, unknown.open_intent) == ([1, 2, 3, 4], "4.ndjson", None)
 
 
 class TestExport:
