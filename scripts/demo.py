@@ -15,7 +15,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -51,7 +52,7 @@ class Demo:
         first: the days of the first load.
         later: the days that arrive after it.
         port: of the weather's database.
-        remote: the warm engine's address, while it runs.
+        remote: the warm engine's address, once it is started.
     """
 
     project: Path
@@ -61,7 +62,7 @@ class Demo:
     port: int
     first: Sequence[date]
     later: Sequence[date]
-    remote: str | None = None
+    remote: Future[str] | None = None
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -80,30 +81,34 @@ class Demo:
             "and the weather at its airports, in a database. Both are loaded into Delta tables, each row exactly once.",
             "A Spark Connect server is started and used by all runs (strandline dev has one, too).",
         )
-        source = flights_by_day([*self.first, *self.later])
-        self.start_anew()
-        with self.warm_engine():
+        with self.servers() as starting:
+            source = flights_by_day([*self.first, *self.later])
+            self.start_anew()
             self.land(source)
             self.load_first(source)
             self.load_later(source)
             self.load_nothing()
             self.look_back()
-            with serving(self.port) as weather:
-                self.load_windows(weather)
-                self.load_failed(weather)
-                self.load_again(weather)
+            weather = starting.result()
+            self.load_windows(weather)
+            self.load_failed(weather)
+            self.load_again(weather)
         self.go_on()
 
     @contextmanager
-    def warm_engine(self) -> Iterator[None]:
-        """One Spark for all runs: each is a process of its own, and would start one."""
+    def servers(self) -> Iterator[Future[Weather]]:
+        """One Spark for all runs, each of which is a process of its own and would start one; and the weather's database.
+
+        Both start while the first files are laid down.
+        """
         flows = load_project(self.project).dataflows.values()
         engine = self.platform.spark.with_places(
             [self.platform.lake, *(self.platform.source_of(flow) for flow in flows)]
         )
-        with connect_server(engine, self.home / "demo-connect.log") as self.remote:
-            yield
-        self.remote = None
+        with ExitStack() as running, ThreadPoolExecutor(1) as starter:
+            server = connect_server(engine, self.home / "demo-connect.log")
+            self.remote = starter.submit(running.enter_context, server)
+            yield starter.submit(running.enter_context, serving(self.port))
 
     def load_windows(self, weather: Weather) -> None:
         """Ten days of three airports, one of which does not answer."""
@@ -236,7 +241,7 @@ class Demo:
                 "STRANDLINE_PROJECT": str(self.project),
                 "PYTHONUNBUFFERED": "1",  # so that results and progress come in their order
             }
-            | ({SPARK_REMOTE: self.remote} if self.remote else {})
+            | ({SPARK_REMOTE: self.remote.result()} if self.remote and words[0] == "run" else {})
         )
         (self.home / "dagster").mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "platform_assets.cli", *words]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -13,7 +16,7 @@ from resources.places import Place
 from resources.spark import SparkEngine
 from scripts import postgres as pg
 from tests.support import seaweed as weed
-from tests.support.engine import warm
+from tests.support.engine import connected, server
 from tests.support.http import serving
 from tests.support.keyed import KeyedS3
 from tests.support.proxy import CountingProxy
@@ -28,6 +31,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("exploring", deadline=None)
 settings.load_profile("exploring")
+
+_SPARK = pytest.StashKey[str]()
+_REMOTE = "spark_remote"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -73,8 +79,22 @@ def keyed_s3() -> Iterator[KeyedS3]:
         yield server
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Of several processes of tests each gets the address of the one server that they share."""
+    config: pytest.Config = node.config
+    if _SPARK not in config.stash:
+        running = ExitStack()
+        config.add_cleanup(running.close)
+        folder = running.enter_context(TemporaryDirectory(prefix="strandline-tests-"))
+        config.stash[_SPARK] = running.enter_context(server(Path(folder)))
+    node.workerinput[_REMOTE] = config.stash[_SPARK]
+
+
 @pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
     """A warm Spark, shared by all tests."""
-    with warm(tmp_path_factory.mktemp("spark")) as connected:
-        yield connected
+    with ExitStack() as running:
+        shared = getattr(request.config, "workerinput", {}).get(_REMOTE)
+        remote = shared or running.enter_context(server(tmp_path_factory.mktemp("spark")))
+        yield running.enter_context(connected(remote))

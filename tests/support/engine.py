@@ -1,4 +1,4 @@
-"""One warm Spark for the whole test run: a Connect server that the tests' own process and its children share.
+"""One warm Spark for the whole test run: a Connect server that the tests' own processes and their children share.
 
 A process is either remote or embedded (pyspark marks it by an environment variable), so this process only ever connects;
 embedded Spark is tested in processes of its own.
@@ -25,21 +25,29 @@ QUICK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    # Two processes of tests share it: one that waits in a write must not make the other wait, and each sees as many tasks as on two cores.
+    "spark.default.parallelism": "2",
 }
 
 
 @contextmanager
-def warm(folder: Path) -> Iterator[SparkEngine]:
-    """An engine that connects to a server: to that of STRANDLINE_SPARK_REMOTE, or to one that lives as long as the block."""
+def server(folder: Path) -> Iterator[str]:
+    """The address of a server: that of STRANDLINE_SPARK_REMOTE, or of one that lives as long as the block."""
     if running := os.environ.get(SPARK_REMOTE):
-        yield SparkEngine(remote=running)
+        yield running
         return
-    server = SparkEngine(master="local[2]", conf=QUICK, cache=CACHE, drivers=(POSTGRESQL_PACKAGE,))
-    with connect_server(server, folder / "connect.log") as url:
-        try:
-            yield SparkEngine(remote=url)
-        finally:
-            _disconnect()
+    spark = SparkEngine(master="local[4]", conf=QUICK, cache=CACHE, drivers=(POSTGRESQL_PACKAGE,))
+    with connect_server(spark, folder / "connect.log") as url:
+        yield url
+
+
+@contextmanager
+def connected(remote: str) -> Iterator[SparkEngine]:
+    """An engine that connects to a server, and leaves no session of this process open."""
+    try:
+        yield SparkEngine(remote=remote)
+    finally:
+        _disconnect()
 
 
 def _disconnect() -> None:
