@@ -32,17 +32,12 @@ def partition_columns(paths: Collection[str]) -> list[str]:
     return list(dict.fromkeys(key for folder in folders for key in partition_values(folder)))
 
 
-def folder_pattern(name: str) -> str:
-    """A regular expression, for Python and Java, whose group is the text of the first folder ``name=…`` in a path."""
-    return rf"(?:^|/){re.escape(name)}=([^/]*)/"
-
-
 def folder_value(path: str, name: str) -> str | None:
-    """The value that a path's folder of this name stands for; None where it has no such folder, or where it says NULL.
+    """The value that a path's first folder of this name stands for; None where it has no such folder, or where it says NULL.
 
     Hive's and Spark's writers escape a value with ``%XX``; a text with another ``%`` stands for itself.
     """
-    found = re.search(folder_pattern(name), path)
+    found = re.search(rf"(?:^|/){re.escape(name)}=([^/]*)/", path)
     if found is None or found[1] == NULL_FOLDER:
         return None
     return found[1] if re.search("%(?![0-9A-Fa-f]{2})", found[1]) else unquote(found[1])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from partitions.errors import ConfigurationError, SchemaError
-from partitions.path.hive import NULL_FOLDER, folder_pattern, folder_value, partition_columns
+from partitions.path.hive import NULL_FOLDER, folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.sources import FilesSource
 from resources.places import Place
@@ -23,6 +24,8 @@ SOURCE_FILE = "_source_file"
 
 _SPARK_FORMAT = {"ndjson": "json", "json": "json", "csv": "csv", "parquet": "parquet"}
 _GLOB = frozenset("{}[]*?\\")
+_PLAIN = re.compile(r"[A-Za-z0-9_.=/:+@,~-]*")
+"""What no writer of URIs escapes."""
 _CORRUPT = "_corrupt_record"
 _SAMPLE_FILES = 20
 _SAMPLE_BYTES = 64 * 2**20
@@ -90,13 +93,12 @@ class FilesReader:
 
         declared = self._declared(spark)
         data = declared if declared is not None else self._infer(spark, _sample(files))
-        folders = partition_columns([file.path for file in files])
+        folders = _spellings(file.path for file in files)
         if data is None or (declared is None and not data.fields):
             return None
         known = {field.name.lower() for field in data.fields}
-        added = [StructField(name, StringType()) for name in folders if name.lower() not in known]
-        lower = {name.lower() for name in folders}
-        names = tuple(field.name for field in [*data.fields, *added] if field.name.lower() in lower)
+        added = [StructField(name, StringType()) for lower, name in folders.items() if lower not in known]
+        names = tuple(field.name for field in [*data.fields, *added] if field.name.lower() in folders)
         return PinnedSchema(StructType([*data.fields, *added]).json(), names, self._source.schema_)
 
     def agree(self, spark: SparkSession, pinned: PinnedSchema, dataflow: str) -> None:
@@ -132,12 +134,7 @@ class FilesReader:
         """
         self._check_folders(files, pinned)
         filled = [file for file in files if file.size > 0]  # a 0-byte file has no rows, whatever its format
-        plain = [
-            [file for file in filled if not self._is_odd(file) and _separator(file) == separator]
-            for separator in ",\t"
-        ]
-        odd = [[file] for file in filled if self._is_odd(file)]
-        frames = [self._load(spark, group, pinned, origin) for group in [*plain, *odd] if group]
+        frames = [self._load(spark, group, pinned, origin) for group in self._alike(filled)]
         if not frames:
             empty = spark.createDataFrame([], pinned.struct)
             return empty.withColumn(SOURCE_FILE, _text(None)) if origin else empty
@@ -174,22 +171,36 @@ class FilesReader:
         frame = self._scan(spark, plain, data, mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
         # The whole row goes along: Spark refuses to select that column alone.
         row = F.first(F.struct("*")).alias("row")
-        bad = frame.filter(F.col(_CORRUPT).isNotNull()).groupBy(_relative_path(self._place).alias("path"))
+        path = _relative_path(self._place, plain=all(_is_plain(file.path) for file in plain))
+        bad = frame.filter(F.col(_CORRUPT).isNotNull()).groupBy(path.alias("path"))
         return {found["path"]: found["row"][_CORRUPT] for found in bad.agg(row).collect()}
+
+    def _alike(self, files: Sequence[SourceFile]) -> list[list[SourceFile]]:
+        """The files of each scan: alike in what their rows are told by their paths, and how; an odd one alone."""
+        groups: dict[tuple[object, ...], list[SourceFile]] = {}
+        for file in files:
+            folders = tuple(_spellings([file.path]).values())
+            alone = file.path if self._is_odd(file) else ""
+            key = (alone, _separator(file), _is_plain(file.path), folders)
+            groups.setdefault(key, []).append(file)
+        return list(groups.values())
 
     def _load(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, origin: bool
     ) -> DataFrame:
-        """Files in one scan; an odd one alone.
+        """Files that are alike, in one scan.
 
         What a file's path tells is known here where there is one file; of many it is computed from the path that Spark reports.
         """
         scan = self._scan(spark, files, pinned.data)
+        known, folders = files[0].path, _spellings([files[0].path])
         if len(files) == 1:
-            known = files[0].path
-            return _select(scan, pinned, origin, _text(known), lambda name: _text(folder_value(known, name)))
-        path = _relative_path(self._place)
-        return _select(scan, pinned, origin, path, lambda name: _folder_value(path, name))
+            values = {lower: _text(folder_value(known, name)) for lower, name in folders.items()}
+            return _select(scan, pinned, _text(known) if origin else None, values)
+        plain = _is_plain(known)
+        path = _relative_path(self._place, plain=plain)
+        values = {lower: _folder_value(path, name, plain=plain) for lower, name in folders.items()}
+        return _select(scan, pinned, path if origin else None, values)
 
     def _scan(
         self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType | None, **changes: str
@@ -264,8 +275,8 @@ class FilesReader:
 
     def _check_folders(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:
         known = {name.lower() for name in pinned.folders}
-        for name in partition_columns([file.path for file in files]):
-            if name.lower() not in known:
+        for lower, name in _spellings(file.path for file in files).items():
+            if lower not in known:
                 example = next(file.path for file in files if name in partition_columns([file.path]))
                 raise SchemaError(
                     f"folder column {name!r} of {example}: expected one of {sorted(pinned.folders)}, as when the schema was pinned;"
@@ -299,42 +310,56 @@ def _separator(file: SourceFile) -> str:
     return "\t" if ".tsv" in file.path.rpartition("/")[2] else ","
 
 
-def _relative_path(place: Place) -> Column:
-    """The file's path below the root. Spark writes it as a URI: ``file:/x`` or ``file:///x``, percent-encoded."""
+def _spellings(paths: Iterable[str]) -> dict[str, str]:
+    """The names of the folders above these files as they are first spelt there, by their lower case: Spark's columns are told apart by that."""
+    names: dict[str, str] = {}
+    for name in partition_columns(list(paths)):
+        names.setdefault(name.lower(), name)
+    return names
+
+
+def _is_plain(path: str) -> bool:
+    """Whether Spark reports a path letter by letter, and what its folders say is their text."""
+    return _PLAIN.fullmatch(path) is not None and NULL_FOLDER not in path
+
+
+def _relative_path(place: Place, *, plain: bool) -> Column:
+    """The file's path below the root. Spark writes it as a URI: ``file:/x`` or ``file:///x``, percent-encoded unless it is plain."""
     from pyspark.sql import functions as F
 
     root = place.spark_url.rstrip("/") + "/"
     uri = F.col("_metadata.file_path")
-    plain = F.when(uri.contains("%"), F.url_decode(F.replace(uri, F.lit("+"), F.lit("%2B")))).otherwise(uri)
-    start = F.locate(root, plain) + F.lit(len(root))
-    return F.substr(plain, start)
+    if not (plain and _is_plain(root)):
+        decoded = F.url_decode(F.replace(uri, F.lit("+"), F.lit("%2B")))
+        uri = F.when(uri.contains("%"), decoded).otherwise(uri)
+    return F.substr(uri, F.locate(root, uri) + F.lit(len(root)))
 
 
-def _folder_value(path: Column, name: str) -> Column:
-    """The text of ``name=value`` in a path, unescaped as Hive's and Spark's writers escape it; NULL where it is not there."""
+def _folder_value(path: Column, name: str, *, plain: bool) -> Column:
+    """The text of the first folder ``name=value`` in a path that has one, unescaped as Hive's and Spark's writers escape it."""
     from pyspark.sql import functions as F
 
-    pattern = folder_pattern(name)
-    text = F.regexp_extract(path, pattern, 1)
-    unescaped = F.when(
-        text.contains("%"), F.coalesce(F.try_url_decode(F.replace(text, F.lit("+"), F.lit("%2B"))), text)
-    ).otherwise(text)
-    return F.when(F.regexp_like(path, F.lit(pattern)) & (text != F.lit(NULL_FOLDER)), unescaped)
+    mark, below = f"/{name}=", F.concat(F.lit("/"), path)
+    text = F.substring_index(F.substr(below, F.locate(mark, below) + F.lit(len(mark))), "/", 1)
+    if plain:
+        return text
+    unescaped = F.coalesce(F.try_url_decode(F.replace(text, F.lit("+"), F.lit("%2B"))), text)
+    return F.when(text != NULL_FOLDER, F.when(text.contains("%"), unescaped).otherwise(text))
 
 
 def _select(
-    df: DataFrame, pinned: PinnedSchema, origin: bool, path: Column, folder: Callable[[str], Column]
+    df: DataFrame, pinned: PinnedSchema, path: Column | None, folders: Mapping[str, Column]
 ) -> DataFrame:
-    """The pinned columns in their order: from the file, or from its folders."""
+    """The pinned columns in their order: from the file, or from its folders, by their names in lower case; then the path where it is given."""
     from pyspark.sql import functions as F
 
     columns = [
-        folder(field.name).cast(field.dataType).alias(field.name)
+        folders.get(field.name.lower(), _text(None)).cast(field.dataType).alias(field.name)
         if field.name in pinned.folders
         else F.col(quoted(field.name))
         for field in pinned.struct.fields
     ]
-    return df.select(*columns, *([path.alias(SOURCE_FILE)] if origin else []))
+    return df.select(*columns, *([path.alias(SOURCE_FILE)] if path is not None else []))
 
 
 def _text(value: str | None) -> Column:

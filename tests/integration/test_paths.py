@@ -121,6 +121,35 @@ class TestFolders:
         feed.load()
         assert feed.rows("id", "at", "_source_file") == [(1, value, f"at={folder}/at=2/a%b.ndjson")]
 
+    def test_upper_and_lower_case_name_the_same_column_as_everywhere_in_spark(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"schema": "id long, Day date"})
+        feed.put("day=2026-01-01/Region=a/1.ndjson", 1)
+        feed.put("day=2026-01-01/Region=b/2.ndjson", 2)
+        feed.put("DAY=2026-01-02/region=c/3.ndjson", 3)
+        feed.load()
+        assert feed.rows("id", "Day", "region") == [
+            (1, date(2026, 1, 1), "a"),
+            (2, date(2026, 1, 1), "b"),
+            (3, date(2026, 1, 2), "c"),
+        ]
+
+    def test_of_files_in_different_folders_each_has_its_own_values(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long, at string"})
+        paths = {
+            f"{folder}{name}": value
+            for folder, value in {"": None, "at=1/": "1", "x/at=a b/": "a b", "at=2/at=3/": "2", "at=c%20d/": "c d",
+                                  "at=__HIVE_DEFAULT_PARTITION__/": None, "at=/": "", "at=k=v/": "k=v"}.items()
+            for name in ("at=4.ndjson", "5.ndjson")
+        }  # fmt: skip
+        for number, path in enumerate(paths):
+            feed.put(path, number)
+        feed.load()
+        assert feed.rows("id", "at", "_source_file") == [
+            (number, value, path) for number, (path, value) in enumerate(paths.items())
+        ]
+
     def test_the_folder_wins_over_a_field_of_its_name(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id long, day date"})
         feed.put("day=2026-01-02/a.ndjson", {"id": 1, "day": "1999-01-01"})
