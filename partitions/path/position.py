@@ -152,14 +152,14 @@ class AbovePath:
         return FileKey.of(path) > self.last
 
     def may_hold(self, folder: str) -> bool:
-        """A folder holds something above if itself, or any folder that can lie below it, is not below the partition."""
+        """A folder holds something above if itself, or any folder that can lie below it, is not below the partition.
+
+        Of those before the partition these are the ones on the way to it, and those that it goes on from with less than a ``/``.
+        """
         partition = self.last.partition
-        return (
-            not folder
-            or folder >= partition
-            or f"{folder}/" > partition
-            or partition.startswith(f"{folder}/")
-        )
+        if not folder or folder >= partition:
+            return True
+        return partition.startswith(folder) and partition[len(folder)] <= "/"
 
     def span(self) -> Span:
         """Everything from the partition on, partitions such as ``P-b`` (between ``P`` and ``P/``) included.

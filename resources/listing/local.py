@@ -27,10 +27,11 @@ class _Folder(NamedTuple):
 
 
 class _Content(NamedTuple):
-    """Folders and files in one folder, hidden ones and files with other endings left out."""
+    """Folders and files in one folder, hidden ones and files with other endings left out; ``above`` is that of its folders."""
 
-    folders: list[_Folder]
+    folders: list[str]
     files: list[str]
+    above: frozenset[tuple[int, int]]
 
 
 def list_local(
@@ -61,8 +62,8 @@ def list_local(
         folder = waiting.pop()
         content = _open(root, folder, endings)
         opened += 1
-        inner = (one for one in content.folders if position.may_hold(one.path) and _to_list(one.path, done))
-        waiting += sorted((_checked(root, one) for one in inner), reverse=True)
+        inner = [path for path in content.folders if position.may_hold(path) and _to_list(path, done)]
+        waiting += [_Folder(_text(root, path), content.above) for path in sorted(inner, reverse=True)]
         root_files |= not folder.path and bool(content.files)
         if done is not None and _on_the_way(folder.path, done):
             continue  # opened again only for the folders in it
@@ -90,12 +91,15 @@ def look_local(root: Path, paths: Sequence[str]) -> dict[str, SourceFile]:
 
 
 def _open(root: Path, folder: _Folder, endings: tuple[str, ...]) -> _Content:
-    content = _Content([], [])
+    folders: list[str] = []
+    files: list[str] = []
     where = root / folder.path
     try:
         identity = (status := where.stat()).st_dev, status.st_ino
         if identity in folder.above:
-            return content  # a link to a folder above itself: its files are listed there
+            return _Content(
+                [], [], folder.above
+            )  # a link to a folder above itself: its files are listed there
         above = folder.above | {identity}
         with os.scandir(where) as entries:
             for entry in entries:
@@ -103,12 +107,12 @@ def _open(root: Path, folder: _Folder, endings: tuple[str, ...]) -> _Content:
                     continue
                 path = f"{folder.path}/{entry.name}" if folder.path else entry.name
                 if _is_folder(entry):
-                    content.folders.append(_Folder(path, above))
+                    folders.append(path)
                 elif entry.name.endswith(endings):
-                    content.files.append(_text(root, path))
+                    files.append(_text(root, path))
     except OSError as error:
         raise folder_failure(folder.path, str(root), error) from error
-    return content
+    return _Content(folders, files, above)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -138,11 +142,6 @@ def _to_list(folder: str, done: str | None) -> bool:
 
 def _on_the_way(folder: str, done: str) -> bool:
     return not folder or folder == done or done.startswith(f"{folder}/")
-
-
-def _checked(root: Path, folder: _Folder) -> _Folder:
-    _text(root, folder.path)
-    return folder
 
 
 def _text(root: Path, path: str) -> str:
