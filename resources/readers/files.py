@@ -181,7 +181,7 @@ class FilesReader:
         for file in files:
             folders = tuple(_spellings([file.path]).values())
             alone = file.path if self._is_odd(file) else ""
-            key = (alone, _separator(file), _is_plain(file.path), folders)
+            key = (alone, _separator(file), _is_plain(file.path), _is_hive(file.path), folders)
             groups.setdefault(key, []).append(file)
         return list(groups.values())
 
@@ -190,16 +190,29 @@ class FilesReader:
     ) -> DataFrame:
         """Files that are alike, in one scan.
 
-        What a file's path tells is known here where there is one file; of many it is computed from the path that Spark reports.
+        What a file's path tells is known here where there is one file. Of many Spark tells the folders' values where it reads them as we do,
+        which costs nothing a row; else they are computed from the path that it reports.
         """
-        scan = self._scan(spark, files, pinned.data)
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StringType, StructField, StructType
+
         known, folders = files[0].path, _spellings([files[0].path])
         if len(files) == 1:
             values = {lower: _text(folder_value(known, name)) for lower, name in folders.items()}
-            return _select(scan, pinned, _text(known) if origin else None, values)
-        plain = _is_plain(known)
-        path = _relative_path(self._place, plain=plain)
-        values = {lower: _folder_value(path, name, plain=plain) for lower, name in folders.items()}
+            return _select(
+                self._scan(spark, files, pinned.data), pinned, _text(known) if origin else None, values
+            )
+        path = _relative_path(self._place, plain=_is_plain(known))
+        if folders and _is_hive(known) and _is_plain(self._place.spark_url):
+            told = [StructField(name, StringType()) for name in folders.values()]
+            columns = StructType([*pinned.data.fields, *told])
+            scan = self._scan(
+                spark, files, columns, basePath=self._place.spark_url, recursiveFileLookup="false"
+            )
+            values = {lower: F.col(quoted(name)) for lower, name in folders.items()}
+        else:
+            scan = self._scan(spark, files, pinned.data)
+            values = {lower: _folder_value(path, name) for lower, name in folders.items()}
         return _select(scan, pinned, path if origin else None, values)
 
     def _scan(
@@ -319,8 +332,15 @@ def _spellings(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _is_plain(path: str) -> bool:
-    """Whether Spark reports a path letter by letter, and what its folders say is their text."""
-    return _PLAIN.fullmatch(path) is not None and NULL_FOLDER not in path
+    """Whether Spark reports a path letter by letter."""
+    return _PLAIN.fullmatch(path) is not None
+
+
+def _is_hive(path: str) -> bool:
+    """Whether Spark reads the folders of a path as we do: plain, each a column of its own with a value."""
+    folders = [part.partition("=") for part in path.split("/")[:-1]]
+    names = {name.lower() for name, _, value in folders if name and value}
+    return len(names) == len(folders) and _is_plain(path)
 
 
 def _relative_path(place: Place, *, plain: bool) -> Column:
@@ -335,14 +355,12 @@ def _relative_path(place: Place, *, plain: bool) -> Column:
     return F.substr(uri, F.locate(root, uri) + F.lit(len(root)))
 
 
-def _folder_value(path: Column, name: str, *, plain: bool) -> Column:
+def _folder_value(path: Column, name: str) -> Column:
     """The text of the first folder ``name=value`` in a path that has one, unescaped as Hive's and Spark's writers escape it."""
     from pyspark.sql import functions as F
 
     mark, below = f"/{name}=", F.concat(F.lit("/"), path)
     text = F.substring_index(F.substr(below, F.locate(mark, below) + F.lit(len(mark))), "/", 1)
-    if plain:
-        return text
     unescaped = F.coalesce(F.try_url_decode(F.replace(text, F.lit("+"), F.lit("%2B"))), text)
     return F.when(text != NULL_FOLDER, F.when(text.contains("%"), unescaped).otherwise(text))
 

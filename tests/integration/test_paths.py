@@ -91,6 +91,30 @@ class TestFolders:
         feed.load()
         assert feed.rows("id", "day", "hour", "region") == [(1, date(2026, 1, 2), 7, "07")]
 
+    @pytest.mark.parametrize(
+        "text", ["07", "1e3", "true", "2026-01-02", "12:00", "a+b", "~,@", "null", "0x1F"]
+    )
+    def test_of_many_files_they_are_the_same_text(self, make_feed: MakeFeed, text: str) -> None:
+        feed = make_feed(source={"schema": None})
+        feed.put(f"at={text}/b=1/1.ndjson", 1)
+        feed.put(f"at={text}/b=2/2.ndjson", 2)
+        feed.load()
+        assert feed.rows("id", "at", "b") == [(1, text, "1"), (2, text, "2")]
+
+    def test_of_many_files_they_win_over_a_column_of_each(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": "id long, day date"})
+        feed.put_parquet("day=2026-01-01/1.parquet", {"id": 1, "day": "1999-01-01"})
+        feed.put_parquet("day=2026-01-02/2.parquet", {"id": 2, "day": "1999-01-01"})
+        feed.load()
+        assert feed.rows("id", "day") == [(1, date(2026, 1, 1)), (2, date(2026, 1, 2))]
+
+    def test_the_header_of_many_files_does_not_name_them(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "csv", "schema": "id long, day date"})
+        feed.put_text("day=2026-01-01/1.csv", "id\n1\n")
+        feed.put_text("day=2026-01-02/2.csv", "id\n2\n")
+        feed.load()
+        assert feed.rows("id", "day") == [(1, date(2026, 1, 1)), (2, date(2026, 1, 2))]
+
     def test_values_are_text_with_an_inferred_schema(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": None})
         feed.put("day=2026-01-02/hour=07/a.ndjson", 1)
