@@ -20,13 +20,18 @@ from resources.spark_runtime import POSTGRESQL_PACKAGE
 
 QUICK = {
     # For a JVM that lives for minutes, on two cores, and handles a few rows at a time: half the time of a commit goes
-    # into compiling plans that run once.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # into compiling plans that run once. With one compiler Java would keep room for 48 MB of code, which thousands of sessions fill.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     # Two processes of tests share it: one that waits in a write must not make the other wait, and each sees as many tasks as on two cores.
     "spark.default.parallelism": "2",
+    # Each run of a test has a session of its own, and nobody looks at what it did.
+    "spark.connect.session.manager.defaultSessionTimeout": "10m",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
 }
 
 
