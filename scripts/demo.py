@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -36,6 +36,9 @@ from scripts.weather import CONNECTION, NEW_YORK, Weather, port_of, serving
 FLOW, WINDOWS = "flights", "weather"
 _DAYS = 10
 """Of weather that are there when it is loaded for the first time."""
+
+_SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
+"""A server that is gone in a minute gains nothing from Java's second compiler."""
 
 
 class Stopped(Exception):
@@ -106,7 +109,9 @@ class Demo:
             [self.platform.lake, *(self.platform.source_of(flow) for flow in flows)]
         )
         with ExitStack() as running, ThreadPoolExecutor(1) as starter:
-            server = connect_server(engine, self.home / "demo-connect.log")
+            server = connect_server(
+                replace(engine, conf={**engine.conf, **_SHORT_LIVED}), self.home / "demo-connect.log"
+            )
             self.remote = starter.submit(running.enter_context, server)
             yield starter.submit(running.enter_context, serving(self.port))
 
