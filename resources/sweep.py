@@ -170,8 +170,7 @@ def _unknown(
 
 
 def _noted(sweep: Sweep, listed: int, late: Sequence[SourceFile], resume: str | None) -> Sweep:
-    rows: list[Any] = [file.row for file in late]
-    kept = (*sweep.late, *rows)
+    kept = (*sweep.late, *(file.row for file in late))
     sweep = replace(
         sweep,
         listed=sweep.listed + listed,

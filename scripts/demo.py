@@ -110,7 +110,7 @@ class Demo:
         )
         with ExitStack() as running, ThreadPoolExecutor(1) as starter:
             server = connect_server(
-                replace(engine, conf={**engine.conf, **_SHORT_LIVED}), self.home / "demo-connect.log"
+                replace(engine, conf=_SHORT_LIVED | dict(engine.conf)), self.home / "demo-connect.log"
             )
             self.remote = starter.submit(running.enter_context, server)
             yield starter.submit(running.enter_context, serving(self.port))

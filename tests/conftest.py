@@ -16,7 +16,7 @@ from resources.places import Place
 from resources.spark import SparkEngine
 from scripts import postgres as pg
 from tests.support import seaweed as weed
-from tests.support.engine import connected, server
+from tests.support.engine import connected, spark_server
 from tests.support.http import serving
 from tests.support.keyed import KeyedS3
 from tests.support.proxy import CountingProxy
@@ -87,7 +87,7 @@ def pytest_configure_node(node: Any) -> None:
         running = ExitStack()
         config.add_cleanup(running.close)
         folder = running.enter_context(TemporaryDirectory(prefix="strandline-tests-"))
-        config.stash[_SPARK] = running.enter_context(server(Path(folder)))
+        config.stash[_SPARK] = running.enter_context(spark_server(Path(folder)))
     node.workerinput[_REMOTE] = config.stash[_SPARK]
 
 
@@ -96,5 +96,5 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A warm Spark, shared by all tests."""
     with ExitStack() as running:
         shared = getattr(request.config, "workerinput", {}).get(_REMOTE)
-        remote = shared or running.enter_context(server(tmp_path_factory.mktemp("spark")))
+        remote = shared or running.enter_context(spark_server(tmp_path_factory.mktemp("spark")))
         yield running.enter_context(connected(remote))

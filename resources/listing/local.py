@@ -97,9 +97,8 @@ def _open(root: Path, folder: _Folder, endings: tuple[str, ...]) -> _Content:
     try:
         identity = (status := where.stat()).st_dev, status.st_ino
         if identity in folder.above:
-            return _Content(
-                [], [], folder.above
-            )  # a link to a folder above itself: its files are listed there
+            # A link to a folder above itself: its files are listed there.
+            return _Content([], [], folder.above)
         above = folder.above | {identity}
         with os.scandir(where) as entries:
             for entry in entries:

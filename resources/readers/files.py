@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from partitions.errors import ConfigurationError, SchemaError
@@ -69,6 +69,24 @@ class PinnedSchema:
         """Read the text back."""
         raw = json.loads(text)
         return cls(json.dumps(raw["columns"]), tuple(raw["folders"]), raw.get("declared"))
+
+
+class _Alike(NamedTuple):
+    """What the files of one scan have in common: what their paths tell of their rows, and how.
+
+    Attributes:
+        alone: the path of an odd file, which no other is scanned with; else "".
+        separator: of the values in a line.
+        plain: whether Spark reports their paths letter by letter.
+        hive: whether Spark reads their folders as we do.
+        folders: the columns that their folders name, as these are spelt there.
+    """
+
+    alone: str
+    separator: str
+    plain: bool
+    hive: bool
+    folders: tuple[str, ...]
 
 
 class FilesReader:
@@ -134,7 +152,9 @@ class FilesReader:
         """
         self._check_folders(files, pinned)
         filled = [file for file in files if file.size > 0]  # a 0-byte file has no rows, whatever its format
-        frames = [self._load(spark, group, pinned, origin) for group in self._alike(filled)]
+        frames = [
+            self._load(spark, alike, group, pinned, origin) for alike, group in self._alike(filled).items()
+        ]
         if not frames:
             empty = spark.createDataFrame([], pinned.struct)
             return empty.withColumn(SOURCE_FILE, _text(None)) if origin else empty
@@ -175,18 +195,24 @@ class FilesReader:
         bad = frame.filter(F.col(_CORRUPT).isNotNull()).groupBy(path.alias("path"))
         return {found["path"]: found["row"][_CORRUPT] for found in bad.agg(row).collect()}
 
-    def _alike(self, files: Sequence[SourceFile]) -> list[list[SourceFile]]:
-        """The files of each scan: alike in what their rows are told by their paths, and how; an odd one alone."""
-        groups: dict[tuple[object, ...], list[SourceFile]] = {}
+    def _alike(self, files: Sequence[SourceFile]) -> dict[_Alike, list[SourceFile]]:
+        """The files of each scan."""
+        groups: dict[_Alike, list[SourceFile]] = {}
         for file in files:
-            folders = tuple(_spellings([file.path]).values())
             alone = file.path if self._is_odd(file) else ""
-            key = (alone, _separator(file), _is_plain(file.path), _is_hive(file.path), folders)
-            groups.setdefault(key, []).append(file)
-        return list(groups.values())
+            folders = tuple(_spellings([file.path]).values())
+            plain = _is_plain(file.path)
+            hive = plain and _is_hive(file.path)
+            groups.setdefault(_Alike(alone, _separator(file), plain, hive, folders), []).append(file)
+        return groups
 
     def _load(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, origin: bool
+        self,
+        spark: SparkSession,
+        alike: _Alike,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        origin: bool,
     ) -> DataFrame:
         """Files that are alike, in one scan.
 
@@ -196,23 +222,23 @@ class FilesReader:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType, StructField, StructType
 
-        known, folders = files[0].path, _spellings([files[0].path])
         if len(files) == 1:
-            values = {lower: _text(folder_value(known, name)) for lower, name in folders.items()}
-            return _select(
-                self._scan(spark, files, pinned.data), pinned, _text(known) if origin else None, values
-            )
-        path = _relative_path(self._place, plain=_is_plain(known))
-        if folders and _is_hive(known) and _is_plain(self._place.spark_url):
-            told = [StructField(name, StringType()) for name in folders.values()]
-            columns = StructType([*pinned.data.fields, *told])
-            scan = self._scan(
-                spark, files, columns, basePath=self._place.spark_url, recursiveFileLookup="false"
-            )
-            values = {lower: F.col(quoted(name)) for lower, name in folders.items()}
+            known = files[0].path
+            values = {name.lower(): _text(folder_value(known, name)) for name in alike.folders}
+            scan = self._scan(spark, files, pinned.data)
+            return _select(scan, pinned, _text(known) if origin else None, values)
+        root = self._place.spark_url
+        told = alike.hive and _is_plain(root)
+        needed = origin or (alike.folders and not told)
+        path = _relative_path(self._place, plain=alike.plain) if needed else None
+        if told:
+            columns = [StructField(name, StringType()) for name in alike.folders]
+            schema = StructType([*pinned.data.fields, *columns])
+            scan = self._scan(spark, files, schema, basePath=root, recursiveFileLookup="false")
+            values = {name.lower(): F.col(quoted(name)) for name in alike.folders}
         else:
             scan = self._scan(spark, files, pinned.data)
-            values = {lower: _folder_value(path, name) for lower, name in folders.items()}
+            values = {name.lower(): _folder_value(path, name) for name in alike.folders if path is not None}
         return _select(scan, pinned, path if origin else None, values)
 
     def _scan(
@@ -337,10 +363,10 @@ def _is_plain(path: str) -> bool:
 
 
 def _is_hive(path: str) -> bool:
-    """Whether Spark reads the folders of a path as we do: plain, each a column of its own with a value."""
+    """Whether Spark reads the folders of a plain path as we do: there are some, each a column of its own with a value."""
     folders = [part.partition("=") for part in path.split("/")[:-1]]
     names = {name.lower() for name, _, value in folders if name and value}
-    return len(names) == len(folders) and _is_plain(path)
+    return 0 < len(names) == len(folders)
 
 
 def _relative_path(place: Place, *, plain: bool) -> Column:

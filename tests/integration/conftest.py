@@ -24,6 +24,15 @@ def make_feed(tmp_path: Path, engine: SparkEngine) -> MakeFeed:
     return make
 
 
+def loaded_one_by_one(folder: Path, engine: SparkEngine, count: int) -> Feed:
+    """A dataflow that has loaded files ``1.ndjson`` and so on, each with a row of its number, and an entry for each."""
+    made = Feed(folder, engine, {"watermark": {"checkpoint": {"interval_files": 1}}})
+    for number in range(1, count + 1):
+        made.put(f"{number}.ndjson", number)
+    made.load()
+    return made
+
+
 @pytest.fixture
 def feed(make_feed: MakeFeed) -> Feed:
     """The usual dataflow."""

@@ -29,7 +29,7 @@ from platform_assets.project import load_project
 from resources.io_managers import Load, RunOptions, WatermarkIOManager
 from resources.platform import Platform
 from resources.spark import SparkEngine
-from tests.integration.conftest import MakeFeed
+from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.feed import NAME, NOW, Feed
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -286,12 +286,7 @@ class TestLateJob:
 @pytest.fixture(scope="module")
 def loaded_once(tmp_path_factory: pytest.TempPathFactory, engine: SparkEngine) -> Feed:
     """Two entries, of a file each."""
-    one_a_slice = {"watermark": {"checkpoint": {"interval_files": 1}}}
-    made = Feed(tmp_path_factory.mktemp("loaded") / "project", engine, one_a_slice)
-    for number in (1, 2):
-        made.put(f"{number}.ndjson", number)
-    made.load()
-    return made
+    return loaded_one_by_one(tmp_path_factory.mktemp("loaded") / "project", engine, 2)
 
 
 class TestDecisionJobs:

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
-from tests.integration.conftest import MakeFeed
+from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.crash_runner import crash
 from tests.support.feed import NAME, Answer, Feed
 
@@ -25,12 +25,7 @@ def decide(feed: Feed, *arguments: str) -> Answer:
 @pytest.fixture(scope="module")
 def loaded_once(tmp_path_factory: pytest.TempPathFactory, engine: SparkEngine) -> Feed:
     """Three entries, of a file each."""
-    one_a_slice = {"watermark": {"checkpoint": {"interval_files": 1}}}
-    made = Feed(tmp_path_factory.mktemp("loaded") / "project", engine, one_a_slice)
-    for number in (1, 2, 3):
-        made.put(f"{number}.ndjson", number)
-    made.load()
-    return made
+    return loaded_one_by_one(tmp_path_factory.mktemp("loaded") / "project", engine, 3)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ QUICK = {
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[str]:
+def spark_server(folder: Path) -> Iterator[str]:
     """The address of a server: that of STRANDLINE_SPARK_REMOTE, or of one that lives as long as the block."""
     if running := os.environ.get(SPARK_REMOTE):
         yield running
