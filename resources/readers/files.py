@@ -228,17 +228,15 @@ class FilesReader:
             scan = self._scan(spark, files, pinned.data)
             return _select(scan, pinned, _text(known) if origin else None, values)
         root = self._place.spark_url
-        told = alike.hive and _is_plain(root)
-        needed = origin or (alike.folders and not told)
-        path = _relative_path(self._place, plain=alike.plain) if needed else None
-        if told:
+        path = _relative_path(self._place, plain=alike.plain)
+        if alike.hive and _is_plain(root):
             columns = [StructField(name, StringType()) for name in alike.folders]
             schema = StructType([*pinned.data.fields, *columns])
             scan = self._scan(spark, files, schema, basePath=root, recursiveFileLookup="false")
             values = {name.lower(): F.col(quoted(name)) for name in alike.folders}
         else:
             scan = self._scan(spark, files, pinned.data)
-            values = {name.lower(): _folder_value(path, name) for name in alike.folders if path is not None}
+            values = {name.lower(): _folder_value(path, name) for name in alike.folders}
         return _select(scan, pinned, path if origin else None, values)
 
     def _scan(
