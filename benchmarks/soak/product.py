@@ -27,6 +27,9 @@ from resources.io_managers import HOLDER_TAG
 from resources.watermarks.entry import Holder
 
 _PATIENCE = 300.0
+_LONGEST = 1200.0
+"""Seconds that a command may take: one that loads waits for an engine that is started anew, and for a store that is away."""
+
 _ENGINE = "SparkConnectServer"
 _ADDRESS = re.compile(r"sc://[0-9.]+:\d+")
 _RUNS = """query($filter: RunsFilter) { runsOrError(filter: $filter, limit: 100000) {
@@ -84,7 +87,11 @@ class Commands:
         return [sys.executable, "-m", "platform_assets.cli", "--project", str(self.folder), *words]
 
     def call(self, *words: str) -> Answer:
-        """Call ``strandline --json``; its exit code is the caller's to judge."""
+        """Call ``strandline --json``; its exit code is the caller's to judge.
+
+        Raises:
+            Stopped: where it takes longer than anything of that size may.
+        """
         child = subprocess.Popen(
             self.arguments("--json", *words),
             stdout=subprocess.PIPE,
@@ -95,10 +102,10 @@ class Commands:
         )
         with self._known(child, " ".join(words[:2])):
             try:
-                out, err = child.communicate(timeout=_PATIENCE)
+                out, err = child.communicate(timeout=_LONGEST)
             except subprocess.TimeoutExpired as error:
                 child.kill()
-                raise Stopped(f"strandline {' '.join(words)} did not end in {_PATIENCE:.0f} s") from error
+                raise Stopped(f"strandline {' '.join(words)} did not end in {_LONGEST:.0f} s") from error
         return Answer(child.returncode, out, err)
 
     @contextmanager
@@ -312,7 +319,11 @@ class Loop:
 
     def _load(self) -> None:
         while not self._ended.wait(1):
-            answer = self.commands.call("run", "--all")
+            try:
+                answer = self.commands.call("run", "--all")
+            except Stopped as error:
+                self._error = str(error)
+                return
             try:
                 statuses = [one["status"] for one in answer.json]
             except (ValueError, TypeError, KeyError):

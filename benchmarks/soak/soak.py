@@ -231,6 +231,9 @@ def main(arguments: Sequence[str]) -> int:
     except (Stopped, NotReady) as stopped:
         print(f"soak: {stopped}\nsoak: everything is kept in {folder}")
         return 2
+    except KeyboardInterrupt:
+        print(f"soak: stopped by the user; everything is kept in {folder}")
+        return 130
     for one in wrong:
         print(f"soak: {one}")
     if wrong or options.keep:

@@ -129,7 +129,7 @@ def _write_project(
 
 def _dataflows(bucket: Place, first: datetime, end: datetime) -> dict[str, dict[str, Any]]:
     files = {"type": "files", "format": "ndjson", "schema": "id long, text string"}
-    path = {"type": "path", "checkpoint": {"interval_files": 10}}
+    path = {"type": "path", "checkpoint": {"interval_files": 20}}
     target = {"load": "append"}
     definition = [
         {"name": "at", "type": "datetime", "range": {"from": first.isoformat(), "to": end.isoformat()}},
