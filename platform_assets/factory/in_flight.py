@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
-from resources.io_managers import DATAFLOW_TAG, HOLDER_TAG
+from resources.io_managers import HOLDER_TAG
+from resources.reporting import DATAFLOW_TAG
 from resources.loop import lease
 from resources.loop.holder import host_name, process_lives
 from resources.watermarks.entry import Holder

@@ -31,11 +31,12 @@ from platform_assets.factory.asking import ABANDONED, Cursor, Work, ask, done, s
 from platform_assets.factory.in_flight import in_flight
 from platform_assets.factory.sensors import request
 from platform_assets.metadata import table_metadata, watermark_metadata
-from resources.io_managers import DATAFLOW_TAG, RunOptions, failure, mark_run
+from resources.io_managers import RunOptions, failure, mark_run
 from resources.late import late_step, look
 from resources.loop.loop import clock
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
+from resources.reporting import DATAFLOW_TAG, tell
 from resources.sweep import unhandled
 from resources.watermarks.quarantine import read_quarantine
 
@@ -67,6 +68,7 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
         except StrandlineError as error:
             # What was committed is there, so it is materialised, and the run fails right after it.
             yield from _materialised(loaded)
+            told(context)
             raise failure(error) from error
         context.log.info(
             "%s listed, %d late, %d left",
@@ -80,6 +82,11 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
             metadata = watermark_metadata(done.quarantined, quarantine)
             yield AssetObservation(watermark_key(dataflow.name), metadata=metadata)
         context.instance.report_runless_asset_event(late_evaluation(dataflow, platform))
+        told(context)
+
+    def told(context: Any) -> None:
+        newest = platform.log.newest(dataflow.name)
+        tell(context.instance, dataflow.name, [context.run_id], newest.number if newest else 0)
 
     def _materialised(loaded: Sequence[Outcome]) -> Iterator[AssetMaterialization]:
         for outcome in loaded:

@@ -20,9 +20,9 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from platform_assets.factory.asking import Cursor, Work, ask, done, skip, what
 from platform_assets.factory.in_flight import in_flight
-from resources.io_managers import DATAFLOW_TAG
 from resources.listing import Budget
 from resources.platform import Platform
+from resources.reporting import DATAFLOW_TAG
 
 _BUDGET = Budget(pages=50, seconds=20.0)  # a tick has 60 s, and a slow store must not use them up
 _INTERVAL = 30

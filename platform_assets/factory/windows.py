@@ -37,7 +37,8 @@ from partitions.window.slices import WindowSlice, WorkUnit
 from partitions.window.state import WindowState
 from platform_assets.factory.asking import Cursor, Work, ask, done, skip, what
 from platform_assets.factory.in_flight import in_flight
-from resources.io_managers import DATAFLOW_TAG, PLAN_TAG
+from resources.io_managers import PLAN_TAG
+from resources.reporting import DATAFLOW_TAG
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
 

@@ -11,7 +11,8 @@ from dagster._core.test_utils import create_run_for_test
 
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensors import dataflow_sensor
-from resources.io_managers import DATAFLOW_TAG, HOLDER_TAG
+from resources.io_managers import HOLDER_TAG
+from resources.reporting import DATAFLOW_TAG
 from resources.loop import lease
 from resources.loop.holder import lives, process_lives
 from resources.watermarks.entry import Holder, Intent, new_id, utc_now

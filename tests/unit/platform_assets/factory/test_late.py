@@ -16,7 +16,8 @@ from dagster._core.test_utils import create_run_for_test
 from partitions.errors import NeedsDecision
 from platform_assets.factory.late import late_job, late_sensor
 from resources import sweep
-from resources.io_managers import DATAFLOW_TAG, RunOptions
+from resources.io_managers import RunOptions
+from resources.reporting import DATAFLOW_TAG
 from resources.listing import Budget
 from tests.support.ticks import Ticker, asked, flow_of
 
