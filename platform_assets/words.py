@@ -36,6 +36,10 @@ def held_in_words(held: Mapping[str, Any]) -> str:
     run = f"run {held['run_id'][:8]}, " if held["run_id"] else ""
     who = f"number {held['number']} is held by {run}process {held['process']} on {held['host']} since {held['since']}"
     if held["alive"] is not None:
-        return f"{who}: {'it runs' if held['alive'] else 'it is gone, and the next run finishes what it began'}"
+        return (
+            f"{who}: {'it runs' if held['alive'] else 'it is gone, and the next run finishes what it began'}"
+        )
     lease = f"last renewed its lease at {held['renewed']}" if held["renewed"] else "has no lease"
-    return f"{who}: it {lease} (by the clock there); if it does so no more, the next run finishes what it began"
+    return (
+        f"{who}: it {lease} (by the clock there); if it does so no more, the next run finishes what it began"
+    )

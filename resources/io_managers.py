@@ -314,9 +314,7 @@ def loaded_partitions(partitions: WindowPartitions, outcome: Outcome) -> dict[st
     return _partitions_of(partitions, outcome.committed)
 
 
-def _partitions_of(
-    partitions: WindowPartitions, committed: Sequence[Committed]
-) -> dict[str, dict[str, Any]]:
+def _partitions_of(partitions: WindowPartitions, committed: Sequence[Committed]) -> dict[str, dict[str, Any]]:
     """Where a partition is a window of several units, or a bucket of them, it is loaded unless one of these failed."""
     found: dict[str, dict[str, Any]] = {}
     for piece in committed:

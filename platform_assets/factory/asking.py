@@ -47,8 +47,7 @@ class Cursor:
         """Read a cursor; one that does not read (of another version) begins anew, since it holds no truth."""
         try:
             raw = json.loads(text or "{}")
-            parts = {"attempts": Attempts(**raw.pop("attempts", {})), "sign": Sign(**raw.pop("sign", {}))}
-            return cls(**parts, **raw)
+            return cls(Attempts(**raw.pop("attempts", {})), sign=Sign(**raw.pop("sign", {})), **raw)
         except (ValueError, TypeError, AttributeError):
             return cls()
 
@@ -105,7 +104,9 @@ def ask(
     asked = list(requests(after.name))
     return SensorResult(
         run_requests=asked,
-        skip_reason=None if asked else SkipReason("partitions are added; the next tick asks for runs over them"),
+        skip_reason=None
+        if asked
+        else SkipReason("partitions are added; the next tick asks for runs over them"),
         cursor=(replace(cursor, attempts=after) if asked else cursor).write(),
         dynamic_partitions_requests=list(new_keys),
         asset_events=events,

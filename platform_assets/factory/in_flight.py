@@ -13,9 +13,9 @@ from typing import NamedTuple
 from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
 from resources.io_managers import HOLDER_TAG
-from resources.reporting import DATAFLOW_TAG
 from resources.loop import lease
 from resources.loop.holder import host_name, process_lives
+from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import Holder
 from resources.watermarks.log import WatermarkLog
 

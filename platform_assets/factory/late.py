@@ -25,9 +25,9 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import counted
+from platform_assets.factory.asking import ABANDONED, Cursor, Work, ask, done, skip, what
 from platform_assets.factory.assets import pool, table_key, watermark_key
 from platform_assets.factory.checks import completeness, late_evaluation
-from platform_assets.factory.asking import ABANDONED, Cursor, Work, ask, done, skip, what
 from platform_assets.factory.in_flight import in_flight
 from platform_assets.factory.sensors import request
 from platform_assets.metadata import table_metadata, watermark_metadata
@@ -38,9 +38,10 @@ from resources.loop.outcome import Outcome
 from resources.platform import Platform
 from resources.reporting import DATAFLOW_TAG, tell
 from resources.sweep import unhandled
+from resources.watermarks.entry import Why
 from resources.watermarks.quarantine import read_quarantine
 
-_NOT_OF_LATE_FILES = ABANDONED | {"run"}
+_NOT_OF_LATE_FILES: frozenset[Why] = frozenset({*ABANDONED, "run"})
 """Entries that say nothing of late files: a dataflow that loads new files all the time deals with no late one by that."""
 
 _INTERVAL = 300

@@ -38,8 +38,8 @@ from partitions.window.state import WindowState
 from platform_assets.factory.asking import Cursor, Work, ask, done, skip, what
 from platform_assets.factory.in_flight import in_flight
 from resources.io_managers import PLAN_TAG
-from resources.reporting import DATAFLOW_TAG
 from resources.platform import Platform
+from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import Entry
 
 _INTERVAL = 30

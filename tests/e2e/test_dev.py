@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -111,7 +113,6 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER", "STRANDLINE"))
     }
-    environment["STRANDLINE_DAGSTER_DIR"] = str(project / "dagster")
     with log.open("wb") as output:
         process = subprocess.Popen(
             [
@@ -273,6 +274,78 @@ def test_the_page_of_the_watermark_in_a_browser_shows_the_ledger_after_a_range_r
         "ledger",
         "🟩 loaded",
     )
+
+
+@pytest.mark.timeout(600)
+def test_an_engine_that_is_killed_is_started_again_under_the_same_address_and_the_next_runs_load(
+    dev: Dev,
+) -> None:
+    address = engine_of(dev)[0]
+    for number in (4, 5):
+        before = dev.log.read_text()
+        os.kill(engine_of(dev)[1], signal.SIGKILL)
+        dev.drop(f"170645040{number}-c.ndjson", [{"id": number}])
+        until(lambda: dev.ids()[-1:] == [number], "the file after the engine's death is loaded", dev.log)  # noqa: B023 - called in this round
+        said = dev.log.read_text().removeprefix(before)
+        assert "was ended by SIGKILL (a lack of memory does that): starting another" in said
+        assert engine_of(dev)[0] == address
+    assert dev.ids() == [1, 2, 3, 4, 5]
+
+
+def test_it_says_what_it_has_started_and_which_dataflows_are_broken_and_keeps_runs_below_the_project(
+    dev: Dev,
+) -> None:
+    said = dev.log.read_text()
+    home = dev.project / ".strandline/dagster"
+    assert (
+        f"project: {dev.project}; Dagster's runs: {home}\ndataflows: arrivals, days\nbroken: broken" in said
+    )
+    assert "  broken: dataflows/broken.yaml:1:" in said
+    assert f"Dagster UI: {dev.url}" in said
+    assert "DEBUG" not in said + (home / "dev/code-server.log").read_text()
+    assert (home / "history/runs.db").exists()
+
+
+@pytest.mark.timeout(600)
+def test_after_term_nothing_that_it_has_started_is_left_and_there_is_no_stack_trace(dev: Dev) -> None:
+    """The last one of this module: it ends what the others use."""
+    started = descendants(dev.process.pid)
+    assert len(started) >= 5  # engine, code server and its child, daemon, webserver
+    dev.process.send_signal(signal.SIGTERM)
+    assert dev.process.wait(60) == 0
+    assert started & alive() == set()
+    assert "Traceback" not in dev.log.read_text()
+
+
+def engine_of(dev: Dev) -> tuple[str, int]:
+    """Address and process of the newest engine."""
+    found = re.findall(r"^Spark Connect server: (\S+) \(process (\d+),", dev.log.read_text(), re.MULTILINE)
+    return found[-1][0], int(found[-1][1])
+
+
+def descendants(of: int) -> set[int]:
+    """All processes below one."""
+    children: dict[int, set[int]] = {}
+    for pid in alive():
+        with suppress(OSError):
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, set()).add(pid)
+    found, left = set[int](), [of]
+    while left:
+        below = children.get(left.pop(), set())
+        found |= below
+        left += below
+    return found
+
+
+def alive() -> set[int]:
+    """All processes that are not dead, reaped or not."""
+    found = set[int]()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if stat.read_text().rpartition(")")[2].split()[0] not in ("Z", "X"):
+                found.add(int(stat.parent.name))
+    return found
 
 
 def counts(dev: Dev) -> tuple[int, int]:

@@ -206,9 +206,7 @@ class TestARunThatDiedBeforeItCouldTell:
         records = instance.fetch_materializations(AssetKey(["bronze", NAME]), limit=100).records
         found = [one.asset_materialization for one in records if one.asset_materialization]
         names = ("status", "rows", "files", "slices", "state_number", "loaded_by")
-        return [
-            {key: value for key, value in values(one).items() if key in names} for one in reversed(found)
-        ]
+        return [{key: value for key, value in values(one).items() if key in names} for one in reversed(found)]
 
     def test_is_materialised_by_the_next_run_which_has_nothing_to_do(
         self, feed: Feed, instance: DagsterInstance

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 import pyarrow as pa
@@ -322,7 +322,7 @@ class TestARunThatDiedBeforeItCouldTell:
         made.table.put(*(event(day * 10 + place, f"2020-01-0{day}T01:00", unit) for day in (1, 2, 3) for place, unit in enumerate("ab")))  # fmt: skip
         return Dagster(made.feed)
 
-    KEYS = [f"{unit}|2020-01-0{day}" for unit in "ab" for day in (1, 2, 3)]
+    KEYS: ClassVar[list[str]] = [f"{unit}|2020-01-0{day}" for unit in "ab" for day in (1, 2, 3)]
 
     def test_its_partitions_are_materialised_by_the_next_run_over_others(self, dagster: Dagster) -> None:
         dead = dagster.dies(dagster.asks(), Step.APPENDED, 2)
@@ -330,7 +330,7 @@ class TestARunThatDiedBeforeItCouldTell:
         request = dagster.asks()
         assert (request.tags[START], request.tags[END]) == ("a|2020-01-03", "b|2020-01-03")
         result = dagster.asked(request)
-        assert result.success, [e.step_failure_data.error for e in result.all_events if e.is_step_failure]
+        assert result.success
         assert dagster.materialised() == dagster.materialised(WATERMARK) == self.KEYS
         found = shown(result)
         assert {key for key, one in found.items() if one.get("loaded_by") == dead.run_id} == {

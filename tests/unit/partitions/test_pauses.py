@@ -61,7 +61,9 @@ def test_work_that_changes_all_the_time_and_is_never_done_is_asked_for_twice_an_
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.integers(0, 4000)), min_size=2, max_size=40
+        st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.integers(0, 4000)),
+        min_size=2,
+        max_size=40,
     )
 )
 def test_no_two_attempts_have_one_name(asks: list[tuple[str, str, int]]) -> None:

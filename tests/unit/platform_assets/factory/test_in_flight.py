@@ -12,9 +12,9 @@ from dagster._core.test_utils import create_run_for_test
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensors import dataflow_sensor
 from resources.io_managers import HOLDER_TAG
-from resources.reporting import DATAFLOW_TAG
 from resources.loop import lease
 from resources.loop.holder import lives, process_lives
+from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import Holder, Intent, new_id, utc_now
 from resources.watermarks.log import LEASES
 from tests.support.ticks import Ticker, asked, flow_of
@@ -44,9 +44,10 @@ def run(ticker: Ticker) -> DagsterRun:
     """A run on another machine, which Dagster takes to be in flight."""
     run_id = "12345678-0000-4000-8000-000000000000"
     tags = {DATAFLOW_TAG: "arrivals", HOLDER_TAG: elsewhere(run_id).model_dump_json()}
-    return create_run_for_test(
+    made: DagsterRun = create_run_for_test(
         ticker.instance, job_name="load_arrivals", run_id=run_id, status=DagsterRunStatus.STARTED, tags=tags
     )
+    return made
 
 
 @pytest.fixture

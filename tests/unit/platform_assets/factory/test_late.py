@@ -17,8 +17,8 @@ from partitions.errors import NeedsDecision
 from platform_assets.factory.late import late_job, late_sensor
 from resources import sweep
 from resources.io_managers import RunOptions
-from resources.reporting import DATAFLOW_TAG
 from resources.listing import Budget
+from resources.reporting import DATAFLOW_TAG
 from tests.support.ticks import Ticker, asked, flow_of
 
 BEGUN = datetime.fromtimestamp(1_700_000_000, UTC)

@@ -16,9 +16,9 @@ from platform_assets.factory.asking import Cursor
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensors import dataflow_sensor
 from resources.io_managers import HOLDER_TAG
-from resources.reporting import DATAFLOW_TAG
 from resources.listing import Budget
 from resources.loop.holder import this_process
+from resources.reporting import DATAFLOW_TAG
 from tests.support.ticks import Ticker, asked, flow_of, ticks
 
 
