@@ -39,7 +39,6 @@ def held_in_words(held: Mapping[str, Any]) -> str:
         return (
             f"{who}: {'it runs' if held['alive'] else 'it is gone, and the next run finishes what it began'}"
         )
-    lease = f"last renewed its lease at {held['renewed']}" if held["renewed"] else "has no lease"
-    return (
-        f"{who}: it {lease} (by the clock there); if it does so no more, the next run finishes what it began"
-    )
+    if not held["renewed"]:
+        return f"{who}: it has no lease, so the next run looks for one and finishes what it began"
+    return f"{who}: it last renewed its lease at {held['renewed']} (by the clock there); if it does so no more, the next run finishes what it began"
