@@ -12,17 +12,18 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.measure import CHECKOUT
 from benchmarks.soak.processes import Process, family, process
+from partitions.errors import StrandlineError
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
-from resources.connect_server import connect_server, free_port
+from resources.connect_server import ConnectServer, free_port
 from resources.io_managers import HOLDER_TAG
 from resources.watermarks.entry import Holder
 
@@ -161,15 +162,12 @@ class Dev:
 
     def start(self) -> None:
         """Start it, and wait until its page answers."""
-        environment = self.commands.environment | {
-            "STRANDLINE_DAGSTER_DIR": str(self.commands.folder / "dagster")
-        }
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
                 self.commands.arguments("dev", "--port", str(self.port)),
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=environment,
+                env=self.commands.environment,
                 cwd=CHECKOUT,
                 start_new_session=True,
             )
@@ -272,7 +270,7 @@ class Loop:
     _ended: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
     _error: str = ""
-    _engine: Process | None = None
+    _engine: ConnectServer | None = None
 
     def start(self) -> None:
         """Start the engine and the loop."""
@@ -301,7 +299,11 @@ class Loop:
 
     def kill_engine(self) -> bool:
         """Kill it; a new one is started at once."""
-        return self._engine is not None and self._engine.kill()
+        server = self._engine.process if self._engine else None
+        if server is None or server.poll() is not None:
+            return False
+        server.kill()
+        return True
 
     def runs(self) -> tuple[int, int]:
         """Of dataflows, as the commands told them; of a command that was killed one."""
@@ -335,18 +337,15 @@ class Loop:
         project = load_project(self.commands.folder, environment=dict(self.commands.secrets))
         platform = build_platform(project)
         places = [platform.lake, *(platform.source_of(flow) for flow in project.dataflows.values())]
-        log = self.commands.folder / "connect.log"
-        while not self._ended.is_set():
-            with ExitStack() as stack:
-                try:
-                    stack.enter_context(
-                        connect_server(platform.spark.with_places(places), log, port=self.port)
-                    )
-                except Exception as error:  # noqa: BLE001 - told by check()
-                    self._error = str(error)
-                    return
-                engines = [one for one in family(os.getpid()) if _ENGINE in one.command]
-                self._engine = engines[0]
-                ready.set()
-                while self._engine.lives and not self._ended.wait(0.2):
-                    pass
+        self._engine = ConnectServer(
+            platform.spark.with_places(places), self.commands.folder / "connect.log", self.port
+        )
+        try:
+            while not self._ended.wait(0.2):
+                if self._engine.process is None or self._engine.process.poll() is not None:
+                    self._engine.start()
+                    ready.set()
+        except StrandlineError as error:
+            self._error = error.message
+        finally:
+            self._engine.stop()
