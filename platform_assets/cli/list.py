@@ -12,7 +12,8 @@ from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import each
 from platform_assets.platform import build_platform
-from platform_assets.words import in_words
+from platform_assets.words import held_in_words, in_words
+from resources.loop.lease import held_by
 from resources.loop.outcome import error_json
 from resources.sweep import unhandled
 from resources.watermarks.entry import Entry
@@ -46,6 +47,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
             "target": flow.table,
             **known,
             **_aside(log, flow, entry),
+            "held_by": held_by(log, flow.name, entry),
         }
 
     documents, code = each(context.dataflows(names), answer, _failed)
@@ -72,6 +74,7 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
         "target": flow.table,
         **unknown,
         **_NONE,
+        "held_by": None,
         "error": error_json(error),
     }
 
@@ -108,5 +111,7 @@ def _people(context: Context, documents: list[dict[str, Any]]) -> None:
 def _people_aside(document: dict[str, Any]) -> None:
     for path in document["late"]["paths"]:
         click.echo(f"  {document['dataflow']}: late: {path}")
+    if holder := document.get("held_by"):
+        click.echo(f"  {document['dataflow']}: {held_in_words(holder)}")
     for held in document["quarantined"]["files"]:
         click.echo(f"  {document['dataflow']}: quarantined: {held['path']}: {held['reason']}")

@@ -107,8 +107,10 @@ def dataflow_assets(
         run = Load(dataflow)
         yield Output(run, "table")
         if run.outcome is not None and run.outcome.error is not None:
+            run.told()
             raise failure(run.outcome.error)
         yield Output(run, "watermark")
+        run.told()
         if checked and run.outcome is not None:
             yield from _checks(dataflow, platform, run.outcome)
 
