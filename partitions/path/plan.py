@@ -64,10 +64,6 @@ def position(
 
 def at_or_below(definition: PathWatermark, state: PathState, since: PathState | None) -> Position:
     """Where the late-file sweep looks: at everything from the cold start's beginning up to the watermark."""
-    if definition.scope == "partition" and since is None:
-        since = PathState(
-            status="active"
-        )  # whose position leaves out the root: no entry remembers files there
     return AtOrBelow(_above(definition, state), _above(definition, since) if since else Start())
 
 
@@ -77,10 +73,22 @@ def covering(definition: PathWatermark, state: PathState, paths: Iterable[str]) 
     return watermark_of(definition, state.processed(path for path in paths if above(path)))
 
 
+def adopted(definition: PathWatermark, paths: Iterable[str]) -> Watermark:
+    """The watermark that loaded files tell, without any other record of them.
+
+    Where a filter has narrowed the cold start, all before the oldest partition that was loaded stays closed.
+    """
+    state = PathState().processed(paths)
+    if definition.scope == "partition" and definition.partition_filter and definition.template:
+        times = [start for name in state.names if (start := definition.template.time(name))]
+        state = replace(state, closed_before=min(times, default=None))
+    return watermark_of(definition, state)
+
+
 def _above(definition: PathWatermark, state: PathState) -> Position:
     leaf = definition.layout == "leaf"
     if definition.scope == "partition":
-        leaf = leaf or all(_reaches_leaves(definition, partition) for partition in state.names)
+        leaf = leaf or all(_reaches_leaves(definition, partition) for partition in state.names if partition)
         return AbovePartitions(state.names, definition.template, state.closed_before, leaf)
     if state.last is None:
         return Start()
@@ -113,9 +121,7 @@ def plan(
     # A file that settles must not be late by then because its partition was closed.
     closing = None if skips else now
     warnings = []
-    if definition.scope == "partition":
-        files, skips = _without_root(files, skips)
-    if found.root_files and (definition.scope == "partition" or position(definition, state, now).partitioned):
+    if found.root_files and position(definition, state, now).partitioned:
         warnings.append(ROOT_FILES_IGNORED)
     if definition.layout == "leaf" and state.status == "initial" and (breach := _leaf_breach(found.files)):
         warnings.append(
@@ -123,8 +129,11 @@ def plan(
         )
     unparsed = _unparsed(definition, files)
     if unparsed:
+        named = repr(unparsed[0]) if unparsed[0] else "the root"
+        one = len(unparsed) == 1
         warnings.append(
-            f"{len(unparsed)} partitions do not fit the time template and never close, such as {unparsed[0]!r}"
+            f"{counted(len(unparsed), 'partition')} {'does' if one else 'do'} not fit the time template and never"
+            f" {'closes' if one else 'close'}{':' if one else ', such as'} {named}"
         )
     slices = (
         *_beside_slices(definition, state, beside),
@@ -133,14 +142,14 @@ def plan(
     by_set = definition.tracking == "set"
     why = _why(state, files, slices, skips, beside, by_set)
     if not by_set:
-        warnings.extend(naming(found.files).findings)
+        warnings.extend(naming(definition, found.files).findings)
     return Plan(dataflow, "path", number, now, why, slices, skips, tuple(warnings))
 
 
-def naming(files: Sequence[SourceFile]) -> NamingReport:
+def naming(definition: PathWatermark, files: Sequence[SourceFile]) -> NamingReport:
     """The report on a sample of what was found: the first, the last and evenly between."""
     step = max(1, len(files) // _SAMPLE)
-    return examine([file.path for file in files[::step]])
+    return examine([file.path for file in files[::step]], by_partition=definition.scope == "partition")
 
 
 def _why(
@@ -217,17 +226,6 @@ def _settled(
             for index, file in enumerate(group[first:])
         )
     return tuple(kept), tuple(skips)
-
-
-def _without_root(
-    files: tuple[SourceFile, ...], skips: tuple[Skip, ...]
-) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
-    root = tuple(
-        Skip(file.path, "scope partition: a file at the root has no partition to be remembered by")
-        for file in files
-        if "/" not in file.path
-    )
-    return tuple(file for file in files if "/" in file.path), (*skips, *root)
 
 
 def _leaf_breach(files: Sequence[SourceFile]) -> str | None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, ConfigurationError, CorruptWatermark, StrandlineError
-from partitions.path.order import FileKey
-from partitions.path.plan import Beside, at_or_below, covering, plan, position
+from partitions.path.plan import Beside, adopted, at_or_below, covering, plan, position
 from partitions.path.position import Start
 from partitions.path.quarantine import Quarantined
 from partitions.path.slices import PathSlice
@@ -303,11 +302,9 @@ class PathFlow:
         return serialise(deserialise(text))
 
     def told_by_rows(self, target: DeltaTarget) -> str | None:
-        """The largest path that a row came from; it tells no state of scope partition."""
-        if self._dataflow.path.scope == "partition":
-            return None
-        path = max(target.texts(SOURCE_FILE), key=FileKey.of, default=None)
-        return serialise({"path": path}) if path else None
+        """The largest path that a row came from, with scope partition that of each partition."""
+        paths = target.texts(SOURCE_FILE)
+        return serialise(adopted(self._dataflow.path, paths)) if paths else None
 
     def reached(self, entry: Entry, target: DeltaTarget) -> str:
         """Above all files whose rows may be in the table: another rewind may lie before this one."""
