@@ -120,6 +120,10 @@ def plan(
     files, skips = _settled(definition, fresh, now)
     # A file that settles must not be late by then because its partition was closed.
     closing = None if skips else now
+    # What lies beside the watermark has no order that others would have to wait for.
+    late, young = _settled_each(definition, beside.late, now)
+    released, younger = _settled_each(definition, beside.released, now)
+    beside, skips = replace(beside, late=late, released=released), (*young, *younger, *skips)
     warnings = []
     if found.root_files and position(definition, state, now).partitioned:
         warnings.append(ROOT_FILES_IGNORED)
@@ -194,18 +198,36 @@ def _reaches_leaves(definition: PathWatermark, partition: str) -> bool:
     return bool(chosen and partition and chosen.prefix_template.count("/") == partition.count("/"))
 
 
+def settles(definition: PathWatermark, file: SourceFile, now: datetime) -> bool:
+    """Whether a file is so young that somebody may still be writing it."""
+    if not definition.settle:
+        return False
+    return file.modified > int((now - definition.settle).timestamp() * 1000)
+
+
+def ready(definition: PathWatermark, files: Sequence[SourceFile], now: datetime) -> tuple[SourceFile, ...]:
+    """Those of some new files, in pair order, that a run would load now."""
+    return _settled(definition, tuple(files), now)[0]
+
+
+def _settled_each(
+    definition: PathWatermark, files: Sequence[SourceFile], now: datetime
+) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
+    """Leave young files alone."""
+    young = tuple(
+        Skip(file.path, f"younger than settle ({definition.settle})")
+        for file in files
+        if settles(definition, file, now)
+    )
+    return tuple(file for file in files if not settles(definition, file, now)), young
+
+
 def _settled(
     definition: PathWatermark, files: tuple[SourceFile, ...], now: datetime
 ) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
     """Leave young files alone, and every file after one in order: else the watermark would pass it."""
-    if not definition.settle:
-        return files, ()
-    limit = int((now - definition.settle).timestamp() * 1000)
-    if definition.tracking == "set":
-        young = [file for file in files if file.modified > limit]
-        return tuple(file for file in files if file.modified <= limit), tuple(
-            Skip(file.path, f"younger than settle ({definition.settle})") for file in young
-        )
+    if not definition.settle or definition.tracking == "set":
+        return _settled_each(definition, files, now)
     kept: list[SourceFile] = []
     skips: list[Skip] = []
     groups = (
@@ -214,7 +236,9 @@ def _settled(
         else [tuple(group) for _, group in groupby(files, lambda file: FileKey.of(file.path).partition)]
     )
     for group in groups:
-        first = next((index for index, file in enumerate(group) if file.modified > limit), len(group))
+        first = next(
+            (index for index, file in enumerate(group) if settles(definition, file, now)), len(group)
+        )
         kept.extend(group[:first])
         skips.extend(
             Skip(

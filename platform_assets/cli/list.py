@@ -14,7 +14,7 @@ from platform_assets.cli.several import each
 from platform_assets.platform import build_platform
 from platform_assets.words import in_words
 from resources.loop.outcome import error_json
-from resources.sweep import unhandled
+from resources.sweep import LateFiles, unhandled
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine import read_quarantine
@@ -45,7 +45,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
             "kind": flow.kind,
             "target": flow.table,
             **known,
-            **_aside(log, flow, entry),
+            **_aside(log, flow, entry, now),
         }
 
     documents, code = each(context.dataflows(names), answer, _failed)
@@ -53,13 +53,13 @@ def command(context: Context, names: tuple[str, ...]) -> int:
     return code
 
 
-def _aside(log: WatermarkLog, flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
+def _aside(log: WatermarkLog, flow: Dataflow, entry: Entry | None, now: datetime) -> dict[str, Any]:
     """Files that were found late and are not dealt with, and files in quarantine; released ones wait for a run, not for somebody."""
-    late = [file.path for file in unhandled(log, flow.name, entry)]
+    late = unhandled(log, flow, entry, now) if flow.kind == "path" else LateFiles()
     held = read_quarantine(log, entry).held
     files = [{"path": one.file.path, "reason": one.reason} for one in held[:_SHOWN]]
     return {
-        "late": {"count": len(late), "paths": late[:_SHOWN]},
+        "late": {"count": late.count, "paths": late.first(_SHOWN)},
         "quarantined": {"count": len(held), "files": files},
     }
 

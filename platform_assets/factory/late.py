@@ -66,14 +66,16 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
             "%s listed, %d late, %d left",
             counted(done.found.listed, "file"),
             len(done.found.late),
-            len(done.left),
+            done.left.count,
         )
         yield from _materialised(loaded)
         if done.quarantined is not None:
             quarantine = read_quarantine(platform.log, done.quarantined)
             metadata = watermark_metadata(done.quarantined, quarantine)
             yield AssetObservation(watermark_key(dataflow.name), metadata=metadata)
-        context.instance.report_runless_asset_event(late_evaluation(dataflow, platform))
+        context.instance.report_runless_asset_event(
+            late_evaluation(dataflow, platform, options.now or clock())
+        )
 
     def _materialised(loaded: Sequence[Outcome]) -> Iterator[AssetMaterialization]:
         for outcome in loaded:
@@ -112,16 +114,18 @@ def late_sensor(
         busy = in_flight(context.instance, dataflow.name)
         if busy is not None:
             return skip(f"run {busy.run_id[:8]} is in flight", cursor)
-        done = look(platform, dataflow, datetime.fromtimestamp(seconds, UTC))
+        instant = datetime.fromtimestamp(seconds, UTC)
+        done = look(platform, dataflow, instant)
         entry = platform.log.newest(dataflow.name)
-        found = unhandled(platform.log, dataflow.name, entry)
-        events: list[Any] = [late_evaluation(dataflow, platform)] if done.complete or found else []
+        found = unhandled(platform.log, dataflow, entry, instant)
+        told = done.complete or found.count
+        events: list[Any] = [late_evaluation(dataflow, platform, instant)] if told else []
         if done.complete and done.listed:
             events.append(AssetObservation(watermark_key(dataflow.name), metadata=completeness(done.sweep)))
-        said = f"{counted(done.listed, 'file')} looked at ({done.calls} listing calls), {len(found)} late"
-        if not found or dataflow.late_files not in ("ingest", "quarantine"):
+        said = f"{counted(done.listed, 'file')} looked at ({done.calls} listing calls), {found.count} late"
+        if not found.files or dataflow.late_files not in ("ingest", "quarantine"):
             return skip(said, cursor, events)
-        asked = asked_for(entry, found[0].path)
+        asked = asked_for(entry, found.files[0].path)
         waits = f"{said}; attempt {cursor.attempt} did not deal with them"
         return ask(dataflow, f"{dataflow.name}:late", asked, cursor, seconds, waits, events)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, ConfigurationError, CorruptWatermark, StrandlineError
-from partitions.path.plan import Beside, adopted, at_or_below, covering, plan, position
+from partitions.path.plan import Beside, adopted, at_or_below, covering, plan, position, ready, settles
 from partitions.path.position import Start
 from partitions.path.quarantine import Quarantined
 from partitions.path.slices import PathSlice
@@ -23,7 +23,7 @@ from resources.places import Place
 from resources.readers.failures import BAD_RECORD, bad_file, bad_record, line_of
 from resources.readers.files import SOURCE_FILE, FilesReader, PinnedSchema
 from resources.sql import literal, quoted
-from resources.sweep import waiting
+from resources.sweep import unhandled
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.log import WatermarkLog
@@ -33,6 +33,10 @@ from resources.writers.target import Room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_LATE_AT_ONCE = 10_000
+"""Late files that one plan looks at; a run plans again when these are loaded."""
 
 
 class PathFlow:
@@ -70,16 +74,16 @@ class PathFlow:
             now,
             dataflow=self._dataflow.name,
             number=entry.number if entry else 0,
-            beside=self._beside(entry, state, listing.found),
+            beside=self._beside(entry, state, listing.found, now),
         )
 
-    def _beside(self, entry: Entry | None, state: PathState, found: Found) -> Beside:
+    def _beside(self, entry: Entry | None, state: PathState, found: Found, now: datetime) -> Beside:
         """What waits beside the watermark. What was dealt with is looked up only where something waits for the answer."""
         if entry is None:
             return Beside()
         by_set, until = self._dataflow.path.tracking == "set", entry.replace_until
         return Beside(
-            late=() if by_set else self._late(entry, state),
+            late=() if by_set else self._late(entry, state, now),
             released=self._released(entry, state),
             replace_until=PathState.of(deserialise(until)) if until else None,
             known=frozenset(self._known(entry, [file.path for file in found.files]))
@@ -90,12 +94,14 @@ class PathFlow:
     def _known(self, entry: Entry, paths: Sequence[str]) -> set[str]:
         return Ingested(self._log, self._dataflow.name, entry).known(paths)
 
-    def _late(self, entry: Entry, state: PathState) -> tuple[SourceFile, ...]:
-        """What the sweep has found and nobody has dealt with since."""
+    def _late(self, entry: Entry, state: PathState, now: datetime) -> tuple[SourceFile, ...]:
+        """What the sweep has found and nobody has dealt with since, as it is now; what did not settle comes last."""
+        if self._dataflow.late_files != "ingest":
+            return ()
         below = at_or_below(self._dataflow.path, state, self._since(entry))
-        paths = [path for path in waiting(self._log, self._dataflow, entry) if below.above(path)]
-        known = self._known(entry, paths) if paths else set()
-        return self._there([path for path in paths if path not in known])
+        found = unhandled(self._log, self._dataflow, entry, now)
+        paths = [file.path for file in (*found.files, *found.settling) if below.above(file.path)]
+        return self._there(paths[:_LATE_AT_ONCE])
 
     def _released(self, entry: Entry, state: PathState) -> tuple[SourceFile, ...]:
         """What somebody took out of quarantine. What lies above the watermark is read with all that is new there."""
@@ -116,13 +122,14 @@ class PathFlow:
         definition, state = self._dataflow.path, self._state(entry)
         start = position(definition, state, now, self._since(entry))
         listing = list_above(self._place, start, self._dataflow.files.endings, budget=budget, resume=resume)
-        if entry is None:
-            return listing
         files = listing.found.files
-        if definition.tracking == "set":
+        if entry is not None and definition.tracking == "set":
             known = self._known(entry, [file.path for file in files])
             files = tuple(file for file in files if file.path not in known)
-        files = in_pair_order([*files, *self._released(entry, state)])
+        files = ready(definition, files, now)
+        if entry is not None:
+            released = (one for one in self._released(entry, state) if not settles(definition, one, now))
+            files = in_pair_order([*files, *released])
         return replace(listing, found=replace(listing.found, files=files))
 
     def carried(self, text: str, now: datetime) -> str:
