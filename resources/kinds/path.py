@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, BadPart, ConfigurationError, CorruptWatermark, StrandlineError
+from partitions.errors import (
+    BadFile,
+    BadPart,
+    ConfigurationError,
+    CorruptWatermark,
+    SchemaError,
+    StrandlineError,
+)
+from partitions.path.hive import partition_columns
 from partitions.path.plan import Beside, adopted, at_or_below, covering, plan, position, ready, settles
 from partitions.path.position import Start
 from partitions.path.quarantine import Quarantined
@@ -192,11 +200,19 @@ class PathFlow:
         self._reader.agree(spark, PinnedSchema.of(pinned), self._dataflow.name)
 
     def read(self, spark: SparkSession, piece: PathSlice | None, pinned: str) -> DataFrame:
-        """Read exactly the slice's files."""
-        files = piece.files if piece else ()
-        return self._reader.read(
-            spark, files, PinnedSchema.of(pinned), origin=self._dataflow.target.origin_columns
-        )
+        """Read exactly the slice's files.
+
+        Raises:
+            SchemaError: where the folders of one name a column that the pinned schema does not have.
+            BadFile: that file, where it lies beside the watermark: it must not hold back what is above it.
+        """
+        files, origin = piece.files if piece else (), self._dataflow.target.origin_columns
+        try:
+            return self._reader.read(spark, files, PinnedSchema.of(pinned), origin=origin)
+        except SchemaError as error:
+            if piece is not None and piece.why != "run" and (bad := _with_folder(error, files)):
+                raise bad from error
+            raise
 
     def blame(self, spark: SparkSession, piece: PathSlice, pinned: str, error: Exception) -> BadFile | None:
         """The file that Spark names, with its line where a record does not parse."""
@@ -235,6 +251,10 @@ class PathFlow:
         if self._dataflow.on_bad_file == "stop" or bad.code == FILE_CHANGED or not self.holds(piece, bad):
             return None
         return piece.without(bad.part, bad.why)
+
+    def leave_out(self, piece: PathSlice, parts: Collection[str]) -> PathSlice | None:
+        """Without these files: what lies beside the watermark is found again, whatever was loaded since."""
+        return piece.leaving(parts)
 
     def also_bad(self, spark: SparkSession, piece: PathSlice, pinned: str, bad: BadPart) -> Sequence[BadFile]:
         """All files with a record that does not parse: one by one, each would cost a number and a write."""
@@ -354,3 +374,9 @@ class PathFlow:
     def passed_over(self, piece: PathSlice) -> Sequence[str]:
         """Files go to quarantine, and do not fail."""
         return ()
+
+
+def _with_folder(error: SchemaError, files: Sequence[SourceFile]) -> BadFile | None:
+    """The first file below a folder of the column that an error names."""
+    path = next((file.path for file in files if error.field in partition_columns([file.path])), None)
+    return BadFile(f"file {path}: {error.message}", path=path, why=error.message) if path else None
