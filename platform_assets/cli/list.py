@@ -11,16 +11,12 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import each
+from platform_assets.file_views import aside
 from platform_assets.platform import build_platform
 from platform_assets.words import in_words
 from resources.loop.outcome import error_json
-from resources.sweep import LateFiles, unhandled
-from resources.watermarks.entry import Entry
-from resources.watermarks.log import WatermarkLog
-from resources.watermarks.quarantine import read_quarantine
 
 _NONE = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
-_SHOWN = 50
 
 
 @click.command("list")
@@ -45,23 +41,12 @@ def command(context: Context, names: tuple[str, ...]) -> int:
             "kind": flow.kind,
             "target": flow.table,
             **known,
-            **_aside(log, flow, entry, now),
+            **aside(log, flow, entry, now),
         }
 
     documents, code = each(context.dataflows(names), answer, _failed)
     context.emit(documents, lambda: _people(context, documents))
     return code
-
-
-def _aside(log: WatermarkLog, flow: Dataflow, entry: Entry | None, now: datetime) -> dict[str, Any]:
-    """Files that were found late and are not dealt with, and files in quarantine; released ones wait for a run, not for somebody."""
-    late = unhandled(log, flow, entry, now) if flow.kind == "path" else LateFiles()
-    held = read_quarantine(log, entry).held
-    files = [{"path": one.file.path, "reason": one.reason} for one in held[:_SHOWN]]
-    return {
-        "late": {"count": late.count, "paths": late.first(_SHOWN)},
-        "quarantined": {"count": len(held), "files": files},
-    }
 
 
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:

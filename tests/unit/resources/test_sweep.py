@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from resources.kinds import path as path_kind
+from resources.listing import Budget
 from resources.watermarks.quarantine import read_quarantine
 from tests.support.arrivals import NOW, Arrivals
 
@@ -58,7 +59,7 @@ def test_the_note_names_no_more_and_counts_all_also_in_the_middle_of_a_round(
 def test_runs_load_all_late_files_once_some_in_each_round(make: MakeArrivals) -> None:
     arrivals = make(late_files="ingest")
     loaded: list[str] = []
-    left = []
+    left: list[int] = []
     while not left or left[-1]:
         arrivals.sweep(most=10, pages=2)
         planned = arrivals.planned("late")
@@ -175,8 +176,8 @@ class TestSettle:
         later = NOW + timedelta(minutes=11)
         assert arrivals.planned("release", later) == ["d=1/young.ndjson"]
         peek = arrivals.platform.path_flow(arrivals.flow).peek
-        assert peek(arrivals.newest, NOW, None, None).found.files == ()
-        assert [file.path for file in peek(arrivals.newest, later, None, None).found.files] == [
+        assert peek(arrivals.newest, NOW, Budget(), None).found.files == ()
+        assert [file.path for file in peek(arrivals.newest, later, Budget(), None).found.files] == [
             "d=1/young.ndjson"
         ]
 
@@ -187,6 +188,6 @@ class TestSettle:
         arrivals.put("a.ndjson", age=30)
         arrivals.put("b.ndjson")
         behind = ["b.ndjson"] if tracking == "set" else []
-        assert [file.path for file in peek(None, NOW, None, None).found.files] == behind
+        assert [file.path for file in peek(None, NOW, Budget(), None).found.files] == behind
         arrivals.put("a.ndjson")
-        assert len(peek(None, NOW, None, None).found.files) == 2
+        assert len(peek(None, NOW, Budget(), None).found.files) == 2
