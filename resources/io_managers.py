@@ -40,6 +40,7 @@ from resources.places import Place
 from resources.platform import Platform
 from resources.reporting import DATAFLOW_TAG, Untold, tell, untold
 from resources.watermarks.entry import Entry
+from resources.watermarks.lists import SEEN_WORK_UNITS
 from resources.watermarks.log import OBSERVED, WatermarkLog
 
 if TYPE_CHECKING:
@@ -339,9 +340,9 @@ def _again(log: WatermarkLog, dataflow: str, flow: Flow[Any], entry: Entry) -> C
     intent = log.intent(dataflow, entry.number)
     if intent is None or intent.id != entry.id:
         return None
-    piece = flow.restore(intent, log.get_list(intent.file_list))
-    rows = log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}")
-    seen = {(start, unit): found for start, unit, *found in rows}
+    piece = flow.restore(intent, log.get_list(intent.file_list, flow.list_kind))
+    stored = log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}", SEEN_WORK_UNITS)
+    seen = {(start, unit): found for start, unit, *found in stored.rows} if stored else {}
     return Committed(entry, entry.rows, entry.files, 0, 0.0, piece=piece, seen=seen)
 
 

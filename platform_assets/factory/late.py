@@ -75,14 +75,16 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
             "%s listed, %d late, %d left",
             counted(done.found.listed, "file"),
             len(done.found.late),
-            len(done.left),
+            done.left.count,
         )
         yield from _materialised(loaded)
         if done.quarantined is not None:
             quarantine = read_quarantine(platform.log, done.quarantined)
             metadata = watermark_metadata(done.quarantined, quarantine)
             yield AssetObservation(watermark_key(dataflow.name), metadata=metadata)
-        context.instance.report_runless_asset_event(late_evaluation(dataflow, platform))
+        context.instance.report_runless_asset_event(
+            late_evaluation(dataflow, platform, options.now or clock())
+        )
         told(context)
 
     def told(context: Any) -> None:
@@ -126,18 +128,20 @@ def late_sensor(
         busy = in_flight(context.instance, platform.log, dataflow.name, seconds, cursor.sign)
         if busy is not None:
             return skip(busy.reason, replace(cursor, sign=busy.sign))
-        step = look(platform, dataflow, datetime.fromtimestamp(seconds, UTC))
+        instant = datetime.fromtimestamp(seconds, UTC)
+        step = look(platform, dataflow, instant)
         entry = platform.log.newest(dataflow.name)
-        found = unhandled(platform.log, dataflow.name, entry)
-        events: list[Any] = [late_evaluation(dataflow, platform)] if step.complete or found else []
+        found = unhandled(platform.log, dataflow, entry, instant)
+        told = step.complete or found.count
+        events: list[Any] = [late_evaluation(dataflow, platform, instant)] if told else []
         if step.complete and step.listed:
             events.append(AssetObservation(watermark_key(dataflow.name), metadata=completeness(step.sweep)))
-        said = f"{counted(step.listed, 'file')} looked at ({step.calls} listing calls), {len(found)} late"
-        if not found or dataflow.late_files not in ("ingest", "quarantine"):
+        said = f"{counted(step.listed, 'file')} looked at ({step.calls} listing calls), {found.count} late"
+        if not found.files or dataflow.late_files not in ("ingest", "quarantine"):
             return skip(said, cursor.nothing(), events)
         work = Work(
             done(platform.log, dataflow.name, entry, cursor, _NOT_OF_LATE_FILES),
-            what([(file.path, file.size, file.version) for file in found]),
+            what([(file.path, file.size, file.version) for file in found.files]),
             entry.number if entry else 0,
             f"{said}; attempt {{}} did not deal with them",
         )
