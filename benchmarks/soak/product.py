@@ -36,7 +36,7 @@ _ADDRESS = re.compile(r"sc://[0-9.]+:\d+")
 _RUNS = """query($filter: RunsFilter) { runsOrError(filter: $filter, limit: 100000) {
     ... on Runs { results { runId status jobName tags { key value } } } } }"""
 _PARTITIONS = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
-    partitionStats { numMaterialized numFailed numPartitions } } } }"""
+    partitionStats { numMaterialized numFailed numMaterializing numPartitions } } } }"""
 
 
 class Stopped(Exception):
@@ -221,12 +221,16 @@ class Dev:
             )
 
     def unshown(self, flow: str) -> str:
-        """Partitions that were loaded and are not materialised."""
-        stats = self._ask(_PARTITIONS, {"key": {"path": ["bronze", flow]}})["assetNodeOrError"][
-            "partitionStats"
-        ]
+        """Partitions that were loaded and are not materialised. Those of a run that goes on do not count, so its end is awaited."""
+        deadline = time.monotonic() + _PATIENCE
+        while (stats := self._partitions(flow))["numMaterializing"] and time.monotonic() < deadline:
+            time.sleep(0.5)
         done, failed, all_ = stats["numMaterialized"], stats["numFailed"], stats["numPartitions"]
         return "" if (done, failed) == (all_, 0) else f"{done} of {all_} are materialised, {failed} failed"
+
+    def _partitions(self, flow: str) -> dict[str, int]:
+        found = self._ask(_PARTITIONS, {"key": {"path": ["bronze", flow]}})
+        return dict(found["assetNodeOrError"]["partitionStats"])
 
     def _results(self, wanted: dict[str, Any]) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._ask(_RUNS, {"filter": wanted})["runsOrError"]["results"]
