@@ -132,12 +132,11 @@ class Asked:
         lacking = sorted(set(range(1, numbers[-1] + 1)) - set(numbers)) if numbers else []
         return [f"{name}: the log lacks the numbers {_shown(lacking)}"] if lacking else []
 
-    def ledger(self, name: str, end: str) -> list[str]:
-        """Windows that are not covered once, up to the end."""
-        answer = self.commands.call("ledger", name)
-        if answer.code:
-            return [f"{name}: ledger: {_error(answer)}"]
-        (document,) = answer.json
+    def windows(self, name: str, end: str) -> list[str]:
+        """What the ledger lacks of windows: none is covered twice, or not at all, up to the end."""
+        document = self._ledger(name)
+        if isinstance(document, str):
+            return [document]
         told = []
         for unit in document["units"]:
             for what in ("gaps", "overlaps"):
@@ -145,6 +144,22 @@ class Asked:
         if document["complete_up_to"] != end:
             told.append(f"{name}: ledger: complete up to {document['complete_up_to']}, expected {end}")
         return told
+
+    def files(self, name: str, files: int, rows: int) -> list[str]:
+        """What the ledger lacks of files: all are covered, with their rows, and none is late or in quarantine."""
+        document = self._ledger(name)
+        if isinstance(document, str):
+            return [document]
+        found = {
+            **{what: document["covered"][what] for what in ("files", "rows")},
+            **{what: document[what]["count"] for what in ("late", "quarantined")},
+        }
+        expected = {"files": files, "rows": rows, "late": 0, "quarantined": 0}
+        return [f"{name}: ledger: {found}, expected {expected}"] if found != expected else []
+
+    def _ledger(self, name: str) -> dict[str, Any] | str:
+        answer = self.commands.call("ledger", name)
+        return f"{name}: ledger: {_error(answer)}" if answer.code else dict(answer.json[0])
 
 
 def _planned(document: dict[str, Any]) -> str:

@@ -208,7 +208,9 @@ class Soak:
         )
         wrong = [f"{name}: {told}" for name, one in compared.items() for told in one.problems]
         wrong += [told for name in world.names for told in asked.numbers(name)]
-        wrong += asked.ledger(world.events.name, world.events.end.isoformat())
+        for files in (world.arrivals, world.readings):
+            wrong += asked.files(files.name, files.files, len(files.ids))
+        wrong += asked.windows(world.events.name, world.events.end.isoformat())
         if told := world.product.unshown(world.events.name):
             wrong.append(f"{world.events.name}: Dagster: {told}")
         return compared, wrong
