@@ -9,6 +9,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from benchmarks.soak.processes import process
 from benchmarks.soak.product import Answer, Commands
 from benchmarks.soak.sources import Rows
 from resources.places import Place
@@ -103,13 +104,20 @@ class Asked:
         except (ValueError, TypeError):
             return [f"plan: {_error(answer)}"]
 
-    def open_intent(self, name: str) -> str:
-        """What a run has begun and not finished."""
-        answer = self.commands.call("state", "history", name, "--intents", "--limit", _ALL)
+    def open_intent(self, name: str, *, again: bool = False) -> str:
+        """What a run has begun and not finished.
+
+        Args:
+            name: of the dataflow.
+            again: whether there are always runs of it, since its grace is read again each time: then only what a dead one left counts.
+        """
+        answer = self.commands.call("state", "history", name, "--intents", "--limit", "2")
         if answer.code:
             return f"{name}: state history: {_error(answer)}"
         newest = answer.json[:1]
-        return f"{name}: number {newest[0]['number']} is begun" if newest and "time" not in newest[0] else ""
+        if not newest or "time" in newest[0] or (again and process(newest[0]["intent"]["holder"]["pid"])):
+            return ""
+        return f"{name}: number {newest[0]['number']} is begun"
 
     def begun(self, name: str) -> str:
         """When the newest number that was committed was begun; empty where none was."""

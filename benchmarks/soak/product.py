@@ -272,29 +272,30 @@ class Loop:
     count: int = 0
     failed: int = 0
     _ended: threading.Event = field(default_factory=threading.Event)
-    _threads: list[threading.Thread] = field(default_factory=list)
+    _unused: threading.Event = field(default_factory=threading.Event)
+    _ready: threading.Event = field(default_factory=threading.Event)
     _error: str = ""
     _engine: ConnectServer | None = None
+
+    def __post_init__(self) -> None:
+        """What is done at the same time."""
+        self._serving = threading.Thread(target=self._keep_engine, name="engine")
+        self._loading = threading.Thread(target=self._load, name="loop")
 
     def start(self) -> None:
         """Start the engine and the loop."""
         self.commands.remote = f"sc://127.0.0.1:{self.port}"
-        ready = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._keep_engine, args=(ready,), name="engine"),
-            threading.Thread(target=self._load, name="loop"),
-        ]
-        self._threads[0].start()
-        while not ready.wait(0.5):
+        self._serving.start()
+        while not self._ready.wait(0.5):
             self.check()
-        self._threads[1].start()
+        self._loading.start()
 
     def stop(self) -> list[str]:
-        """End both; a command that goes on ends first."""
+        """End both; a command that goes on ends before its engine does."""
         self._ended.set()
-        for thread in reversed(self._threads):
-            if thread.is_alive():
-                thread.join(_PATIENCE)
+        _join(self._loading)
+        self._unused.set()
+        _join(self._serving)
         return []
 
     def running(self) -> list[tuple[Process, str]]:
@@ -337,7 +338,7 @@ class Loop:
             self.count += len(statuses)
             self.failed += sum(status in ("failed", "blocked") for status in statuses)
 
-    def _keep_engine(self, ready: threading.Event) -> None:
+    def _keep_engine(self) -> None:
         project = load_project(self.commands.folder, environment=dict(self.commands.secrets))
         platform = build_platform(project)
         places = [platform.lake, *(platform.source_of(flow) for flow in project.dataflows.values())]
@@ -345,11 +346,16 @@ class Loop:
             platform.spark.with_places(places), self.commands.folder / "connect.log", self.port
         )
         try:
-            while not self._ended.wait(0.2):
+            while not self._unused.wait(0.2):
                 if self._engine.process is None or self._engine.process.poll() is not None:
                     self._engine.start()
-                    ready.set()
+                    self._ready.set()
         except StrandlineError as error:
             self._error = error.message
         finally:
             self._engine.stop()
+
+
+def _join(thread: threading.Thread) -> None:
+    if thread.is_alive():
+        thread.join(_LONGEST)

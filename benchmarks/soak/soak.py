@@ -189,7 +189,9 @@ class Soak:
             return [f"the last window ends at {world.events.end:%H:%M} UTC"]
         if to_do := self._chores() or asked.planned(world.names):
             return to_do
-        if begun := [told for name in world.names if (told := asked.open_intent(name))]:
+        if begun := [
+            told for name in world.names if (told := asked.open_intent(name, again=name == world.events.name))
+        ]:
             return begun
         since = max(world.events.changed, world.events.end).isoformat(timespec="milliseconds")
         read = asked.begun(world.events.name)
