@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from resources.spark import SparkEngine, SparkUnavailable
+from resources.spark_process import telling
 
 _STARTED = b"Spark Connect server started at"
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -108,8 +109,7 @@ def _await(server: subprocess.Popen[bytes], log: Path, patience: float) -> None:
                 if server.poll() is not None
                 else f"was not ready after {patience:.0f} s"
             )
-            tail = " | ".join(text.decode(errors="replace").strip().splitlines()[-3:])
             raise SparkUnavailable(
-                f"Spark Connect server {ended}; its last lines: {tail}", choices=("strandline doctor",)
+                f"Spark Connect server {ended}; it said: {telling(text.decode(errors='replace'))}. All of it is in {log}", choices=("strandline doctor",)
             )
         time.sleep(0.1)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 
 _PASSED_OVER = "passed over"
+_SHOWN = 20
+"""Of what could not be read, each with its whole reason."""
 
 
 @dataclass
@@ -130,9 +132,11 @@ class Loop(Generic[SliceT]):
             return None
         told = [warning for warning in outcome.warnings if warning.startswith(_PASSED_OVER)]
         outcome.warnings = [warning for warning in outcome.warnings if warning not in told]
+        rest = counted(max(0, len(told) - _SHOWN), "more reason")
+        more = f"; and {rest} (strandline ledger {self.dataflow.name})" if len(told) > _SHOWN else ""
         return SourceError(
             f"dataflow {self.dataflow.name}: {counted(unread, 'work unit')} could not be read; what failed is asked for again."
-            f" {'; '.join(told)[:2000]}",
+            f" {'; '.join(told[:_SHOWN])}{more}",
             code="failed_units",
         )
 
