@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, Conflict, SourceError, StrandlineError
 from partitions.plan import counted
+from resources.attempts import note_attempt, said_before
 from resources.listing import OUTDATED
 from resources.loop import holder as holders
 from resources.loop.flow import Flow, SliceT
@@ -111,6 +112,9 @@ class Loop(Generic[SliceT]):
             self._tidy(outcome)
         outcome.calls = self.flow.calls
         outcome.seconds = time.monotonic() - started
+        outcome.repeated = said_before(self.log, self.dataflow.name, outcome.plan.warnings if outcome.plan else ())
+        if only is None or outcome.error is not None:  # late files that are loaded say nothing of what is above the watermark
+            note_attempt(self.log, outcome)
         return outcome
 
     def prepare_next(self) -> None:

@@ -70,6 +70,7 @@ class Outcome:
     Attributes:
         before: the watermark that the run found.
         calls: LIST calls, or folders opened.
+        repeated: those of the warnings that an earlier run has given already; people are not told them again.
     """
 
     dataflow: str
@@ -82,6 +83,7 @@ class Outcome:
     calls: int = 0
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
+    repeated: frozenset[str] = frozenset()
     error: StrandlineError | None = None
 
     @property
@@ -94,6 +96,11 @@ class Outcome:
         if any(piece.recovered for piece in self.committed):
             return "recovered"
         return "committed" if self.committed else "nothing"
+
+    @property
+    def news(self) -> list[str]:
+        """The warnings that people are told."""
+        return [warning for warning in self.warnings if warning not in self.repeated]
 
     @property
     def rows(self) -> int:
