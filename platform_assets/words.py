@@ -48,7 +48,9 @@ def _windows(watermark: Mapping[str, Any]) -> str:
         furthest, behind = max(ends), sum(1 for end in reached if end is None or end < max(ends))
         told.append(f"up to {as_datetime(furthest).isoformat()}")
         if behind:
-            of_units = f" ({behind:,} of {counted(len(units), 'unit')} behind)" if list(units) != ["{}"] else ""
+            of_units = (
+                f" ({behind:,} of {counted(len(units), 'unit')} behind)" if list(units) != ["{}"] else ""
+            )
             whole = [end for end in reached if end is not None]
             all_up_to = as_datetime(min(whole)).isoformat() if len(whole) == len(reached) else None
             told = [

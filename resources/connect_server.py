@@ -110,6 +110,7 @@ def _await(server: subprocess.Popen[bytes], log: Path, patience: float) -> None:
                 else f"was not ready after {patience:.0f} s"
             )
             raise SparkUnavailable(
-                f"Spark Connect server {ended}; it said: {telling(text.decode(errors='replace'))}. All of it is in {log}", choices=("strandline doctor",)
+                f"Spark Connect server {ended}; it said: {telling(text.decode(errors='replace'))}. All of it is in {log}",
+                choices=("strandline doctor",),
             )
         time.sleep(0.1)

@@ -80,7 +80,9 @@ def last_words() -> str:
     if _output is None:
         return ""
     size = os.fstat(_output.fileno()).st_size
-    return telling(os.pread(_output.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace"))
+    return telling(
+        os.pread(_output.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace")
+    )
 
 
 def telling(text: str) -> str:

@@ -82,7 +82,9 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
         return _denied(said)
     if isinstance(error, FileNotFoundError) or status == "404":
         wanted = "an object" if code == "NoSuchKey" else "a bucket"
-        todo = "It was there a moment ago: try again" if code == "NoSuchKey" else "Make it, or correct the name"
+        todo = (
+            "It was there a moment ago: try again" if code == "NoSuchKey" else "Make it, or correct the name"
+        )
         return StoreFailure(Kind.MISSING, f"expected {wanted}, found none ({said})", todo)
     if status.startswith(("3", "4")) and status not in _BUSY:
         return StoreFailure(Kind.REFUSED, f"the store refuses ({said})", "Check endpoint and region")

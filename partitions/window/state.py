@@ -206,7 +206,9 @@ class WindowState:
             made.succeeded(one)
         for unit, start, error in failed:
             before = made.failure(unit, start)
-            made.set_failure(unit, start, Failure((before.attempts if before else 0) + 1, in_one_line(error, _SHOWN), at))
+            made.set_failure(
+                unit, start, Failure((before.attempts if before else 0) + 1, in_one_line(error, _SHOWN), at)
+            )
         for left in left_out:
             made.left_out(left, at)
         return made.state()

@@ -1,5 +1,8 @@
-"""How the last attempt to load a dataflow went, from all that knows of it: the note of its last run, a slice that a run has begun
-and not finished, and the runs that Dagster keeps (DAGSTER_HOME)."""
+"""How the last attempt to load a dataflow went.
+
+Three tell of it: the note of its last run, a slice that a run has begun and not finished, and the runs that Dagster keeps
+(DAGSTER_HOME).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,9 @@ class Attempts:
         """
         noted = last_attempt(self._log, dataflow)
         known = [noted, self._begun(dataflow, entry, noted), self._kept(dataflow, noted)]
-        return max((one for one in known if one is not None), key=lambda one: _instant(one.time), default=None)
+        return max(
+            (one for one in known if one is not None), key=lambda one: _instant(one.time), default=None
+        )
 
     def _begun(self, dataflow: str, entry: Entry | None, noted: Attempt | None) -> Attempt | None:
         """A slice that was begun after the last run that came to its end, and is not finished."""
@@ -60,7 +65,11 @@ class Attempts:
         from resources.io_managers import DATAFLOW_TAG
 
         found = self._dagster.get_run_records(RunsFilter(tags={DATAFLOW_TAG: dataflow}), limit=1)
-        if not found or found[0].dagster_run.is_success or (noted and found[0].dagster_run.run_id == noted.run_id):
+        if (
+            not found
+            or found[0].dagster_run.is_success
+            or (noted and found[0].dagster_run.run_id == noted.run_id)
+        ):
             return None
         return self._told(dataflow, found[0], noted)
 
@@ -72,7 +81,13 @@ class Attempts:
             return Attempt(begun, "running" if run.status.value == "STARTED" else "queued", run_id=run.run_id)
         since = noted.failing_since if noted else None
         error = {"code": "dagster", "message": self._failure(run), "choices": [f"strandline run {dataflow}"]}
-        return Attempt(begun, "canceled" if run.status.value == "CANCELED" else "failed", error, since or begun, run.run_id)
+        return Attempt(
+            begun,
+            "canceled" if run.status.value == "CANCELED" else "failed",
+            error,
+            since or begun,
+            run.run_id,
+        )
 
     def _failure(self, run: DagsterRun) -> str:
         """Why a run failed, as its step or else the run itself has said."""
@@ -82,12 +97,18 @@ class Attempts:
         for kind in (DagsterEventType.STEP_FAILURE, DagsterEventType.RUN_FAILURE):
             if self._dagster is None or said:
                 break
-            found = self._dagster.get_records_for_run(run.run_id, of_type=kind, limit=1, ascending=False).records
+            found = self._dagster.get_records_for_run(
+                run.run_id, of_type=kind, limit=1, ascending=False
+            ).records
             event = found[0].event_log_entry.dagster_event if found else None
             data: Any = event.event_specific_data if event else None
             told = getattr(data, "user_failure_data", None)
             error = getattr(data, "error", None)
-            said = (told and told.description) or (error and str(error.message).strip()) or (event and event.message)
+            said = (
+                (told and told.description)
+                or (error and str(error.message).strip())
+                or (event and event.message)
+            )
         return str(said or f"run {run.run_id} ended as {run.status.value.lower()}, and did not say why")
 
 
@@ -117,7 +138,9 @@ def _process_is_gone(run: DagsterRun) -> bool:
 
 
 def _died(dataflow: str, begun: str, what: str, noted: Attempt | None, run_id: str | None) -> Attempt:
-    message = f"the process that began {what} at {begun} is gone (killed?); the next run finishes what it left"
+    message = (
+        f"the process that began {what} at {begun} is gone (killed?); the next run finishes what it left"
+    )
     error = {"code": "died", "message": message, "choices": [f"strandline run {dataflow}"]}
     return Attempt(begun, "died", error, (noted.failing_since if noted else None) or begun, run_id)
 

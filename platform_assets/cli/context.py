@@ -115,7 +115,12 @@ def shared(command: Command) -> Command:
     options = (
         _option("--project", "folder", type=_FOLDER, metavar="DIR", help="The project folder."),
         _option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
-        _option("--now", "now", type=_Instant(), help="Use this instant as the current time; UTC if it has no zone."),
+        _option(
+            "--now",
+            "now",
+            type=_Instant(),
+            help="Use this instant as the current time; UTC if it has no zone.",
+        ),
     )
     for option in reversed(options):
         with_context = option(with_context)

@@ -63,7 +63,9 @@ def _state(entry: Entry | None, now: datetime) -> dict[str, Any]:
     return {
         "state_number": entry.number if entry else 0,
         "watermark": public.get("watermark"),
-        "lag_seconds": round(now.timestamp() - entry.modified / 1000, 3) if entry and entry.modified else None,
+        "lag_seconds": round(now.timestamp() - entry.modified / 1000, 3)
+        if entry and entry.modified
+        else None,
         "last_run": public.get("time"),
     }
 
@@ -88,11 +90,29 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
 def _people(context: Context, documents: list[dict[str, Any]], now: datetime) -> None:
     from rich.table import Column, Table
 
-    names = ("dataflow", "kind", "target", "state", "watermark", "lag", "waits", "last attempt", "last entry", "late", "quarantined")
+    names = (
+        "dataflow",
+        "kind",
+        "target",
+        "state",
+        "watermark",
+        "lag",
+        "waits",
+        "last attempt",
+        "last entry",
+        "late",
+        "quarantined",
+    )
     table = Table(*(Column(name, overflow="fold") for name in names))  # a cut watermark cannot be used
     for document in documents:
         name = document["dataflow"]
-        table.add_row(*(_row(document, now) if "watermark" in document else (name, *["-"] * 6, "broken file", *["-"] * 3)))
+        table.add_row(
+            *(
+                _row(document, now)
+                if "watermark" in document
+                else (name, *["-"] * 6, "broken file", *["-"] * 3)
+            )
+        )
     context.console.print(table)
     for document in documents:
         _people_aside(document, now)
@@ -121,14 +141,22 @@ def _waits(waiting: dict[str, Any]) -> str:
         return f"{counted(waiting['files'], 'file')}{more}" if waiting["files"] else "nothing"
     if waiting["work_units"] is not None:
         failed = f", {waiting['failed_units']:,} failed" if waiting["failed_units"] else ""
-        return f"{counted(waiting['work_units'], 'work unit')}{failed}" if waiting["work_units"] or failed else "nothing"
+        return (
+            f"{counted(waiting['work_units'], 'work unit')}{failed}"
+            if waiting["work_units"] or failed
+            else "nothing"
+        )
     return "cannot be told"
 
 
 def _attempt(attempt: dict[str, Any] | None, now: datetime) -> str:
     if attempt is None:
         return "none"
-    since = f", failing for {lasting(_seconds(attempt['failing_since'], now))}" if attempt["failing_since"] else ""
+    since = (
+        f", failing for {lasting(_seconds(attempt['failing_since'], now))}"
+        if attempt["failing_since"]
+        else ""
+    )
     return f"{attempt['status']} {_ago(attempt['time'], now)}{since}"
 
 

@@ -13,7 +13,13 @@ from resources.places import Place
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
 
-UNKNOWN: dict[str, Any] = {"files": None, "work_units": None, "failed_units": None, "more": False, "why": None}
+UNKNOWN: dict[str, Any] = {
+    "files": None,
+    "work_units": None,
+    "failed_units": None,
+    "more": False,
+    "why": None,
+}
 
 _OF_A_STORE = Budget(pages=2, seconds=5.0)
 _OF_A_FOLDER = Budget(pages=200, seconds=1.0)

@@ -33,7 +33,9 @@ def store_failures(place: object) -> Iterator[None]:
     except (BaseError, OSError, ValueError) as error:
         found = store_failure(place, error)
         message = f"{place}: {found}"
-        kind = SourceUnreachable(message) if found.transient else SourceError(message, code=_CODES[found.kind])
+        kind = (
+            SourceUnreachable(message) if found.transient else SourceError(message, code=_CODES[found.kind])
+        )
         raise kind from None
 
 

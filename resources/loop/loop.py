@@ -112,8 +112,12 @@ class Loop(Generic[SliceT]):
             self._tidy(outcome)
         outcome.calls = self.flow.calls
         outcome.seconds = time.monotonic() - started
-        outcome.repeated = said_before(self.log, self.dataflow.name, outcome.plan.warnings if outcome.plan else ())
-        if only is None or outcome.error is not None:  # late files that are loaded say nothing of what is above the watermark
+        outcome.repeated = said_before(
+            self.log, self.dataflow.name, outcome.plan.warnings if outcome.plan else ()
+        )
+        if (
+            only is None or outcome.error is not None
+        ):  # late files that are loaded say nothing of what is above the watermark
             note_attempt(self.log, outcome)
         return outcome
 

@@ -55,7 +55,9 @@ def _postgresql_columns(connection: JdbcConnection, query: str) -> list[str]:
         with psycopg.connect(**settings, connect_timeout=5, options=options) as asking:  # type: ignore[arg-type]
             found = asking.execute(query.encode()).description
     except psycopg.Error as error:
-        said = in_one_line(str(error)) or type(error).__name__  # of several servers each has a line of its own
+        said = (
+            in_one_line(str(error)) or type(error).__name__
+        )  # of several servers each has a line of its own
         raise told(said, connection) from None  # its own text may quote the address
     if found is None:
         raise SourceError(f"database {connection}: expected columns, found none; a query is a SELECT")

@@ -39,8 +39,8 @@ CAUSES = {
         False,
     ),
     "secret": (
-        "not allowed to list, read or write (HTTP 403, SignatureDoesNotMatch: The request signature we calculated does not match the"
-        " signature you provided. Check your key and signing method)",
+        ("not allowed to list, read or write (HTTP 403, SignatureDoesNotMatch: The request signature we calculated does not match the"
+        " signature you provided. Check your key and signing method)"),
         "Check key, secret and policy, of its connection in platform.yaml or of the AWS_* variables",
         False,
     ),
@@ -101,7 +101,14 @@ def test_each_failure_names_place_cause_and_remedy_whole(table: Place, reads: st
     error = refused(READS[reads], place)
     assert str(place) in error.message
     assert error.message.endswith(f": {cause}. {remedy}")
-    assert isinstance(error, SourceError if reads in {*SOURCE, "units", "version"} else ProviderError if reads in STATE else TargetError)
+    assert isinstance(
+        error,
+        SourceError
+        if reads in {*SOURCE, "units", "version"}
+        else ProviderError
+        if reads in STATE
+        else TargetError,
+    )
     assert error.transient is (passes if reads in {**SOURCE, **STATE} else False)
     shown = error.message + repr(error.__cause__) + repr(place)
     assert "no-such-secret" not in shown
@@ -136,5 +143,7 @@ def test_a_look_at_single_files_names_place_and_remedy(table: Place, how: str) -
 
 
 def test_what_a_table_keeps_beside_itself_is_not_blamed_on_the_watermark_store(table: Place) -> None:
-    error = refused(lambda place: open_blobs(place, "table").put("_strandline/x.json", b""), broken(table, "down"))
+    error = refused(
+        lambda place: open_blobs(place, "table").put("_strandline/x.json", b""), broken(table, "down")
+    )
     assert error.message.startswith(f"table {table.url}: cannot write _strandline/x.json: no usable answer")

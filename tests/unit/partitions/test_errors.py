@@ -4,7 +4,10 @@ from partitions.errors import in_one_line
 
 
 def test_a_text_of_several_lines_is_told_in_one() -> None:
-    assert in_one_line("connection failed\n\n\tIs the server running?\n") == "connection failed; Is the server running?"
+    assert (
+        in_one_line("connection failed\n\n\tIs the server running?\n")
+        == "connection failed; Is the server running?"
+    )
 
 
 def test_a_long_text_keeps_its_end_where_the_cause_stands() -> None:

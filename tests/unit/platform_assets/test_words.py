@@ -25,7 +25,10 @@ def windows(units: dict[str, Any], failed: dict[str, Any] | None = None) -> dict
         (windows({A: [[0, 2 * DAY]], B: [[0, 2 * DAY]]}), "up to 1970-01-03T00:00:00+00:00, 2 units"),
         (windows({A: [], B: []}), "2 units"),
         (
-            windows({A: [[0, 9 * DAY]], B: [[0, 3 * DAY]]}, {B: {str(3 * DAY): [2, "no answer", 1], str(4 * DAY): [1, "no answer", 1]}}),
+            windows(
+                {A: [[0, 9 * DAY]], B: [[0, 3 * DAY]]},
+                {B: {str(3 * DAY): [2, "no answer", 1], str(4 * DAY): [1, "no answer", 1]}},
+            ),
             "complete up to 1970-01-04T00:00:00+00:00, at most up to 1970-01-10T00:00:00+00:00 (1 of 2 units behind), 2 work units failed",
         ),
         (
@@ -36,7 +39,10 @@ def windows(units: dict[str, Any], failed: dict[str, Any] | None = None) -> dict
             windows({"{}": [[0, 3 * DAY], [4 * DAY, 9 * DAY]]}, {"{}": {str(3 * DAY): [1, "no answer", 1]}}),
             "complete up to 1970-01-04T00:00:00+00:00, at most up to 1970-01-10T00:00:00+00:00, 1 work unit failed",
         ),
-        (windows({"{}": [[0, 3 * DAY], [3 * DAY, 9 * DAY, "weekly UTC"]]}), "up to 1970-01-10T00:00:00+00:00"),
+        (
+            windows({"{}": [[0, 3 * DAY], [3 * DAY, 9 * DAY, "weekly UTC"]]}),
+            "up to 1970-01-10T00:00:00+00:00",
+        ),
         (windows({}, {A: {"": [0, None, 7]}}), "1 unit"),
     ],
 )

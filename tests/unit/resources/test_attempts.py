@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from partitions.errors import Held, NeedsDecision, ProviderError, SourceError, StrandlineError, UpstreamNotLoaded
+from partitions.errors import (
+    Held,
+    NeedsDecision,
+    ProviderError,
+    SourceError,
+    StrandlineError,
+    UpstreamNotLoaded,
+)
 from resources.attempts import last_attempt, not_begun, note_attempt, said_before
 from resources.loop.outcome import Outcome
 from resources.watermarks.blobs.local import LocalBlobs
@@ -43,17 +50,21 @@ def test_runs_fail_since_the_first_of_those_that_failed_one_after_the_other(log:
     for error in (Held("another run"), UpstreamNotLoaded("above"), NeedsDecision("lost")):
         ended(log, error)
         found = last_attempt(log, FLOW)
-        assert first and found and found.failing_since == first.time
+        assert first
+        assert found
+        assert found.failing_since == first.time
     ended(log)
     found = last_attempt(log, FLOW)
-    assert found and (found.status, found.error, found.failing_since) == ("nothing", None, None)
+    assert found
+    assert (found.status, found.error, found.failing_since) == ("nothing", None, None)
 
 
 def test_a_run_that_was_held_or_skipped_has_not_failed(log: WatermarkLog) -> None:
     for error, status in ((Held("another run"), "held"), (UpstreamNotLoaded("above"), "skipped")):
         ended(log, error)
         found = last_attempt(log, FLOW)
-        assert found and (found.status, found.failing_since) == (status, None)
+        assert found
+        assert (found.status, found.failing_since) == (status, None)
 
 
 def test_a_store_that_refuses_the_note_fails_nothing(tmp_path: Path) -> None:
@@ -68,7 +79,8 @@ def test_a_store_that_has_just_failed_is_not_asked_again(log: WatermarkLog) -> N
     ended(log)
     ended(log, ProviderError("down"))
     found = last_attempt(log, FLOW)
-    assert found and found.status == "nothing"
+    assert found
+    assert found.status == "nothing"
 
 
 @pytest.mark.parametrize("text", ['{"x": 1}', "[]", "no JSON", '{"time": 1}'])
@@ -81,7 +93,9 @@ def test_a_run_that_never_came_to_its_loop_is_noted_with_the_state_as_it_is(log:
     outcome = not_begun(log, FLOW, SourceError("a variable is not set"))
     assert (outcome.status, outcome.newest, outcome.before) == ("failed", None, {})
     found = last_attempt(log, FLOW)
-    assert found and found.error and found.error["message"] == "a variable is not set"
+    assert found
+    assert found.error
+    assert found.error["message"] == "a variable is not set"
 
 
 def test_a_warning_is_given_once_whatever_it_counts_and_names_as_a_sample(log: WatermarkLog) -> None:
@@ -95,6 +109,9 @@ def test_a_warning_is_given_once_whatever_it_counts_and_names_as_a_sample(log: W
 
 
 def test_a_warning_about_another_window_is_another_warning(log: WatermarkLog) -> None:
-    first, other = (f"a gap that abstinence has left unread: [2026-01-0{day}T00:00:00+00:00, 2026-01-09)" for day in (1, 2))
+    first, other = (
+        f"a gap that abstinence has left unread: [2026-01-0{day}T00:00:00+00:00, 2026-01-09)"
+        for day in (1, 2)
+    )
     assert said_before(log, FLOW, [first]) == frozenset()
     assert said_before(log, FLOW, [first, other]) == {first}

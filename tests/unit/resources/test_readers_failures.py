@@ -18,19 +18,22 @@ DENIED = f"S3Exception: {LONG}: The AWS Access Key Id you provided does not exis
             f"(org.apache.spark.SparkException) Job aborted\n\tat a.B.c(B.java:1)\nCaused by: java.io.IOException: x\n\tat d\nCaused by: software.amazon.{DENIED}\n\tat e",
             DENIED,
         ),
-        (f"[PATH_NOT_FOUND] Path does not exist: {LONG}. SQLSTATE: 42K03\n'Project", f"[PATH_NOT_FOUND] Path does not exist: {LONG}. SQLSTATE: 42K03"),
+        (
+            f"[PATH_NOT_FOUND] Path does not exist: {LONG}. SQLSTATE: 42K03\n'Project",
+            f"[PATH_NOT_FOUND] Path does not exist: {LONG}. SQLSTATE: 42K03",
+        ),
         (
             "An error occurred while calling o12.save.\n: org.apache.spark.SparkException: no room left\n\tat a.B",
             "org.apache.spark.SparkException: no room left",
         ),
         (
-            "\n  An exception was thrown from the Python worker. Please see the stack trace below.\nTraceback (most recent call last):\n"
-            '  File "steps.py", line 3, in clean\n    raise ValueError(text)\nValueError: 7 is no airport\n\nJVM stacktrace:\norg.apache',
+            ("\n  An exception was thrown from the Python worker. Please see the stack trace below.\nTraceback (most recent call last):\n"
+            '  File "steps.py", line 3, in clean\n    raise ValueError(text)\nValueError: 7 is no airport\n\nJVM stacktrace:\norg.apache'),
             "ValueError: 7 is no airport",
         ),
         (
-            "Job aborted\nCaused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
-            '  File "steps.py", line 3, in clean\nKeyError: \'id\'\n\n\tat org.apache',
+            ("Job aborted\nCaused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+            "  File \"steps.py\", line 3, in clean\nKeyError: 'id'\n\n\tat org.apache"),
             "KeyError: 'id'",
         ),
         ("", "RuntimeError"),

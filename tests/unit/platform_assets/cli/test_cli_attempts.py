@@ -56,7 +56,9 @@ def test_a_run_that_failed_before_it_came_to_its_dataflow_is_known_from_dagster(
     log: WatermarkLog, dagster: DagsterInstance
 ) -> None:
     note_attempt(log, Outcome(FLOW, "earlier", {}, 0))
-    failing.execute_in_process(instance=dagster, raise_on_error=False, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET)
+    failing.execute_in_process(
+        instance=dagster, raise_on_error=False, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET
+    )
     found = Attempts(log, dagster).last(FLOW, None)
     assert found is not None
     assert (found.status, found.failing_since) == ("failed", found.time)
@@ -69,14 +71,18 @@ def test_a_run_that_failed_before_it_came_to_its_dataflow_is_known_from_dagster(
 
 
 def test_of_a_run_that_has_a_note_the_note_says_more(log: WatermarkLog, dagster: DagsterInstance) -> None:
-    run = failing.execute_in_process(instance=dagster, raise_on_error=False, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET)
+    run = failing.execute_in_process(
+        instance=dagster, raise_on_error=False, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET
+    )
     note_attempt(log, Outcome(FLOW, run.run_id, {}, 0, error=SourceError("the bucket is gone")))
     found = Attempts(log, dagster).last(FLOW, None)
     assert found is not None
     assert (found.status, found.error and found.error["message"]) == ("failed", "the bucket is gone")
 
 
-def test_a_run_that_ended_well_and_left_no_note_was_no_attempt(log: WatermarkLog, dagster: DagsterInstance) -> None:
+def test_a_run_that_ended_well_and_left_no_note_was_no_attempt(
+    log: WatermarkLog, dagster: DagsterInstance
+) -> None:
     working.execute_in_process(instance=dagster, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET)
     assert Attempts(log, dagster).last(FLOW, None) is None
 

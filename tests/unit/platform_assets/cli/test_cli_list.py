@@ -80,7 +80,11 @@ class TestABrokenFile:
         good, bad = documents
         assert (good["dataflow"], good["state_number"], good.get("error")) == ("good", 0, None)
         assert sorted(bad) == ["dataflow", "error"]
-        assert (bad["dataflow"], bad["error"]["code"], bad["error"]["choices"]) == ("bad", "project", ["strandline validate"])
+        assert (bad["dataflow"], bad["error"]["code"], bad["error"]["choices"]) == (
+            "bad",
+            "project",
+            ["strandline validate"],
+        )
         assert bad["error"]["message"].startswith("dataflows/bad.yaml:3: lyer: found an unknown key")
 
     def test_people_read_its_error(self, project: Path, command: str) -> None:
@@ -112,23 +116,44 @@ class TestTheLastAttempt:
     def test_one_that_failed_before_any_entry_is_shown_with_its_error_and_since_when(
         self, project: Path, log: WatermarkLog
     ) -> None:
-        note_attempt(log, Outcome("good", None, {}, 0, error=SourceError("file a.ndjson is bad", choices=["strandline doctor"])))
+        note_attempt(
+            log,
+            Outcome(
+                "good", None, {}, 0, error=SourceError("file a.ndjson is bad", choices=["strandline doctor"])
+            ),
+        )
         _, (found,) = answers(project, "list")
         attempt = found["last_attempt"]
         assert (attempt["status"], attempt["failing_since"]) == ("failed", attempt["time"])
-        assert attempt["error"] == {"code": "source", "message": "file a.ndjson is bad", "choices": ["strandline doctor"]}
+        assert attempt["error"] == {
+            "code": "source",
+            "message": "file a.ndjson is bad",
+            "choices": ["strandline doctor"],
+        }
         people = call(project, "list").stdout
         assert "failing for 0 s" in people
-        assert f"good: failed 0 s ago, failing since {attempt['time']}: file a.ndjson is bad\n    strandline doctor" in people
+        assert (
+            f"good: failed 0 s ago, failing since {attempt['time']}: file a.ndjson is bad\n    strandline doctor"
+            in people
+        )
 
-    def test_a_slice_that_a_dead_process_began_is_an_attempt_that_died(self, project: Path, log: WatermarkLog) -> None:
+    def test_a_slice_that_a_dead_process_began_is_an_attempt_that_died(
+        self, project: Path, log: WatermarkLog
+    ) -> None:
         append(log)
         gone = holder.this_process(None).model_copy(update={"pid": 2**22 + 1})
         log.put_intent(intent(2, gone, "2026-05-31T00:00:00.000+00:00"))
         _, (found,) = answers(project, "list")
         attempt = found["last_attempt"]
-        assert (attempt["status"], attempt["error"]["code"], attempt["error"]["choices"]) == ("died", "died", ["strandline run good"])
-        assert "the process that began slice 2 at 2026-05-31T00:00:00.000+00:00 is gone" in attempt["error"]["message"]
+        assert (attempt["status"], attempt["error"]["code"], attempt["error"]["choices"]) == (
+            "died",
+            "died",
+            ["strandline run good"],
+        )
+        assert (
+            "the process that began slice 2 at 2026-05-31T00:00:00.000+00:00 is gone"
+            in attempt["error"]["message"]
+        )
 
     def test_a_slice_that_another_machine_works_on_is_running(self, project: Path, log: WatermarkLog) -> None:
         append(log)
@@ -136,7 +161,9 @@ class TestTheLastAttempt:
         _, (found,) = answers(project, "list")
         assert (found["last_attempt"]["status"], found["last_attempt"]["error"]) == ("running", None)
 
-    def test_a_run_that_failed_after_it_began_a_slice_says_more_than_the_slice(self, project: Path, log: WatermarkLog) -> None:
+    def test_a_run_that_failed_after_it_began_a_slice_says_more_than_the_slice(
+        self, project: Path, log: WatermarkLog
+    ) -> None:
         append(log)
         gone = holder.this_process(None).model_copy(update={"pid": 2**22 + 1})
         log.put_intent(intent(2, gone, "2026-05-31T00:00:00.000+00:00"))
@@ -150,13 +177,21 @@ class TestWhatWaits:
         for name in ("a.ndjson", "b.ndjson", "c.ndjson"):
             (project / "landing" / name).touch()
         _, (found,) = answers(project, "list")
-        assert found["waiting"] == {"files": 3, "work_units": None, "failed_units": None, "more": False, "why": None}
+        assert found["waiting"] == {
+            "files": 3,
+            "work_units": None,
+            "failed_units": None,
+            "more": False,
+            "why": None,
+        }
         append(log)
         _, (found,) = answers(project, "list")
         assert found["waiting"]["files"] == 2
         assert "2 files" in call(project, "list").stdout
 
-    def test_a_source_that_is_not_there_is_said_and_hides_nothing_else(self, project: Path, log: WatermarkLog) -> None:
+    def test_a_source_that_is_not_there_is_said_and_hides_nothing_else(
+        self, project: Path, log: WatermarkLog
+    ) -> None:
         append(log)
         (project / "landing").rmdir()
         code, (found,) = answers(project, "list")
@@ -168,13 +203,19 @@ class TestWhatWaits:
         _, (found,) = answers(project, "list")
         assert "its definition differs" in found["waiting"]["why"]
 
-    def test_work_units_wait_and_failed_ones_are_counted_apart(self, project: Path, log: WatermarkLog) -> None:
+    def test_work_units_wait_and_failed_ones_are_counted_apart(
+        self, project: Path, log: WatermarkLog
+    ) -> None:
         (project / "platform.yaml").write_text(
             "state: ./state\nlake: ./lake\nconnections: {erp: {type: jdbc, url: 'jdbc:postgresql://h/d', user: u}}\n"
         )
         (project / "dataflows/good.yaml").write_text(WINDOWS)
         day, first = 86_400_000, 1_767_225_600_000
-        watermark = {"grid": "daily UTC", "units": {"{}": [[first, first + day]]}, "failed": {"{}": {str(first + day): [1, "no", 1]}}}
+        watermark = {
+            "grid": "daily UTC",
+            "units": {"{}": [[first, first + day]]},
+            "failed": {"{}": {str(first + day): [1, "no", 1]}},
+        }
         append(log, kind="window", watermark=json.dumps(watermark))
         _, (found,) = answers(project, "list")
         assert (found["waiting"]["work_units"], found["waiting"]["failed_units"]) == (2, 1)
@@ -186,13 +227,18 @@ class TestWhatWaits:
         )
         for name in ("good", "other"):
             (project / f"dataflows/{name}.yaml").write_text(
-                FILES.replace("./landing", "s3://bucket/landing").replace("format:", "connection: land, format:")
+                FILES.replace("./landing", "s3://bucket/landing").replace(
+                    "format:", "connection: land, format:"
+                )
             )
         runner = CliRunner(env={"K": "key", "S": "very-secret"})
         found = runner.invoke(main.strandline, ["--project", str(project), "--json", "list"])
         one, other = json.loads(found.stdout)
         assert one["waiting"]["why"] == other["waiting"]["why"]
-        assert "s3://bucket/landing: no usable answer from http://127.0.0.1:1 (Connection refused)" in one["waiting"]["why"]
+        assert (
+            "s3://bucket/landing: no usable answer from http://127.0.0.1:1 (Connection refused)"
+            in one["waiting"]["why"]
+        )
         assert "very-secret" not in found.output
 
 
