@@ -26,6 +26,13 @@ _TREE = re.compile(r"(?:\x1b\[\d+m)*↳(?:\x1b\[\d+m)*")
 _OS_ERROR = re.compile(r" \(os error \d+\)$")
 _URL = re.compile(r"https?://\S+")
 _BUSY = ("408", "429")
+_S3A_ANSWER = re.compile(r"([^\n:]*?) \(Service: S3, Status Code: (\d{3})")
+_S3A_SILENT = re.compile(
+    r"Unable to execute HTTP request[^\n]*|(?:Connect|UnknownHost|SocketTimeout)Exception: [^\n]*s3[^\n]*"
+)
+_S3A_PLACE = re.compile(r"s3a://([^\s:'`]+)")
+_AGAIN = "Check the endpoint and that the store runs, or try again later"
+_CORRECT = "Make it, or correct the name"
 
 
 class Kind(Enum):
@@ -91,8 +98,28 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
     return StoreFailure(
         Kind.UNREACHABLE,
         f"no usable answer{_endpoint(place)} ({said})",
-        "Check the endpoint and that the store runs, or try again later",
+        _AGAIN,
     )
+
+
+def spark_failure(text: str) -> tuple[str, StoreFailure] | None:
+    """The place and the failure that Spark's text tells of an object store; None where it tells of something else."""
+    answered, silent = _S3A_ANSWER.search(text), _S3A_SILENT.search(text)
+    if not answered and not silent:
+        return None
+    place = _S3A_PLACE.search(text)
+    where = f"s3://{place[1].rstrip('.')}" if place else "the store"
+    if answered is None:
+        said = in_one_line(silent[0] if silent else "").rstrip(".")
+        return where, StoreFailure(Kind.UNREACHABLE, f"no usable answer ({said})", _AGAIN)
+    said, status = f"HTTP {answered[2]}: {in_one_line(answered[1]).rstrip('.')}", answered[2]
+    if status in ("401", "403"):
+        return where, _denied(said)
+    if "NoSuchBucket" in text:
+        return where, StoreFailure(Kind.MISSING, f"expected a bucket, found none ({said})", _CORRECT)
+    if status.startswith("4") and status not in _BUSY:
+        return where, StoreFailure(Kind.REFUSED, f"the store refuses ({said})", "Check endpoint and region")
+    return where, StoreFailure(Kind.UNREACHABLE, f"no usable answer ({said})", _AGAIN)
 
 
 def is_missing_bucket(error: Exception) -> bool:

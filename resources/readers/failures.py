@@ -14,6 +14,7 @@ from partitions.errors import BadFile, in_one_line
 from resources.listing import FILE_VANISHED
 from resources.places import Place
 from resources.spark_process import java_end, said
+from resources.stores import spark_failure
 
 BAD_RECORD = "bad_record"
 """Code of a BadFile with a record that does not parse."""
@@ -26,8 +27,10 @@ _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
 
 
 def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
-    """Find the file that made Spark fail among those of the slice; None where no file is to blame."""
+    """Find the file that made Spark fail among those of the slice; None where no file is to blame, as where a store does not answer."""
     text = str(error)
+    if (of_store := spark_failure(text)) and of_store[1].transient:
+        return None
     match = _READING.search(text) or _MISSING.search(text)
     if match is None:
         return None
@@ -82,6 +85,8 @@ def cause(error: Exception) -> str:
     """The deepest reason in one line."""
     if end := java_end():
         return end
+    if of_store := spark_failure(str(error)):
+        return f"{of_store[0]}: {of_store[1]}"
     causes = _CAUSE.findall(str(error))
     if causes and not causes[-1][1].startswith("Traceback "):
         return in_one_line(": ".join(causes[-1]))
