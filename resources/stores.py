@@ -28,7 +28,7 @@ _URL = re.compile(r"https?://\S+")
 _BUSY = ("408", "429")
 _S3A_ANSWER = re.compile(r"([^\n:]*?) \(Service: S3, Status Code: (\d{3})")
 _S3A_SILENT = re.compile(
-    r"Unable to execute HTTP request[^\n]*|(?:Connect|UnknownHost|SocketTimeout)Exception: [^\n]*s3[^\n]*"
+    r"Unable to execute HTTP request[^\n]*?(?=:\s{2,}|\n|$)|(?:Connect|UnknownHost|SocketTimeout)Exception: [^\n]*s3[^\n]*"
 )
 _S3A_PLACE = re.compile(r"s3a://([^\s:'`]+)")
 _AGAIN = "Check the endpoint and that the store runs, or try again later"

@@ -24,6 +24,7 @@ from resources.watermarks.quarantine import read_quarantine
 
 _NONE = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
 _SHOWN = 50
+_UNDECIDED = ("held", "skipped", "running", "queued")
 _ENDED_WELL = ("committed", "nothing", "recovered")
 
 
@@ -152,12 +153,10 @@ def _waits(waiting: dict[str, Any]) -> str:
 def _attempt(attempt: dict[str, Any] | None, now: datetime) -> str:
     if attempt is None:
         return "none"
-    since = (
-        f", failing for {lasting(_seconds(attempt['failing_since'], now))}"
-        if attempt["failing_since"]
-        else ""
-    )
-    return f"{attempt['status']} {_ago(attempt['time'], now)}{since}"
+    status, since = attempt["status"], attempt["failing_since"]
+    if since and status not in _UNDECIDED:
+        return f"{status} for {lasting(_seconds(since, now))}"
+    return f"{'nothing new' if status == 'nothing' else status} {_ago(attempt['time'], now)}"
 
 
 def _ago(time: str, now: datetime) -> str:

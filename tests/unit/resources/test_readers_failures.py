@@ -24,7 +24,8 @@ NO_BUCKET = (
 SILENT = (
     "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3a://bucket/in/a.json. SQLSTATE: KD001\nCaused by:"
     " org.apache.hadoop.net.ConnectTimeoutException: x\nCaused by: software.amazon.awssdk.core.exception.SdkClientException: Unable to"
-    " execute HTTP request: Connect to 127.0.0.1:1 failed: Connection refused\n\tat c.D"
+    " execute HTTP request: Connect to 127.0.0.1:1 failed: Connection refused:    software.amazon.awssdk.core.exception.SdkClientException:"
+    " Unable to execute HTTP request: Connect to 127.0.0.1:1 failed: Connection refused: Connection refused\n\tat c.D"
 )
 
 

@@ -131,7 +131,7 @@ class TestTheLastAttempt:
             "choices": ["strandline doctor"],
         }
         people = call(project, "list").stdout
-        assert "failing for 0 s" in people
+        assert "failed for 0 s" in people
         assert (
             f"good: failed 0 s ago, failing since {attempt['time']}: file a.ndjson is bad\n    strandline doctor"
             in people
