@@ -39,8 +39,10 @@ CAUSES = {
         False,
     ),
     "secret": (
-        ("not allowed to list, read or write (HTTP 403, SignatureDoesNotMatch: The request signature we calculated does not match the"
-        " signature you provided. Check your key and signing method)"),
+        (
+            "not allowed to list, read or write (HTTP 403, SignatureDoesNotMatch: The request signature we calculated does not match the"
+            " signature you provided. Check your key and signing method)"
+        ),
         "Check key, secret and policy, of its connection in platform.yaml or of the AWS_* variables",
         False,
     ),

@@ -18,13 +18,13 @@ from platform_assets.project.settings import Settings
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LAND = {"type": "s3", "region": "us-east-1"}
 ERP = {"type": "jdbc", "url": "jdbc:postgresql://h/d"}
-SETTINGS = {"connections": {"land": LAND, "erp": ERP, "weather": ERP}}
-FILES = {
+SETTINGS: dict[str, Any] = {"connections": {"land": LAND, "erp": ERP, "weather": ERP}}
+FILES: dict[str, Any] = {
     "source": {"type": "files", "path": "./landing", "format": "ndjson"},
     "watermark": {"type": "path"},
     "target": {"load": "append"},
 }
-WINDOWS = {
+WINDOWS: dict[str, Any] = {
     "source": {"type": "jdbc", "connection": "erp", "table": "public.t", "window_column": "at"},
     "watermark": {
         "type": "window",
@@ -58,12 +58,12 @@ def _project(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     if "query" in block:
         source = {"type": "jdbc", "connection": "erp", **block}
         units = {"name": "surveyId", "type": "unit", "units": "a"}
-        watermark = WINDOWS["watermark"] | {"definition": [*WINDOWS["watermark"]["definition"], units]}  # type: ignore[misc,operator]
+        watermark = WINDOWS["watermark"] | {"definition": [*WINDOWS["watermark"]["definition"], units]}
         return SETTINGS, WINDOWS | {"source": source, "watermark": watermark}
     source = WINDOWS["source"] | (
         {"unit_columns": {"surveyId": "survey_id"}} if "secondary_input" in block else {}
-    )  # type: ignore[operator]
-    return SETTINGS, WINDOWS | {"source": source, "watermark": WINDOWS["watermark"] | block}  # type: ignore[operator]
+    )
+    return SETTINGS, WINDOWS | {"source": source, "watermark": WINDOWS["watermark"] | block}
 
 
 @pytest.mark.parametrize("block", _blocks())

@@ -71,18 +71,24 @@ def test_the_cause_of_an_error_of_spark_is_told_whole(text: str, told: str) -> N
     [
         (
             S3A,
-            "s3://bucket/t/_delta_log: not allowed to list, read or write (HTTP 403: The access key ID you provided does not exist in our"
-            " records). Check key, secret and policy, of its connection in platform.yaml or of the AWS_* variables",
+            (
+                "s3://bucket/t/_delta_log: not allowed to list, read or write (HTTP 403: The access key ID you provided does not exist in our"
+                " records). Check key, secret and policy, of its connection in platform.yaml or of the AWS_* variables"
+            ),
         ),
         (
             NO_BUCKET,
-            "s3://no-such-bucket/a.json: expected a bucket, found none (HTTP 404: The specified bucket does not exist). Make it, or correct"
-            " the name",
+            (
+                "s3://no-such-bucket/a.json: expected a bucket, found none (HTTP 404: The specified bucket does not exist). Make it, or correct"
+                " the name"
+            ),
         ),
         (
             SILENT,
-            "s3://bucket/in/a.json: no usable answer (Unable to execute HTTP request: Connect to 127.0.0.1:1 failed: Connection refused)."
-            " Check the endpoint and that the store runs, or try again later",
+            (
+                "s3://bucket/in/a.json: no usable answer (Unable to execute HTTP request: Connect to 127.0.0.1:1 failed: Connection refused)."
+                " Check the endpoint and that the store runs, or try again later"
+            ),
         ),
     ],
     ids=["key", "bucket", "down"],
