@@ -63,7 +63,7 @@ STATE: dict[str, Callable[[Place], Any]] = {
 LAKE: dict[str, Callable[[Place], Any]] = {
     "commits": lambda place: DeltaLog(place).commits(None),
     "commit": lambda place: DeltaLog(place).read(0),
-    "head": lambda place: DeltaTarget(place).head(None),
+    "head": lambda place: DeltaTarget(place).head(None, None),
     "units": lambda place: rows(place, ["a"]),
     "version": newest_version,
 }
