@@ -11,9 +11,10 @@ from dagster import DagsterInstance, DagsterRunStatus, Failure, RunsFilter, job,
 from partitions.errors import SourceError
 from platform_assets.cli.attempts import Attempts
 from resources.attempts import note_attempt
+from resources.io_managers import HOLDER_TAG
 from resources.loop.holder import this_process
 from resources.loop.outcome import Outcome
-from resources.reporting import DATAFLOW_TAG, HOLDER_TAG
+from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog
 
