@@ -14,13 +14,14 @@ import click
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.sources import JdbcSource, TableSource
+from partitions.window.definition import WindowWatermark
 from platform_assets.cli.context import Context, shared
 from platform_assets.platform import build_platform
 from resources.jdbc import JdbcConnection
 from resources.listing import Budget
 from resources.places import Place
 from resources.platform import Platform
-from resources.readers.look import look_at_database, look_at_table
+from resources.readers.look import look_at_database, look_at_folders, look_at_table
 from resources.watermarks.blobs import open_blobs
 
 
@@ -134,6 +135,8 @@ def _source(platform: Platform, flow: Dataflow) -> str:
         return look_at_database(found, flow.source)
     if isinstance(flow.source, TableSource) and isinstance(found, Place):
         return look_at_table(found, flow.source)
+    if isinstance(flow.watermark, WindowWatermark):
+        return look_at_folders(platform.root_of(flow), flow.files)
     entry = platform.log.newest(flow.name)
     look = platform.path_flow(flow).peek(entry, datetime.now(UTC), Budget(pages=5, seconds=20.0), None)
     more = "" if look.complete else " or more"

@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import UTC
 
 from partitions.errors import SourceError
-from partitions.sources import JdbcSource, TableSource
+from partitions.path.position import Start
+from partitions.plan import counted
+from partitions.sources import FilesSource, JdbcSource, TableSource
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
+from resources.listing import Budget, list_above
 from resources.places import Place
 from resources.readers.jdbc_failures import told
 from resources.readers.jdbc_query import JdbcQuery
@@ -44,6 +47,17 @@ def look_at_table(place: Place, source: TableSource) -> str:
     names = [field.name for field in table.schema().fields] if table else []
     check_names(source, names)
     return f"{place}: reads, version {version}, {_counted(names, source)}"
+
+
+def look_at_folders(root: Place, source: FilesSource) -> str:
+    """What lies in the folders of windows, as far as some pages of a listing tell; one line for people.
+
+    Raises:
+        SourceError: where the folder above them is not there, or cannot be read.
+    """
+    listing = list_above(root, Start(), source.endings, budget=Budget(pages=5, seconds=20.0))
+    more = "" if listing.complete else " or more"
+    return f"{root}: reads, {counted(len(listing.found.files), 'file')}{more} in folders of windows"
 
 
 def _postgresql_columns(connection: JdbcConnection, query: str) -> list[str]:
