@@ -13,16 +13,7 @@ from partitions.instants import milliseconds
 from partitions.window.definition import WindowWatermark
 from partitions.window.due import job_cutoff
 from partitions.window.slices import WorkUnit
-from partitions.window.state import Failure, WindowState
-
-_FIRST_PAUSE, _LONGEST_PAUSE = 60_000, 3_600_000
-
-
-def pause(failure: Failure) -> int:
-    """Milliseconds from the last attempt to the next: it doubles with each, from a minute to an hour."""
-    return (
-        0 if failure.attempts == 0 else min(_FIRST_PAUSE * 2 ** min(failure.attempts - 1, 10), _LONGEST_PAUSE)
-    )
+from partitions.window.state import WindowState
 
 
 def asked_for(
@@ -43,7 +34,7 @@ def asked_for(
 
 def _rested(state: WindowState, one: WorkUnit, now: int) -> bool:
     failure = state.failed.get(one.unit, {}).get(one.start)
-    return failure is None or failure.at is None or failure.at + pause(failure) <= now
+    return failure is None or failure.rested(now)
 
 
 def _wakes(definition: WindowWatermark, state: WindowState, one: WorkUnit, cutoff: int | None) -> bool:

@@ -47,7 +47,7 @@ class Due(NamedTuple):
         reason: why.
         high: their own high, where it is not their end; None for whole windows, and for those that have none.
         served: whether they have a usable high.
-        alone: whether it has failed so often that it holds nobody back any more.
+        failure: of the last attempt, where that failed; such a window stands by itself.
     """
 
     first: int
@@ -55,7 +55,12 @@ class Due(NamedTuple):
     reason: Reason
     high: int | None = None
     served: bool = False
-    alone: bool = False
+    failure: Failure | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether it has failed so often that it shares no slice with others any more."""
+        return self.failure is not None and self.failure.attempts > 1
 
 
 @dataclass(frozen=True)
@@ -106,8 +111,7 @@ class UnitDue:
         failed = self._failed(unit)
         tried = sorted(failed)
         dues = self._dues(unit, self.known(unit), 0, tried, self._marks(unit, tried))
-        often = {index for index, failure in failed.items() if failure.attempts > 1}
-        return [due._replace(alone=due.first in often) for due in dues] if often else dues
+        return [due._replace(failure=failed.get(due.first)) for due in dues] if failed else dues
 
     def before(self, until: int, most: int, unit: str) -> tuple[list[Due], int]:
         """All that is due of a unit, but that of windows which were never loaded some are only counted.

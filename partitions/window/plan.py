@@ -100,7 +100,8 @@ class _Planning:
         self.look = UnitDue(self.state, self.windows, self.cutoffs) if self.windows is not None else None
         limit = 1 if self.definition.pacing else self.definition.checkpoint.interval_windows
         self.budget = Budget(self.definition.max_slices, limit, self.definition.parallelism)
-        self.choice = Choice(self.budget, self.windows.ends if self.windows is not None else ())
+        ends = self.windows.ends if self.windows is not None else ()
+        self.choice = Choice(self.budget, ends, milliseconds(self.now), turn=not self.state.retried)
         self._choose()
         self._grids = [stretch.grid.text for stretch in self.windows.stretches] if self.windows else []
 
@@ -113,7 +114,7 @@ class _Planning:
         again: list[WorkUnit] = []
         alone: list[WorkUnit] = []
         for index, place, due in self.choice.taken:
-            kind = alone if due.alone else again if due.reason == "failed" else first
+            kind = alone if due.alone else again if due.failure else first
             kind.append(self._work(index, self.units[place], due))
         portions = [*_portions(first, self.budget.limit), *_portions(again, self.budget.limit)]
         if len(portions) + len(alone) > self.budget.slices:
@@ -208,8 +209,7 @@ class _Planning:
         """Without time nothing says that a unit is complete: each run reads it. Who was left out longest goes first."""
         failed = self.state.failed.get(unit, {}).get(None)
         if failed and failed.attempts:
-            now, alone = milliseconds(self.now), failed.attempts > 1
-            return Due(0, 1, "failed", now, unit in self.state.units, alone)
+            return Due(0, 1, "failed", milliseconds(self.now), unit in self.state.units, failed)
         since = failed.at if failed else None
         return Due(0, 1, "new", milliseconds(self.now) if since is None else since, unit in self.state.units)
 

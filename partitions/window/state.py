@@ -18,6 +18,8 @@ from partitions.window.runs import Run, Runs
 
 __all__ = ["Done", "Failure", "LeftOut", "Run", "Start", "WindowState"]
 
+_FIRST_PAUSE, _LONGEST_PAUSE = 60_000, 3_600_000
+
 Start = int | None
 """A window's start; None where there is no time dimension."""
 
@@ -34,6 +36,15 @@ class Failure(NamedTuple):
     attempts: int
     error: str | None = None
     at: int | None = None
+
+    @property
+    def pause(self) -> int:
+        """Milliseconds from the last attempt to the next: it doubles with each, from a minute to an hour."""
+        return min(_FIRST_PAUSE * 2 ** min(self.attempts - 1, 10), _LONGEST_PAUSE) if self.attempts else 0
+
+    def rested(self, now: int) -> bool:
+        """Whether the pause is over."""
+        return self.at is None or self.at + self.pause <= now
 
 
 class Done(NamedTuple):
@@ -86,6 +97,7 @@ class WindowState:
         skipped: what abstinence has left unread, ``[start, end]``, by unit.
         left: runs of loaded windows that were due again when the cap on work units left them out.
         whole: runs of windows that somebody has asked to read anew and that could not be, or not yet.
+        retried: whether the last commit was about work units that had failed before: with one place, it is the others' turn then.
     """
 
     grid: Grid = field(default_factory=lambda: Grid("none"))
@@ -95,6 +107,7 @@ class WindowState:
     skipped: Mapping[str, list[list[int]]] = field(default_factory=dict)
     left: Mapping[str, list[Run]] = field(default_factory=dict)
     whole: Mapping[str, list[Run]] = field(default_factory=dict)
+    retried: bool = False
 
     @classmethod
     def of(cls, watermark: Mapping[str, Any] | None) -> WindowState:
@@ -115,6 +128,7 @@ class WindowState:
                     for unit, of_unit in watermark.get("failed", {}).items()
                 },
                 *(watermark.get(name, {}) for name in ("skipped", "left", "whole")),
+                retried=bool(watermark.get("retried")),
             )
             for name in ("units", "left", "whole"):
                 for runs in getattr(state, name).values():
@@ -139,7 +153,7 @@ class WindowState:
         for name in ("open", "skipped", "left", "whole"):
             if found := getattr(self, name):
                 made[name] = dict(found)
-        return made
+        return made | ({"retried": True} if self.retried else {})
 
     @property
     def highest(self) -> int | None:
@@ -227,6 +241,7 @@ class _Making:
         self._old = state
         self._runs: dict[str, dict[str, Runs]] = {"units": {}, "left": {}, "whole": {}}
         self._open, self._failed, self._skipped = dict(state.open), dict(state.failed), dict(state.skipped)
+        self._retried = False
 
     def state(self) -> WindowState:
         old = self._old
@@ -242,12 +257,14 @@ class _Making:
             _filled(self._skipped),
             _filled(parts["left"]),
             _filled(parts["whole"]),
+            self._retried,
         )
 
     def failure(self, unit: str, start: Start) -> Failure | None:
         return self._failed.get(unit, {}).get(start)
 
     def set_failure(self, unit: str, start: Start, failure: Failure) -> None:
+        self._retried |= failure.attempts > 1
         self._failed[unit] = {**self._failed.get(unit, {}), start: failure}
 
     def left_out(self, one: LeftOut, at: int | None) -> None:
@@ -259,7 +276,8 @@ class _Making:
             self.set_failure(one.unit, None, Failure(0, None, at))
 
     def succeeded(self, one: Done) -> None:
-        if one.start in self._failed.get(one.unit, {}):
+        if (failure := self.failure(one.unit, one.start)) is not None:
+            self._retried |= failure.attempts > 0
             self._failed[one.unit] = {
                 start: found for start, found in self._failed[one.unit].items() if start != one.start
             }
