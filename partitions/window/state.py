@@ -127,7 +127,7 @@ class WindowState:
                     unit: {_start(text): Failure(*found) for text, found in of_unit.items()}
                     for unit, of_unit in watermark.get("failed", {}).items()
                 },
-                *(watermark.get(name, {}) for name in ("skipped", "left", "whole")),
+                **{name: watermark.get(name, {}) for name in ("skipped", "left", "whole")},
                 retried=bool(watermark.get("retried")),
             )
             for name in ("units", "left", "whole"):
