@@ -12,7 +12,7 @@ import heapq
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple, TypeVar
@@ -69,7 +69,13 @@ class Budget:
     @property
     def most(self) -> int:
         """Work units, at most."""
-        return min(self.slices * self.limit, self.parallelism or self.slices * self.limit)
+        most = self.slices * self.limit
+        return most if self.parallelism is None else min(most, self.parallelism)
+
+    def less(self, slices: int, work_units: int) -> Budget:
+        """What is left of it."""
+        most = None if self.parallelism is None else max(self.parallelism - work_units, 0)
+        return replace(self, slices=max(self.slices - slices, 0), parallelism=most)
 
     def rooms(self, alone: int, others: int) -> tuple[int, int]:
         """How many that stand alone, and how many others, there is room for; either always gets some, if it can be."""

@@ -17,7 +17,8 @@ from partitions.window.grid import Grid, Windows, steps
 from partitions.window.runs import Run
 from partitions.window.state import Failure, WindowState
 
-Reason = Literal["new", "grace", "failed", "forced"]
+Reason = Literal["new", "grace", "failed", "forced", "rest"]
+"""Why a work unit runs; ``rest`` is what an old window held, no window holds now, and is deleted with the old one."""
 
 Known = tuple[int, int, int | None]
 """Windows ``[first, after)`` that have a high: their end, or where only a part is loaded, the third."""
@@ -123,7 +124,8 @@ class UnitDue:
             most: and so are all behind so many.
             unit: its identity.
         """
-        if any(unit in found for found in (self.state.failed, self.state.left, self.state.whole)):
+        state = self.state
+        if any(unit in found for found in (state.failed, state.left, state.whole, state.stale)):
             return self.of(unit), 0
         runs: Sequence[Run] = self.state.units.get(unit, ())
         again = self._again(unit)

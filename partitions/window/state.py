@@ -97,6 +97,7 @@ class WindowState:
         skipped: what abstinence has left unread, ``[start, end]``, by unit.
         left: runs of loaded windows that were due again when the cap on work units left them out.
         whole: runs of windows that somebody has asked to read anew and that could not be, or not yet.
+        stale: runs of windows as they are cut no more, whose rows are in the table all the same: what reads over them again deletes them.
         retried: whether the last commit was about work units that had failed before: with one place, it is the others' turn then.
     """
 
@@ -107,6 +108,7 @@ class WindowState:
     skipped: Mapping[str, list[list[int]]] = field(default_factory=dict)
     left: Mapping[str, list[Run]] = field(default_factory=dict)
     whole: Mapping[str, list[Run]] = field(default_factory=dict)
+    stale: Mapping[str, list[Run]] = field(default_factory=dict)
     retried: bool = False
 
     @classmethod
@@ -127,22 +129,22 @@ class WindowState:
                     unit: {_start(text): Failure(*found) for text, found in of_unit.items()}
                     for unit, of_unit in watermark.get("failed", {}).items()
                 },
-                **{name: watermark.get(name, {}) for name in ("skipped", "left", "whole")},
+                **{name: watermark.get(name, {}) for name in ("skipped", "left", "whole", "stale")},
                 retried=bool(watermark.get("retried")),
             )
-            for name in ("units", "left", "whole"):
+            for name in ("units", "left", "whole", "stale"):
                 for runs in getattr(state, name).values():
                     _check(runs)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise CorruptWatermark(
                 'window watermark: expected {"grid": text, "units": {unit: [[start, high], …]}, "open", "failed", "skipped",'
-                f' "left", "whole"}}, found another form: {error!r}'
+                f' "left", "whole", "stale"}}, found another form: {error!r}'
             ) from error
         return state
 
     def watermark(self) -> Watermark:
         """As JSON data; without anything known of any unit it is empty."""
-        if not self.units and not self.failed:
+        if not self.units and not self.failed and not self.stale:
             return {}
         made: Watermark = {"grid": self.grid.text, "units": dict(self.units)}
         if self.failed:
@@ -150,7 +152,7 @@ class WindowState:
                 unit: {_text(start): _shortened(found) for start, found in of_unit.items()}
                 for unit, of_unit in self.failed.items()
             }
-        for name in ("open", "skipped", "left", "whole"):
+        for name in ("open", "skipped", "left", "whole", "stale"):
             if found := getattr(self, name):
                 made[name] = dict(found)
         return made | ({"retried": True} if self.retried else {})
@@ -186,6 +188,7 @@ class WindowState:
             units=changed(self.units),
             left=changed(self.left),
             whole=changed(self.whole),
+            stale=changed(self.stale),
         )
 
     def with_high(self, unit: str, start: int, high: int) -> WindowState:
@@ -203,6 +206,8 @@ class WindowState:
         left_out: Iterable[LeftOut] = (),
         *,
         at: int | None = None,
+        replaced: Iterable[tuple[str, int]] = (),
+        rest: Iterable[tuple[str, int, int]] = (),
     ) -> WindowState:
         """The state after a commit.
 
@@ -211,8 +216,13 @@ class WindowState:
             failed: work units that could not be read, by unit and start, with the error.
             left_out: what was due and has to wait, since it may not be due by itself the next time.
             at: when, epoch milliseconds.
+            replaced: old windows whose rows were deleted, by unit and start.
+            rest: what of them no window holds now, and was read again: unit, start and end.
         """
         made = _Making(self)
+        made.replaced(replaced)
+        for unit, lower, upper in rest:
+            made.kept(unit, lower, upper)
         for one in done:
             made.succeeded(one)
         for unit, start, error in failed:
@@ -239,7 +249,7 @@ class _Making:
 
     def __init__(self, state: WindowState) -> None:
         self._old = state
-        self._runs: dict[str, dict[str, Runs]] = {"units": {}, "left": {}, "whole": {}}
+        self._runs: dict[str, dict[str, Runs]] = {"units": {}, "left": {}, "whole": {}, "stale": {}}
         self._open, self._failed, self._skipped = dict(state.open), dict(state.failed), dict(state.skipped)
         self._retried = False
 
@@ -257,6 +267,7 @@ class _Making:
             _filled(self._skipped),
             _filled(parts["left"]),
             _filled(parts["whole"]),
+            _filled(parts["stale"]),
             self._retried,
         )
 
@@ -283,6 +294,8 @@ class _Making:
             }
         runs = self._of("units", one.unit)
         if one.start is None or one.end is None or one.lower is None:
+            if self._has("stale", one.unit):
+                self._of("stale", one.unit).items.clear()  # all rows of the unit make room
             return
         self._read(one.unit, runs.raised(one.start, one.end, one.grid), one.lower, one.end)
         for name in ("left", "whole"):
@@ -290,6 +303,13 @@ class _Making:
                 self._of(name, one.unit).dropped(one.start)
         starts = [start for start in self._open.get(one.unit, ()) if start != one.start]
         self._open[one.unit] = sorted([*starts, one.start]) if one.open else starts
+
+    def replaced(self, old: Iterable[tuple[str, int]]) -> None:
+        for unit, start in old:
+            self._of("stale", unit).dropped(start)
+
+    def kept(self, unit: str, start: int, end: int) -> None:
+        self._of("stale", unit).added(start, end, Grid("none"))
 
     def _has(self, name: str, unit: str) -> bool:
         return unit in self._runs[name] or unit in getattr(self._old, name)

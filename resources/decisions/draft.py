@@ -201,7 +201,7 @@ def drafted(
         "fingerprint": dataflow.fingerprint,
     }
     entry = following(last, **{**decided, **changes})
-    watermark = platform.flow(dataflow).carried(entry.watermark, clock())
+    watermark = platform.flow(dataflow).carried(entry.watermark, clock(), None if why in _ANEW else last)
     return entry.model_copy(update={"watermark": watermark})
 
 

@@ -23,7 +23,7 @@ from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.window.carrying import carried_over
 from partitions.window.covering import covering
 from partitions.window.plan import Selection, plan
-from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit
+from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit
 from partitions.window.state import LeftOut, Run, WindowState
 from resources.kinds.window_failing import bad_units, failing
 from resources.kinds.window_observed import observe
@@ -71,6 +71,11 @@ class WindowFlow(ABC):
         return 0
 
     @property
+    def ranged(self) -> bool:
+        """Whether the source can be asked for any stretch of time."""
+        return True
+
+    @property
     def repeats(self) -> bool:
         """What was read within the grace would be due for ever."""
         return False
@@ -90,6 +95,7 @@ class WindowFlow(ABC):
             dataflow=self.dataflow.name,
             number=entry.number if entry else 0,
             whole=self._columns.tagged and self._replaces(entry),
+            ranged=self.ranged,
             selection=self.selection,
         )
         if entry is None or entry.replace_until is None:
@@ -141,14 +147,14 @@ class WindowFlow(ABC):
     def record(self, piece: WindowSlice) -> Sequence[Sequence[Any]]:
         """What is read, when it was planned, and what was left out; then each work unit; those that are passed over with the reason."""
         return [
-            [self._fixed, piece.at, list(map(list, piece.left_out))],
+            [self._fixed, piece.at, list(map(list, piece.left_out)), list(map(list, piece.old))],
             *map(list, piece.works),
             *([*one.work, one.error] for one in piece.failed),
         ]
 
     def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> WindowSlice:
         """The same work units, read from the same. Its definition is the one that the slice was made with."""
-        (self._fixed, at, left_out), *works = rows
+        (self._fixed, at, left_out, old), *works = rows
         size = len(WorkUnit._fields)
         entry = self._definition.time_entry
         return WindowSlice(
@@ -159,6 +165,7 @@ class WindowFlow(ABC):
             at,
             failed=tuple(FailedUnit(WorkUnit(*row[:size]), row[size]) for row in works if len(row) > size),
             left_out=tuple(LeftOut(*one) for one in left_out),
+            old=tuple(Old(*one) for one in old),
             makes_room=intent.replaces == "own",
         )
 
@@ -282,7 +289,7 @@ class WindowFlow(ABC):
             return Room(None)
         if (replaces is None and not self.dataflow.target.replace_by_watermark) or not piece.works:
             return None
-        return Room(self._columns.where(piece.works, df))
+        return Room(self._columns.where(piece.works, df, piece.old))
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the highs of all windows."""
@@ -314,10 +321,11 @@ class WindowFlow(ABC):
             ) from error
         return serialise(state.watermark())
 
-    def carried(self, text: str, now: datetime) -> str:
+    def carried(self, text: str, now: datetime, last: Entry | None) -> str:
         """Windows that start where old ones started keep their highs; what waits to be read waits on."""
-        state = WindowState.of(deserialise(text))
-        return serialise(carried_over(state, self._definition, now).watermark())
+        state, before = WindowState.of(deserialise(text)), self.state(last) if last else None
+        tagged = self._columns.tagged
+        return serialise(carried_over(state, self._definition, now, tagged=tagged, before=before).watermark())
 
     def up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
         """No file is passed over."""
@@ -337,8 +345,13 @@ class WindowFlow(ABC):
 
     def loaded_before(self, pieces: Sequence[WindowSlice], last: Entry | None) -> tuple[int, str]:
         """Work units of which something was read before, whatever the windows were then."""
-        loaded = self.state(last).units
-        again = [one for piece in pieces for one in piece.works if _touches(one, loaded.get(one.unit))]
+        state = self.state(last)
+        again = [
+            one
+            for piece in pieces
+            for one in piece.works
+            if _touches(one, state.units.get(one.unit)) or _touches(one, state.stale.get(one.unit))
+        ]
         return len(again), "work unit"
 
     def unread(self, pieces: Sequence[WindowSlice]) -> int:
