@@ -270,7 +270,7 @@ def loaded_partitions(partitions: WindowPartitions, outcome: Outcome) -> dict[st
             continue
         failed |= {partitions.key(one.work.start, one.work.unit) for one in piece.piece.failed}
         for one in piece.piece.works:
-            key = partitions.key(one.start, one.unit)
+            key = partitions.key(one.start, one.unit) if one.reason != "rest" else None
             if key is not None:
                 shown = found.setdefault(key, {"work_units": 0, "state_number": piece.entry.number})
                 _add(shown, one, piece.seen.get(one.key), piece.piece)

@@ -21,6 +21,7 @@ from partitions.window.units import NO_UNIT, unit_of
 NEVER = "never loaded"
 GROWS = "not loaded yet: the window goes on"
 LEFT_OUT = "left out by the cap on work units: it waits for a later run"
+OLD = "loaded by windows as they were cut before: waits to be read again"
 ABSTINENT = "never read: it lies in an abstinent period"
 
 
@@ -166,6 +167,10 @@ class _Looking:
         ]
         left = [*self.state.left.get(unit, ()), *self.state.whole.get(unit, ())]
         for layer in (
+            [
+                (*one, OLD)
+                for one in union(sorted((run[0], run[1]) for run in self.state.stale.get(unit, ())))
+            ],
             [(*one, ABSTINENT) for one in self._skipped(unit)],
             [(*one, LEFT_OUT) for one in union(sorted((run[0], run[1]) for run in left))],
             self._failed(unit),

@@ -195,6 +195,7 @@ class _Planning:
             if self.definition.window != "none":
                 yield "window has no meaning: the definition has no datetime entry, so each run reads every unit as a whole"
             return
+        yield from self._old_windows()
         gaps, overlaps = self.definition.uncovered(self.now)
         for what, ranges in (("leave a gap", gaps), ("overlap, and the earlier one counts", overlaps)):
             yield from (
@@ -242,6 +243,22 @@ class _Planning:
             found = self.groups.of(unit, self.windows.index[name or 0]) if self.windows is not None else None
             for start, _ in found.old if found else ():
                 yield Old(unit, start, name)
+
+    def _old_windows(self) -> Iterator[str]:
+        """What is in the table as it was cut before, and what becomes of it."""
+        count = sum(len(one.old) for unit in self.units for one in self.groups.bounds(unit))
+        if count:
+            yield (
+                f"{counted(count, 'window')} of a unit {'is' if count == 1 else 'are'} in the table as they were cut before: the commit that"
+                " reads over one again deletes all of its rows, and reads all that it held"
+            )
+        for place, bound, wanted in self.groups.waiting[:_SKIPS]:
+            lacks = ", ".join(self._shown(*part) for part in wanted)
+            yield (
+                f"{self._label(bound.first, bound.after, self.units[place])} waits for windows that hold {lacks}, which windows as they were cut"
+                " before have loaded, and no window holds now. Where none ever will, put `from` or `to` back, or load the table again"
+                " (state reset --replace)"
+            )
 
     def _choose(self) -> None:
         for place, unit in enumerate(self.units):

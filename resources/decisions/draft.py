@@ -87,6 +87,7 @@ def preview(
             f"{draft.dealt_with}, so neither loaded nor late: {counted(len(draft.files), 'file')} of the source"
         )
     lines.append(f"next run: {plan.why}")
+    lines.extend(f"warning: {warning}" for warning in plan.warnings)
     lines.extend(_beside(dataflow, draft))
     lines.extend(_again(platform, dataflow, last, draft, plan))
     return Preview(draft, plan, tuple(lines))
@@ -251,7 +252,8 @@ def _again(
     told = f"{count:,} of these {part}s {'was' if count == 1 else 'were'} {verb} before"
     if draft.entry.replace_table:
         return [f"{told}; the first commit empties the table, so their rows are there once"]
-    if draft.entry.replace_until or dataflow.target.replace_by_watermark:
+    added, _ = platform.flow(dataflow).loaded_before([one for one in plan.slices if not one.replaces], last)
+    if draft.entry.replace_until or dataflow.target.replace_by_watermark or not added:
         own = "the rows of its own files" if part == "file" else "what it reads of them,"
         return [f"{told}; each commit deletes {own} and inserts {'them' if part == 'file' else 'it'} again"]
     return [
