@@ -28,7 +28,7 @@ def asked_for(
         now: the clock, aware.
     """
     ready = [one for one in due if _rested(state, one, milliseconds(now))]
-    cutoff = job_cutoff(state, definition.grace_ms)
+    cutoff = job_cutoff(state, definition.grace_ms, milliseconds(now))
     return tuple(ready) if any(_wakes(definition, state, one, cutoff) for one in ready) else ()
 
 

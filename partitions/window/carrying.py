@@ -83,7 +83,7 @@ class _Carrying:
 
     def __post_init__(self) -> None:
         self._look = UnitDue(self.state, self.windows, Cutoffs(None, 0, 0))
-        parts = ("failed", "open", "left", "whole")
+        parts = ("failed", "open", "left", "whole", "early")
         units = {unit for part in parts for unit in getattr(self.state, part)}
         self.moved = {unit: found for unit in sorted(units) if (found := list(self._moved(unit)))}
         """What waits in windows that are cut no more, by unit."""
@@ -131,12 +131,14 @@ class _Carrying:
             open={unit: starts for unit, starts in opened.items() if starts},
             left=kept(self.state.left),
             whole=kept(self.state.whole),
+            early=kept(self.state.early),
         )
 
     def _moved(self, unit: str) -> Iterator[tuple[int, int]]:
         starts: Iterable[Start] = (*self.state.failed.get(unit, ()), *self.state.open.get(unit, ()))
         yield from ((start or 0, (start or 0) + 1) for start in starts if self._lies(start))
-        runs = (*self.state.left.get(unit, ()), *self.state.whole.get(unit, ()))
+        parts = (self.state.left, self.state.whole, self.state.early)
+        runs = (run for part in parts for run in part.get(unit, ()))
         yield from ((run[0], run[1]) for run in runs if not self._stays(run))
 
     def _lies(self, start: Start) -> bool:

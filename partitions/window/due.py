@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from partitions.intervals import union
 from partitions.window.grid import Grid, Windows, steps
 from partitions.window.runs import Run
 from partitions.window.state import Failure, WindowState
@@ -27,10 +28,10 @@ Mark = tuple[int, int, Reason]
 """Windows ``[first, after)`` that are due whatever the cutoffs say."""
 
 
-def job_cutoff(state: WindowState, grace: int) -> int | None:
-    """The cutoff of the whole job: its highest usable high less the grace; None without any."""
+def job_cutoff(state: WindowState, grace: int, now: int) -> int | None:
+    """The cutoff of the whole job: its highest usable high less the grace; None without any. No high counts for more than now."""
     highest = state.highest
-    return None if highest is None else highest - grace
+    return None if highest is None else min(highest, now) - grace
 
 
 def cutoff(highs: Iterable[int], start: int, grace: int, abstinent: int) -> int:
@@ -125,7 +126,7 @@ class UnitDue:
             unit: its identity.
         """
         state = self.state
-        if any(unit in found for found in (state.failed, state.left, state.whole, state.stale)):
+        if any(unit in found for found in (state.failed, state.left, state.whole, state.stale, state.early)):
             return self.of(unit), 0
         runs: Sequence[Run] = self.state.units.get(unit, ())
         again = self._again(unit)
@@ -277,7 +278,8 @@ class UnitDue:
     def _marks(self, unit: str, failed: Sequence[int]) -> list[Mark]:
         """What was left out, what failed, and what somebody has asked for; of two the latter counts. Each failure stands apart."""
         left: list[Mark] = [(*found, "grace") for found in self._marked(self.state.left.get(unit, ()))]
-        whole: list[Mark] = [(*found, "forced") for found in self._marked(self.state.whole.get(unit, ()))]
+        again = [*self._marked(self.state.whole.get(unit, ())), *self._come(self.state.early.get(unit, ()))]
+        whole: list[Mark] = [(*found, "forced") for found in union(sorted(again))]
         tried: list[Mark] = [(index, index + 1, "failed") for index in failed]
         if not (left or whole or tried):
             return []
@@ -294,6 +296,12 @@ class UnitDue:
             else:
                 made.append((first, after))
         return made
+
+    def _come(self, runs: Iterable[Run]) -> Iterator[tuple[int, int]]:
+        """The windows of these runs whose time has come: now, they end no earlier than they were loaded up to."""
+        for first, after, high in (part for run in runs for part in self._known(run)):
+            if high is None or high <= self.windows.ends[first]:
+                yield first, after
 
     def _known(self, run: Run) -> Iterator[Known]:
         """The planned windows that a run says something of."""

@@ -9,8 +9,8 @@ from datetime import datetime
 from functools import cached_property
 from itertools import groupby, islice
 
-from partitions.instants import as_datetime, floor_minute, milliseconds
-from partitions.intervals import consecutive
+from partitions.instants import HOUR, as_datetime, floor_minute, milliseconds
+from partitions.intervals import Interval, consecutive, union
 from partitions.plan import Plan, Skip, counted
 from partitions.window.choice import Budget, Choice, Part
 from partitions.window.definition import WindowWatermark
@@ -20,6 +20,9 @@ from partitions.window.groups import Group, Groups, packed, taken
 from partitions.window.slices import Old, WindowSlice, WorkUnit, words
 from partitions.window.state import LeftOut, WindowState
 from partitions.window.units import NO_UNIT, enough
+
+AHEAD = HOUR
+"""How far a high may lie above now: the clocks of several machines differ."""
 
 _SKIPS = 200
 """Skips that a plan tells one by one; what is beyond is counted."""
@@ -57,6 +60,7 @@ def plan(
     whole: bool = False,
     ranged: bool = True,
     selection: Selection | None = None,
+    since: int | None = None,
 ) -> Plan[WindowSlice]:
     """Say which work units a run takes on, cut into slices, and what it leaves alone.
 
@@ -70,13 +74,14 @@ def plan(
         whole: whether a window is always read as a whole.
         ranged: whether the source can be asked for any stretch of time, not only for windows.
         selection: what is asked for; None: all that is due.
+        since: what is loaded beyond this instant was loaded by a clock that ran ahead; None: no clock did, as far as anybody knows.
 
     Raises:
         PlanError: where there are fewer units than ``min_units``.
     """
     enough(units, definition.min_units, dataflow)
     state = state.rebased(definition.default_grid)
-    making = _Planning(definition, state, tuple(units), now, whole, ranged, selection)
+    making = _Planning(definition, state, tuple(units), now, whole, ranged, selection, since)
     slices = tuple(making.slices())
     return Plan(
         dataflow, "window", number, now, making.why(), slices, tuple(making.skips()), tuple(making.warnings())
@@ -92,12 +97,15 @@ class _Planning:
     whole: bool
     ranged: bool
     selection: Selection | None
+    since: int | None
 
     def __post_init__(self) -> None:
         timed = self.definition.time_entry is not None
+        self.early = tuple(self._loaded_early()) if timed else ()
+        self.state = self.state.after((), early=self.early) if self.early else self.state
         self.windows = self.definition.windows(self.now) if timed else None
         self.cutoffs = Cutoffs(
-            job_cutoff(self.state, self.definition.grace_ms),
+            job_cutoff(self.state, self.definition.grace_ms, floor_minute(self.now)),
             self.definition.grace_ms,
             self.definition.abstinent_ms,
         )
@@ -142,7 +150,11 @@ class _Planning:
         )
         for number, portion in enumerate([*portions, *((one,) for one in alone), *grouped]):
             yield replace(
-                blank, works=portion, left_out=() if number else left, old=tuple(self._old(portion))
+                blank,
+                works=portion,
+                left_out=() if number else left,
+                early=() if number else self.early,
+                old=tuple(self._old(portion)),
             )
 
     def why(self) -> str:
@@ -195,6 +207,7 @@ class _Planning:
             if self.definition.window != "none":
                 yield "window has no meaning: the definition has no datetime entry, so each run reads every unit as a whole"
             return
+        yield from self._ahead()
         yield from self._old_windows()
         gaps, overlaps = self.definition.uncovered(self.now)
         for what, ranges in (("leave a gap", gaps), ("overlap, and the earlier one counts", overlaps)):
@@ -243,6 +256,28 @@ class _Planning:
             found = self.groups.of(unit, self.windows.index[name or 0]) if self.windows is not None else None
             for start, _ in found.old if found else ():
                 yield Old(unit, start, name)
+
+    def _loaded_early(self) -> Iterator[LeftOut]:
+        """What is not known yet to have been loaded before its time."""
+        if self.since is not None:
+            for unit, runs in self.state.loaded_after(self.since).items():
+                for run in runs:
+                    yield LeftOut(unit, run[0], run[1], self.state.grid_of(run).text)
+
+    def _ahead(self) -> Iterator[str]:
+        """What was loaded before its time, with what becomes of it."""
+        now = floor_minute(self.now)
+        units: dict[Interval, list[str]] = {}
+        for unit in self.state.units:
+            runs = (*self.state.early.get(unit, ()), *self.state.loaded_after(now + AHEAD).get(unit, ()))
+            for one in union(sorted((run[0], run[1]) for run in runs if run[1] > now)):
+                units.setdefault(one, []).append(unit)
+        for (start, end), some in islice(units.items(), _SKIPS):
+            of = _of(some[0]) if len(some) == 1 else f" of {len(some):,} units"
+            yield (
+                f"{self._shown(start, end)}{of} was loaded before its time, by a clock that ran ahead, or --now: each window of it is read again"
+                " once it is over. To read them as they grow, go back to the state before (state rewind)"
+            )
 
     def _old_windows(self) -> Iterator[str]:
         """What is in the table as it was cut before, and what becomes of it."""

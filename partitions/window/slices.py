@@ -115,6 +115,7 @@ class WindowSlice:
         at: the clock of the plan, epoch milliseconds.
         failed: what was found unreadable; the entry says so, and asks for it again.
         left_out: what was due and is not in the plan, since it holds no more.
+        early: what is known now to have been loaded before its time.
         old: windows as they were cut before, whose rows are deleted in the same commit.
         makes_room: whether rows that are in the table already are deleted, whatever the target's load says.
         why: what brought it here.
@@ -127,6 +128,7 @@ class WindowSlice:
     at: int | None = None
     failed: tuple[FailedUnit, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    early: tuple[LeftOut, ...] = ()
     old: tuple[Old, ...] = ()
     makes_room: bool = False
     why: Literal["run"] = "run"
@@ -170,6 +172,7 @@ class WindowSlice:
                 failed,
                 [*self.left_out, *self._asked()],
                 at=self.at,
+                early=self.early,
                 replaced=[one[:2] for one in self.old],
                 rest=rest,
             )
@@ -194,7 +197,7 @@ class WindowSlice:
             return (self,)
         cut = min(half, key=lambda size: abs(size - len(self.works) // 2))
         first = replace(self, works=self.works[:cut])
-        second = replace(self, works=self.works[cut:], failed=(), left_out=())
+        second = replace(self, works=self.works[cut:], failed=(), left_out=(), early=())
         return first._with_its_old(), second._with_its_old()
 
     def without(self, failed: Sequence[FailedUnit]) -> WindowSlice:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from partitions.errors import CorruptWatermark
 from partitions.sentinels import Watermark
 from partitions.watermark import is_empty
-from partitions.window.grid import Grid
+from partitions.window.grid import Grid, steps
 from partitions.window.runs import Run, Runs
 
 __all__ = ["Done", "Failure", "LeftOut", "Run", "Start", "WindowState"]
@@ -98,6 +98,7 @@ class WindowState:
         left: runs of loaded windows that were due again when the cap on work units left them out.
         whole: runs of windows that somebody has asked to read anew and that could not be, or not yet.
         stale: runs of windows as they are cut no more, whose rows are in the table all the same: what reads over them again deletes them.
+        early: runs of windows that were loaded before their time, by a clock that ran ahead: they are read again once it has come.
         retried: whether the last commit was about work units that had failed before: with one place, it is the others' turn then.
     """
 
@@ -109,6 +110,7 @@ class WindowState:
     left: Mapping[str, list[Run]] = field(default_factory=dict)
     whole: Mapping[str, list[Run]] = field(default_factory=dict)
     stale: Mapping[str, list[Run]] = field(default_factory=dict)
+    early: Mapping[str, list[Run]] = field(default_factory=dict)
     retried: bool = False
 
     @classmethod
@@ -129,16 +131,16 @@ class WindowState:
                     unit: {_start(text): Failure(*found) for text, found in of_unit.items()}
                     for unit, of_unit in watermark.get("failed", {}).items()
                 },
-                **{name: watermark.get(name, {}) for name in ("skipped", "left", "whole", "stale")},
+                **{name: watermark.get(name, {}) for name in ("skipped", "left", "whole", "stale", "early")},
                 retried=bool(watermark.get("retried")),
             )
-            for name in ("units", "left", "whole", "stale"):
+            for name in ("units", "left", "whole", "stale", "early"):
                 for runs in getattr(state, name).values():
                     _check(runs)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise CorruptWatermark(
                 'window watermark: expected {"grid": text, "units": {unit: [[start, high], …]}, "open", "failed", "skipped",'
-                f' "left", "whole", "stale"}}, found another form: {error!r}'
+                f' "left", "whole", "stale", "early"}}, found another form: {error!r}'
             ) from error
         return state
 
@@ -152,7 +154,7 @@ class WindowState:
                 unit: {_text(start): _shortened(found) for start, found in of_unit.items()}
                 for unit, of_unit in self.failed.items()
             }
-        for name in ("open", "skipped", "left", "whole", "stale"):
+        for name in ("open", "skipped", "left", "whole", "stale", "early"):
             if found := getattr(self, name):
                 made[name] = dict(found)
         return made | ({"retried": True} if self.retried else {})
@@ -189,7 +191,20 @@ class WindowState:
             left=changed(self.left),
             whole=changed(self.whole),
             stale=changed(self.stale),
+            early=changed(self.early),
         )
+
+    def loaded_after(self, instant: int) -> dict[str, list[Run]]:
+        """Runs of the loaded windows that end after an instant, by unit."""
+        found: dict[str, list[Run]] = {}
+        for unit, runs in self.units.items():
+            late = [run for run in runs if run[1] > instant]
+            if late:
+                found[unit] = [
+                    [max(run[0], steps(self.grid_of(run), run[0]).start(max(instant, run[0]))), *run[1:]]
+                    for run in late
+                ]
+        return found
 
     def with_high(self, unit: str, start: int, high: int) -> WindowState:
         """A window that is loaded up to somewhere, whatever its grid; a high that is no higher than its start is none."""
@@ -206,6 +221,7 @@ class WindowState:
         left_out: Iterable[LeftOut] = (),
         *,
         at: int | None = None,
+        early: Iterable[LeftOut] = (),
         replaced: Iterable[tuple[str, int]] = (),
         rest: Iterable[tuple[str, int, int]] = (),
     ) -> WindowState:
@@ -216,10 +232,12 @@ class WindowState:
             failed: work units that could not be read, by unit and start, with the error.
             left_out: what was due and has to wait, since it may not be due by itself the next time.
             at: when, epoch milliseconds.
+            early: what is known now to have been loaded before its time.
             replaced: old windows whose rows were deleted, by unit and start.
             rest: what of them no window holds now, and was read again: unit, start and end.
         """
         made = _Making(self)
+        made.early(early)
         made.replaced(replaced)
         for unit, lower, upper in rest:
             made.kept(unit, lower, upper)
@@ -249,7 +267,13 @@ class _Making:
 
     def __init__(self, state: WindowState) -> None:
         self._old = state
-        self._runs: dict[str, dict[str, Runs]] = {"units": {}, "left": {}, "whole": {}, "stale": {}}
+        self._runs: dict[str, dict[str, Runs]] = {
+            "units": {},
+            "left": {},
+            "whole": {},
+            "stale": {},
+            "early": {},
+        }
         self._open, self._failed, self._skipped = dict(state.open), dict(state.failed), dict(state.skipped)
         self._retried = False
 
@@ -268,6 +292,7 @@ class _Making:
             _filled(parts["left"]),
             _filled(parts["whole"]),
             _filled(parts["stale"]),
+            _filled(parts["early"]),
             self._retried,
         )
 
@@ -297,12 +322,20 @@ class _Making:
             if self._has("stale", one.unit):
                 self._of("stale", one.unit).items.clear()  # all rows of the unit make room
             return
-        self._read(one.unit, runs.raised(one.start, one.end, one.grid), one.lower, one.end)
+        before = runs.raised(one.start, one.end, one.grid)
+        self._read(one.unit, before, one.lower, one.end)
+        if self._has("early", one.unit) and (before is None or before <= one.end):
+            self._of("early", one.unit).dropped(one.start)
         for name in ("left", "whole"):
             if self._has(name, one.unit):
                 self._of(name, one.unit).dropped(one.start)
         starts = [start for start in self._open.get(one.unit, ()) if start != one.start]
         self._open[one.unit] = sorted([*starts, one.start]) if one.open else starts
+
+    def early(self, found: Iterable[LeftOut]) -> None:
+        for one in found:
+            if one.start is not None and one.end is not None:
+                self._of("early", one.unit).added(one.start, one.end, Grid.parse(one.grid))
 
     def replaced(self, old: Iterable[tuple[str, int]]) -> None:
         for unit, start in old:

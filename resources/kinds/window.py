@@ -17,12 +17,14 @@ from partitions.errors import (
     SourceError,
     StrandlineError,
 )
+from partitions.instants import milliseconds
+from partitions.intervals import difference, union
 from partitions.path.source import SourceFile
 from partitions.plan import Plan
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.window.carrying import carried_over
 from partitions.window.covering import covering
-from partitions.window.plan import Selection, plan
+from partitions.window.plan import AHEAD, Selection, plan
 from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit
 from partitions.window.state import LeftOut, Run, WindowState
 from resources.kinds.window_failing import bad_units, failing
@@ -84,7 +86,7 @@ class WindowFlow(ABC):
         """Plan on top of the entry; only the units are looked up."""
         state = self.state(entry)
         self.begin()
-        self._highest = state.highest or 0
+        self._highest = min(state.highest or 0, milliseconds(now))
         if entry and entry.work_units:
             self._row_size = entry.rows * _BYTES_PER_ROW // entry.work_units
         made = plan(
@@ -97,10 +99,33 @@ class WindowFlow(ABC):
             whole=self._columns.tagged and self._replaces(entry),
             ranged=self.ranged,
             selection=self.selection,
+            since=self._since(state, now),
         )
         if entry is None or entry.replace_until is None:
             return made
         return replace(made, slices=tuple(replace(piece, makes_room=True) for piece in made.slices))
+
+    def _since(self, state: WindowState, now: datetime) -> int | None:
+        """Where a clock that ran ahead has begun to load windows before their time; None where none did, or the state says it already."""
+        limit = milliseconds(now) + AHEAD
+        found = state.loaded_after(limit)
+        known = all(
+            not difference(
+                sorted(run[:2] for run in runs), union(sorted(run[:2] for run in state.early.get(unit, ())))
+            )
+            for unit, runs in found.items()
+        )
+        if known:
+            return None
+        # The first that ran ahead knows what time it was, unless its machine did not; then the one before it; then how far that had come.
+        times: list[int] = []
+        for entry in self.history():
+            times.insert(0, milliseconds(datetime.fromisoformat(entry.time)))
+            highest = self.state(entry).highest or 0
+            if highest <= limit:
+                times = [*times[1:2], times[0], highest]
+                break
+        return next((at for at in times[:3] if at <= milliseconds(now)), 0)
 
     def _replaces(self, entry: Entry | None) -> bool:
         """Whether what is read makes room: where only the window's start tells its rows, that is all of them."""
@@ -147,14 +172,20 @@ class WindowFlow(ABC):
     def record(self, piece: WindowSlice) -> Sequence[Sequence[Any]]:
         """What is read, when it was planned, and what was left out; then each work unit; those that are passed over with the reason."""
         return [
-            [self._fixed, piece.at, list(map(list, piece.left_out)), list(map(list, piece.old))],
+            [
+                self._fixed,
+                piece.at,
+                list(map(list, piece.left_out)),
+                list(map(list, piece.early)),
+                list(map(list, piece.old)),
+            ],
             *map(list, piece.works),
             *([*one.work, one.error] for one in piece.failed),
         ]
 
     def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> WindowSlice:
         """The same work units, read from the same. Its definition is the one that the slice was made with."""
-        (self._fixed, at, left_out, old), *works = rows
+        (self._fixed, at, left_out, early, old), *works = rows
         size = len(WorkUnit._fields)
         entry = self._definition.time_entry
         return WindowSlice(
@@ -165,6 +196,7 @@ class WindowFlow(ABC):
             at,
             failed=tuple(FailedUnit(WorkUnit(*row[:size]), row[size]) for row in works if len(row) > size),
             left_out=tuple(LeftOut(*one) for one in left_out),
+            early=tuple(LeftOut(*one) for one in early),
             old=tuple(Old(*one) for one in old),
             makes_room=intent.replaces == "own",
         )

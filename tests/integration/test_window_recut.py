@@ -12,7 +12,7 @@ from resources.spark import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
-from tests.support.window_feed import REPLACED, DatabaseTable, event, instant, on_postgres, watermark
+from tests.support.window_feed import REPLACED, DatabaseTable, event, instant, on_lake, on_postgres, watermark
 
 QUERY = (
     "SELECT id, value, at FROM {schema}.events WHERE at >= {{start}} AND at < {{end}} AND unit = {{unit.u}}"
@@ -89,3 +89,23 @@ class TestQuery:
             assert feed.run(now=instant(now)).error is None
             assert feed.ids == every
         assert feed.run(now=instant(now)).status == "nothing"
+
+
+def test_what_a_clock_that_ran_ahead_has_loaded_is_read_again_when_its_time_has_come(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    made = on_lake(
+        tmp_path / "project", engine, watermark=watermark(to="P0D", units="a"), target={"load": "append"}
+    )
+    made.table.put(*[event(day, f"2020-01-0{day}") for day in range(1, 6)])
+    made.run("2020-01-04")
+    made.run("2020-01-20")
+    assert made.feed.ids == [1, 2, 3, 4, 5]
+    made.table.put(event(50, "2020-01-05T12:00"), event(6, "2020-01-06"))
+    answer = made.feed.cli("plan", NAME, "--now", "2020-01-06T12:00")
+    assert "was loaded before its time" in answer.json[0]["warnings"][0]
+    made.run("2020-01-06T12:00")
+    assert made.feed.ids == [1, 2, 3, 4, 5, 50], "what makes room is there once, also under load: append"
+    made.run("2020-01-07T12:00")
+    assert made.feed.ids == [1, 2, 3, 4, 5, 6, 50]
+    assert made.feed.run(now=instant("2020-01-07T12:00")).status == "nothing"

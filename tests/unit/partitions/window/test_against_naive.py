@@ -115,9 +115,10 @@ def chains(draw: st.DrawFn) -> list[dict[str, Any]]:
     return runs
 
 
-def _kind(before: WindowState, one: WorkUnit, asked: bool) -> int:
+def _kind(before: WindowState, one: WorkUnit, asked: bool) -> tuple[bool, bool, bool]:
     failure = before.failed.get(one.unit, {}).get(one.start)
-    return min(failure.attempts, 2) if failure and not asked else 0
+    attempts = failure.attempts if failure and not asked else 0
+    return attempts > 1, one.reason == "forced" and attempts < 2, attempts == 1
 
 
 def _advance(state: WindowState, run: dict[str, Any]) -> tuple[list[Work], WindowState]:
@@ -142,7 +143,7 @@ def _advance(state: WindowState, run: dict[str, Any]) -> tuple[list[Work], Windo
         ]
         text = serialise(piece.without(bad).advance(state.watermark()))
         state = WindowState.of(deserialise(text))
-    # What failed before stands behind what did not, and who failed twice behind all; else it is planning order.
+    # What makes room stands behind what does not, what failed behind what did not, who failed twice behind all; else it is planning order.
     assert works == sorted(planned, key=lambda one: _kind(before, one, asked is not None))
     return [Work(one.start or 0, one.end or 0, one.unit, one.lower or 0) for one in planned], state
 
