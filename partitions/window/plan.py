@@ -268,8 +268,9 @@ class _Planning:
         """What was loaded before its time, with what becomes of it."""
         now = floor_minute(self.now)
         units: dict[Interval, list[str]] = {}
-        for unit in self.state.units:
-            runs = (*self.state.early.get(unit, ()), *self.state.loaded_after(now + AHEAD).get(unit, ()))
+        early, above = self.state.early, self.state.loaded_after(now + AHEAD)
+        for unit in dict.fromkeys([*early, *above]):
+            runs = (*early.get(unit, ()), *above.get(unit, ()))
             for one in union(sorted((run[0], run[1]) for run in runs if run[1] > now)):
                 units.setdefault(one, []).append(unit)
         for (start, end), some in islice(units.items(), _SKIPS):

@@ -159,7 +159,8 @@ def test_doctor_looks_into_the_folders_of_windows(tmp_path: Path) -> None:
             strandline, ["--project", str(tmp_path), "--json", "doctor", "--no-spark"]
         )
         found: dict[str, Any] = {each["check"]: each for each in json.loads(result.stdout)["checks"]}
-        return found["source flow"]
+        source: dict[str, Any] = found["source flow"]
+        return source
 
     assert (doctor()["ok"], "in" in doctor()["found"]) == (False, True)
     (tmp_path / "in" / "2024-01-01").mkdir(parents=True)

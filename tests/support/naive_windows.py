@@ -95,7 +95,7 @@ class Naive:
 
     def _rested(self, key: Key, now: int) -> bool:
         attempts, at = self.failed[key]
-        return at + min(60_000 * 2 ** (attempts - 1), 3_600_000) <= now
+        return at + min(60_000 << (attempts - 1), 3_600_000) <= now
 
     def run(
         self,
