@@ -19,11 +19,13 @@ from partitions.plan import counted
 from partitions.window.plan import Selection
 from partitions.window.units import identity
 from platform_assets.cli.context import Context, shared
+from platform_assets.cli.deciding import YES
 from platform_assets.cli.several import worst
 from platform_assets.dagster_home import HOME, dagster_home, project_home
 from platform_assets.platform import build_platform
 from platform_assets.project import InvalidProject
 from platform_assets.words import in_words
+from resources.attempts import not_begun
 from resources.loop.outcome import Outcome, Step
 from resources.platform import Platform
 
@@ -37,6 +39,9 @@ _IN_MEMORY = {
 }
 """Dagster makes its default IO manager for every run. No dataflow uses it, and the usual one imports 0.1 s of libraries for files."""
 
+_AHEAD = timedelta(days=1)
+"""How far `--now` may lie beyond the machine's clock without a question."""
+
 _TOLD = (Step.PLANNED, Step.APPENDED, Step.FENCED)
 
 
@@ -47,9 +52,10 @@ _TOLD = (Step.PLANNED, Step.APPENDED, Step.FENCED)
     "--force", metavar="START..END", help="Read every window that intersects [START, END) again, as a whole."
 )
 @click.option("--unit", metavar="JSON", help="With --force: only this unit.")
+@YES
 @shared
 def command(
-    context: Context, names: tuple[str, ...], everything: bool, force: str | None, unit: str | None
+    context: Context, names: tuple[str, ...], everything: bool, force: str | None, unit: str | None, yes: bool
 ) -> int:
     """Load what is new, exactly once."""
     if bool(names) == everything:
@@ -57,6 +63,8 @@ def command(
     if unit is not None and force is None:
         raise click.UsageError("--unit: expected --force START..END beside it")
     flows = context.dataflows(names)
+    if not yes:
+        _ask_for_the_future(context, flows)
     selected = {flow.name: _forced(context, flow, force, unit) for flow in flows} if force else {}
     outcomes = _run_all(context, flows, selected, list(context.project.broken) if everything else [])
     documents = [outcome.as_json() for outcome in outcomes]
@@ -71,6 +79,19 @@ def command(
     # What was skipped says nothing that the failure above it does not say.
     codes = [one.error.exit_code for one in outcomes if one.error and one.status != "skipped"]
     return worst([0, *codes])
+
+
+def _ask_for_the_future(context: Context, flows: Sequence[Dataflow]) -> None:
+    """Windows would count as loaded before their time."""
+    ahead = context.now is not None and context.now - datetime.now(UTC) > _AHEAD
+    names = [flow.name for flow in flows if flow.kind == "window"]
+    if ahead and context.now is not None and names:
+        click.echo(
+            f"--now {context.now.isoformat()} lies beyond this machine's clock: windows of {', '.join(names)} that are still to come would count"
+            " as loaded, and be read again only once they are over",
+            err=True,
+        )
+        click.confirm("Run all the same?", abort=True, err=True)
 
 
 def _forced(context: Context, flow: Dataflow, force: str, unit: str | None) -> Selection:
@@ -121,17 +142,17 @@ def _run_all(
     )
     platform = build_platform(context.project, _say)
     errors = {name: InvalidProject(context.project.broken[name]) for name in broken}
-    outcomes += [_not_run(platform, name, error) for name, error in errors.items()]
+    outcomes += [not_begun(platform.log, name, error) for name, error in errors.items()]
     with instance(context.project.folder) as kept:
         by_name = {flow.name: flow for flow in flows}
         for name in platform.lineage.in_order(list(by_name)):
             above = platform.lineage.above(name)
             failed = [one for one in outcomes if one.error is not None and one.dataflow in above]
             if failed:
-                outcomes.append(_not_run(platform, name, _upstream(name, failed)))
+                outcomes.append(not_begun(platform.log, name, _upstream(name, failed)))
             else:
                 job = build_job(by_name[name], platform, options, checked=not kept.is_ephemeral)
-                _run_one(job, kept, name, outcomes)
+                _run_one(platform, job, kept, name, outcomes)
     return outcomes
 
 
@@ -145,21 +166,14 @@ def _upstream(name: str, failed: Sequence[Outcome]) -> UpstreamNotLoaded:
     )
 
 
-def _not_run(platform: Platform, name: str, error: StrandlineError) -> Outcome:
-    """Why a dataflow was not run, with its state; where that cannot be read, that is what is wrong."""
-    try:
-        newest = platform.log.newest(name)
-    except StrandlineError as unreadable:
-        return Outcome(name, None, {}, 0, error=unreadable)
-    return Outcome(name, None, newest.state() if newest else {}, 0, newest=newest, error=error)
-
-
-def _run_one(job: JobDefinition, instance: DagsterInstance, name: str, outcomes: list[Outcome]) -> None:
+def _run_one(
+    platform: Platform, job: JobDefinition, instance: DagsterInstance, name: str, outcomes: list[Outcome]
+) -> None:
     count = len(outcomes)
     result = execute(job, instance)
     if len(outcomes) == count:  # the step failed before, or beside, the loop
         error = StrandlineError(_first_failure(result), code="dagster")
-        outcomes.append(Outcome(name, result.run_id, {}, 0, error=error))
+        outcomes.append(not_begun(platform.log, name, error, result.run_id))
 
 
 def execute(job: JobDefinition, instance: DagsterInstance) -> ExecuteInProcessResult:
@@ -211,14 +225,15 @@ def _people(outcomes: list[Outcome]) -> None:
         amount = counted(outcome.work_units, "work unit") if windows else counted(outcome.files, "file")
         done = f"{counted(outcome.rows, 'row')} of {amount} in {counted(len(outcome.committed), 'slice')}, "
         calls = f"{counted(outcome.calls, 'listing call')}, " if outcome.calls else ""
+        aside = f"{counted(outcome.quarantined, 'file')} put in quarantine, " if outcome.quarantined else ""
         click.secho(
-            f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{calls}"
+            f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{aside}{calls}"
             f"{outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
             fg=color,
         )
         before, after = in_words(outcome.before), in_words(outcome.after)
         click.echo(f"  watermark {before} -> {after}" if before != after else f"  watermark stays at {after}")
-        for warning in outcome.warnings:
+        for warning in outcome.news:
             click.secho(f"  warning: {warning}", fg="yellow", err=True)
         if outcome.error is not None:
             click.secho(f"  {outcome.error.message}", fg="red", err=True)
