@@ -105,6 +105,7 @@ def _write_project(
     folder: Path, bucket: Place, server: postgres.Postgres, first: datetime, end: datetime
 ) -> None:
     (folder / "dataflows").mkdir(parents=True)
+    (folder / "readings").mkdir()
     assert bucket.connection is not None
     land = {"type": "s3", "endpoint": bucket.connection.endpoint, "region": bucket.connection.region}
     erp = {
