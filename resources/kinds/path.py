@@ -21,7 +21,8 @@ from partitions.sentinels import Watermark, deserialise, serialise
 from resources.listing import FILE_CHANGED, FILE_VANISHED, Budget, Listing, check_unchanged, list_above, look
 from resources.loop.flow import Observed, Size
 from resources.places import Place
-from resources.readers.failures import BAD_RECORD, bad_file, bad_record, line_of
+from resources.readers.bad_files import BadFiles
+from resources.readers.failures import bad_file
 from resources.readers.files import SOURCE_FILE, FilesReader, PinnedSchema
 from resources.sql import literal, quoted
 from resources.sweep import waiting
@@ -45,12 +46,18 @@ class PathFlow:
         self._place = source
         self._log = log
         self._reader = FilesReader(source, dataflow.files)
+        self._bad = BadFiles(source, self._reader, dataflow)
         self._calls = 0
 
     @property
     def calls(self) -> int:
         """LIST calls, or folders opened, so far."""
         return self._calls
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the reader has to say of the files."""
+        return self._reader.remarks
 
     @property
     def repeats(self) -> bool:
@@ -186,8 +193,17 @@ class PathFlow:
         self._reader.agree(spark, PinnedSchema.of(pinned), self._dataflow.name)
 
     def read(self, spark: SparkSession, piece: PathSlice | None, pinned: str) -> DataFrame:
-        """Read exactly the slice's files."""
+        """Read exactly the slice's files.
+
+        Raises:
+            BadFile: the first with fields that the pinned schema lacks (``unknown_fields: check``).
+        """
         files = piece.files if piece else ()
+        for bad in self._bad.with_unknown_fields(spark, files, PinnedSchema.of(pinned)):
+            raise bad
+        return self._rows(spark, files, pinned)
+
+    def _rows(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> DataFrame:
         return self._reader.read(
             spark, files, PinnedSchema.of(pinned), origin=self._dataflow.target.origin_columns
         )
@@ -201,16 +217,12 @@ class PathFlow:
         if bad is None or bad.code == FILE_VANISHED:
             return bad
         file = next(file for file in piece.files if file.path == bad.path)
-        try:
-            record = self._reader.bad_record(spark, file, PinnedSchema.of(pinned))
-        except Exception:  # noqa: BLE001 - looking closer is a courtesy; the file is known already
-            return bad
-        return bad if record is None else bad_record(bad, record, line_of(self._place, file.path, record))
+        return self._bad.closer(spark, file, PinnedSchema.of(pinned)) or bad
 
     def _again(self, spark: SparkSession, piece: PathSlice, pinned: str) -> Exception | None:
         """Why reading alone fails. A Connect server loses all but an error's first line where one of its causes has no text."""
         try:
-            self.read(spark, piece, pinned).write.format("noop").mode("overwrite").save()
+            self._rows(spark, piece.files, pinned).write.format("noop").mode("overwrite").save()
         except Exception as error:  # noqa: BLE001 - it is what was asked for
             return error
         return None
@@ -231,17 +243,10 @@ class PathFlow:
         return piece.without(bad.part, bad.why)
 
     def also_bad(self, spark: SparkSession, piece: PathSlice, pinned: str, bad: BadPart) -> Sequence[BadFile]:
-        """All files with a record that does not parse: one by one, each would cost a number and a write."""
-        if bad.code != BAD_RECORD:
+        """All files that are bad in the same way: one by one, each would cost a number and a write."""
+        if not isinstance(bad, BadFile):
             return ()
-        try:
-            found = self._reader.bad_records(spark, piece.files, PinnedSchema.of(pinned))
-        except Exception:  # noqa: BLE001 - looking ahead is a courtesy; whatever is bad is found when it is written
-            return ()
-        return [
-            bad_record(BadFile(path, path=path), record, line_of(self._place, path, record))
-            for path, record in found.items()
-        ]
+        return self._bad.alike(spark, piece.files, PinnedSchema.of(pinned), bad)
 
     def quarantine(self, entry: Entry | None, piece: PathSlice) -> tuple[Sequence[Sequence[Any]] | None, int]:
         """The files that are in quarantine after the slice."""

@@ -113,6 +113,7 @@ class Loop(Generic[SliceT]):
         if outcome.committed:
             self._tidy(outcome)
         outcome.calls = self.flow.calls
+        outcome.warnings.extend(self.flow.remarks)
         outcome.seconds = time.monotonic() - started
         return outcome
 

@@ -293,6 +293,11 @@ class SliceProtocol(Generic[SliceT]):
             room = self.flow.room(piece, intent.replaces, df)
             df, observed = self.flow.observe(df, piece)
             self.target.write(df, tag, intent.watermark, new=intent.table_version is None, room=room)
+        except BadPart as unread:
+            # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
+            if self._give_up(outcome, intent, _reason(unread)):
+                raise
+            return dict
         except StrandlineError:
             raise
         except Exception as error:
@@ -398,7 +403,8 @@ class SliceProtocol(Generic[SliceT]):
             kind=intent.kind,
             app_id=intent.app_id,
             table_version=landed.version if landed else intent.table_version,
-            pinned=intent.pinned,
+            # A number that is given up pins no schema. Where its fence has made the table, the columns there are nobody's either.
+            replace_table=_made_table(landed) or bool(outcome.newest and outcome.newest.replace_table),
         )
 
     def _entry(self, before: Entry | None, intent: Intent, landed: Landed) -> Entry:
@@ -523,6 +529,11 @@ class SliceProtocol(Generic[SliceT]):
             f"strandline state adopt {name} --reason TEXT",
             f"strandline state reset {name} --replace --reason TEXT",
         )
+
+
+def _made_table(landed: Landed | None) -> bool:
+    """Whether a table begins with the fence of a number: it has the columns of what was not loaded, and no rows."""
+    return landed is not None and landed.gives_up and landed.version == 0
 
 
 def _reason(error: StrandlineError) -> str:

@@ -134,9 +134,12 @@ class DeltaTarget:
         """Write in one commit. A repeated tag commits nothing and raises nothing, so the caller looks at the commit."""
         mode = "append" if new or room is None else "overwrite"
         writer = self._tagged(df.write.format("delta").mode(mode), tag, metadata)
-        if mode == "overwrite" and room and room.where is not None:
-            writer = writer.option("replaceWhere", room.where)
-        if self._partition_by and new:
+        whole = mode == "overwrite" and room is not None and room.where is None
+        if whole:  # a table that begins anew has the columns and the partitions of what it begins with
+            writer = writer.option("overwriteSchema", "true")
+        elif mode == "overwrite" and room:
+            writer = writer.option("replaceWhere", room.where or "")
+        if self._partition_by and (new or whole):
             writer = writer.partitionBy(*self._partition_by)
         if new and any(_NEEDS_MAPPING & set(name) for name in df.columns):
             writer = writer.option("delta.columnMapping.mode", "name")
