@@ -188,6 +188,8 @@ def _taken_over(
         loaded = target.texts(SOURCE_FILE)  # a set has no order that could tell the others
         files = [file for file in files if file.path in loaded]
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
+    if why in ("adopt", "import"):  # the rows of the table count now: a reset before it must not empty it any more
+        changes["replace_table"] = False
     entry = drafted(
         platform,
         dataflow,

@@ -121,6 +121,17 @@ class Loop(Generic[SliceT]):
         """Once a run's outcome is told: have a warm engine do what the next run's first write would wait for. Returns at once."""
         self._protocol.prepare_next()
 
+    def infer(self) -> tuple[str | None, list[str]]:
+        """The schema that a first run would pin, whatever is pinned, as text; and what it would warn of. Writes nothing.
+
+        Raises:
+            BadPart: where what it looks at does not read.
+        """
+        outcome = Outcome(self.dataflow.name, self.run_id, {}, 0)
+        due = self.flow.plan(None, self.now).slices
+        pinned = self._pin(outcome, due) if due else None
+        return pinned, [*outcome.warnings, *self.flow.remarks]
+
     def _failed(self, outcome: Outcome) -> StrandlineError | None:
         """Work units that could not be read hold nobody back, and the run is no success."""
         slices: list[Any] = [one.piece for one in outcome.committed]

@@ -210,7 +210,7 @@ class FilesReader:
         }
         names: dict[str, list[str]] = {}
         for group in self._together([file for file in files if file.size > 0]):
-            path = _relative_path(self._place, plain=all(_is_plain(file.path) for file in group))
+            path = self._path(group)
             names |= unknown_fields(self._scan(spark, group, schema, **options), pinned.struct, path)
         return names
 
@@ -230,7 +230,7 @@ class FilesReader:
             frame = self._scan(spark, group, schema, mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
             # The whole row goes along: Spark refuses to select that column alone.
             row = F.first(F.struct("*")).alias("row")
-            path = _relative_path(self._place, plain=all(_is_plain(file.path) for file in group))
+            path = self._path(group)
             bad = frame.filter(F.col(_CORRUPT).isNotNull()).groupBy(path.alias("path"))
             for each in bad.agg(row).collect():
                 parsed = each["row"].asDict(recursive=True)
@@ -251,6 +251,12 @@ class FilesReader:
         """The names in the header of a CSV file; None where it has none, or none that reads."""
         text = first_line(self._place, path)
         return None if text is None else values_of(text, _separator_of(self._source, path))
+
+    def _path(self, files: Sequence[SourceFile]) -> Column:
+        """The path of a row's file. Spark tells it of many; what is read through a view has none."""
+        if len(files) == 1:
+            return _text(files[0].path)
+        return _relative_path(self._place, plain=all(_is_plain(file.path) for file in files))
 
     def _together(self, files: Sequence[SourceFile]) -> list[list[SourceFile]]:
         """Files that Spark can be asked for in one scan."""

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from partitions.plan import counted
+
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
@@ -87,7 +89,7 @@ def _lost(value: Any, read: Any) -> bool:
 def _in_csv(text: str, parsed: Mapping[str, Any], schema: StructType, separator: str) -> str:
     values, fields = values_of(text, separator), schema.fields
     if len(values) != len(fields):
-        return f"expected {len(fields)} values, found {len(values)}"
+        return f"expected {counted(len(fields), 'value')}, found {len(values)}"
     for value, field in zip(values, fields, strict=True):
         if value != "" and parsed.get(field.name) is None:
             return _field(field.name, field.dataType, "other text")

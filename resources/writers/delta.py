@@ -102,6 +102,11 @@ class DeltaTarget:
         table = self._log.table()
         return [field.name for field in table.schema().fields] if table else []
 
+    def schema(self) -> tuple[int, str] | None:
+        """The newest version, and its columns as Spark's JSON; None where there is no table."""
+        table = self._log.table()
+        return (table.version(), table.schema().to_json()) if table else None
+
     def adopted(self) -> Adopted | None:
         """What the newest commit of ours says; None where the table has none."""
         for version in reversed(self._log.versions(None)):
@@ -141,7 +146,7 @@ class DeltaTarget:
             writer = writer.option("replaceWhere", room.where or "")
         if self._partition_by and (new or whole):
             writer = writer.partitionBy(*self._partition_by)
-        if new and any(_NEEDS_MAPPING & set(name) for name in df.columns):
+        if (new or whole) and any(_NEEDS_MAPPING & set(name) for name in df.columns):
             writer = writer.option("delta.columnMapping.mode", "name")
         writer.save(self._place.spark_url)
 
