@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import NeedsDecision
 from resources.places import Place
 from resources.readers.rows import rows
-from resources.sql import quoted
+from resources.sql import literal, quoted
 from resources.watermarks.blobs import open_blobs
 from resources.writers.delta_log import Commit, DeltaLog
 from resources.writers.target import Adopted, Landed, Room, TableHead, Tag
@@ -141,14 +141,31 @@ class DeltaTarget:
         writer = self._tagged(df.write.format("delta").mode(mode), tag, metadata)
         whole = mode == "overwrite" and room is not None and room.where is None
         if whole:  # a table that begins anew has the columns and the partitions of what it begins with
+            self._allow(df)
             writer = writer.option("overwriteSchema", "true")
         elif mode == "overwrite" and room:
             writer = writer.option("replaceWhere", room.where or "")
         if self._partition_by and (new or whole):
             writer = writer.partitionBy(*self._partition_by)
-        if (new or whole) and any(_NEEDS_MAPPING & set(name) for name in df.columns):
+        if new and any(_NEEDS_MAPPING & set(name) for name in df.columns):
             writer = writer.option("delta.columnMapping.mode", "name")
         writer.save(self._place.spark_url)
+
+    def _allow(self, df: DataFrame) -> None:
+        """Give a table what columns need that it may not have had: Delta gives it to new tables by itself.
+
+        A commit of its own, before the tagged one, which changes no row; done twice it does no harm.
+        """
+        needed = {}
+        if any(_NEEDS_MAPPING & set(name) for name in df.columns):
+            needed["delta.columnMapping.mode"] = "name"
+        if "timestamp_ntz" in df.schema.simpleString():
+            needed["delta.feature.timestampNtz"] = "supported"
+        if needed:
+            given = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in needed.items())
+            df.sparkSession.sql(
+                f"ALTER TABLE delta.{quoted(self._place.spark_url)} SET TBLPROPERTIES ({given})"
+            ).collect()
 
     def no_rows(self, spark: SparkSession) -> DataFrame:
         """The table, none of it."""
