@@ -78,7 +78,7 @@ class BadFiles:
             bad_record(
                 path,
                 record,
-                line_of(self._place, path, record.text),
+                line_of(self._place, path, record.text) if self._dataflow.files.format != "json" else None,
                 show=self._dataflow.show_bad_records,
             )
             for path, record in found.items()

@@ -1,7 +1,7 @@
 """Fields that stand in JSON and that a schema lacks: Spark's reader is told the columns that it shall give, and leaves others out without a word.
 
 Every record is parsed a second time, as a variant, which shows all its names; beside the parse in the same scan it costs more, not less
-(docs/adr/0010). Names are compared at any depth of structs, arrays and maps that the schema knows.
+(docs/adr/0012). Names are compared at any depth of structs, arrays and maps that the schema knows.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from partitions.sources import FilesSource
 from resources.places import Place
 from resources.readers.fields import RECORD, unknown_fields
 from resources.readers.footers import FieldPath, Footer, footers, paths_of, unknown_columns
-from resources.readers.lines import first_line
-from resources.readers.misfit import BadRecord, misfit, values_of
+from resources.readers.lines import first_line, whole_text
+from resources.readers.misfit import BadRecord, misfit, misfit_in, values_of
 from resources.readers.nanoseconds import as_inferred, as_numbers, as_times, shown
 from resources.sql import literal, quoted
 
@@ -32,6 +32,8 @@ _GLOB = frozenset("{}[]*?\\")
 _PLAIN = re.compile(r"[A-Za-z0-9_.=/:+@,~-]*")
 """What no writer of URIs escapes."""
 _CORRUPT = "_corrupt_record"
+_MOST_RECORDS = 10_000
+"""Of a document that are looked at one by one."""
 _SAMPLE_FILES = 20
 _SAMPLE_BYTES = 64 * 2**20
 
@@ -217,29 +219,39 @@ class FilesReader:
     def bad_records(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> dict[str, BadRecord]:
-        """A record that does not parse, for each of these files that has one; of formats whose files have none of their own, nothing."""
+        """A record that does not parse, for each of these files that has one; of Parquet, which has none of its own, nothing."""
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType, StructField, StructType
 
-        if self._source.format not in ("ndjson", "csv"):
+        form = self._source.format
+        if form == "parquet":
             return {}
         found: dict[str, BadRecord] = {}
         for group in self._together(files):
             data = pinned.beside(_spellings(file.path for file in group)).data
             schema = StructType([*data.fields, StructField(_CORRUPT, StringType())])
             frame = self._scan(spark, group, schema, mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
-            # The whole row goes along: Spark refuses to select that column alone.
-            row = F.first(F.struct("*")).alias("row")
+            # Other columns go along: Spark refuses to select that one alone. Of a document it would be all of the file.
+            row = F.first(F.struct("*") if form != "json" else F.struct(*map(quoted, data.names)))
             path = self._path(group)
             bad = frame.filter(F.col(_CORRUPT).isNotNull()).groupBy(path.alias("path"))
-            for each in bad.agg(row).collect():
+            for each in bad.agg(row.alias("row")).collect():
+                if form == "json":
+                    file = next(file for file in group if file.path == each["path"])
+                    found[file.path] = self._bad_document(spark, file, data)
+                    continue
                 parsed = each["row"].asDict(recursive=True)
                 text = parsed.pop(_CORRUPT)
-                why = misfit(
-                    self._source.format, text, parsed, data, _separator_of(self._source, group[0].path)
-                )
+                why = misfit(form, text, parsed, data, _separator_of(self._source, group[0].path))
                 found[each["path"]] = BadRecord(text, why)
         return found
+
+    def _bad_document(self, spark: SparkSession, file: SourceFile, data: StructType) -> BadRecord:
+        """The first bad one of the records in a document: Spark gives a row for each of them, in their order."""
+        rows = self._scan(spark, [file], data, mode="PERMISSIVE").limit(_MOST_RECORDS).collect()
+        return misfit_in(
+            whole_text(self._place, file.path), [row.asDict(recursive=True) for row in rows], data
+        )
 
     def expected_header(self, path: str, pinned: PinnedSchema) -> list[str] | None:
         """The names that the header of a CSV file must have, in their order; None where files have no header."""

@@ -25,6 +25,15 @@ def first_line(place: Place, path: str) -> str | None:
     return found[0] if found else None
 
 
+def whole_text(place: Place, path: str) -> str:
+    """All of a file; nothing of one that does not read."""
+    try:
+        with _open(place, path) as opened:
+            return opened.read().decode("utf-8-sig", "replace")
+    except (OSError, EOFError):
+        return ""
+
+
 def line_of(place: Place, path: str, record: str) -> int | None:
     """The number of the first line that holds this text, from 1; None where no line is it."""
     wanted = record.strip().encode()

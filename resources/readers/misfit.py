@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.plan import counted
@@ -41,6 +41,24 @@ def misfit(form: str, text: str, parsed: Mapping[str, Any], schema: StructType, 
         separator: of the values in a line of CSV.
     """
     return _in_csv(text, parsed, schema, separator) if form == "csv" else _in_json(text, parsed, schema)
+
+
+def misfit_in(document: str, parsed: Sequence[Mapping[str, Any]], schema: StructType) -> BadRecord:
+    """The first record of a JSON document that does not fit, as :func:`misfit` says; ``parsed`` is what Spark made of each."""
+    try:
+        content = json.loads(document)
+    except (ValueError, RecursionError):
+        return BadRecord(document, _in_json(document, {}, schema))
+    if not isinstance(content, list):
+        return BadRecord(document, _in_json(document, parsed[0] if parsed else {}, schema))
+    for number, (record, read) in enumerate(zip(content, parsed, strict=False), 1):
+        if not isinstance(record, dict):
+            return BadRecord(
+                json.dumps(record), f"record {number}: expected a JSON object, found {_word(record)}"
+            )
+        if why := _blamed(record, read, schema, ""):
+            return BadRecord(json.dumps(record), f"record {number}: {why}")
+    return BadRecord(document, _NOTHING_KNOWN)
 
 
 def values_of(line: str, separator: str) -> list[str]:

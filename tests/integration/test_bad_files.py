@@ -153,13 +153,26 @@ class TestRecords:
         assert outcome.error is not None
         assert """field id: expected bigint, found text in '{"id": "abc"}'""" in outcome.error.message
 
-    @pytest.mark.parametrize("bad", ['[{"id": 2}, {"id": 3]', '[{"id": 2}', '{"id": {"x": 1}}'])
-    def test_a_json_file_that_does_not_parse_is_named(self, make_feed: MakeFeed, bad: str) -> None:
+    @pytest.mark.parametrize(
+        ("bad", "why"),
+        [
+            ('[{"id": 2}, {"id": "secret"}]', "record 2: field id: expected bigint, found text"),
+            ('[{"id": 2}, {"id": 3]', "expected a JSON object, found text that is none"),
+            ('{"id": {"secret": 1}}', "field id: expected bigint, found an object"),
+        ],
+    )
+    def test_a_json_file_that_does_not_parse_is_named_with_record_field_and_reason(
+        self, make_feed: MakeFeed, bad: str, why: str
+    ) -> None:
         feed = make_feed(source={"format": "json"})
         feed.put_text("a.json", '[{"id": 1}]')
         feed.put_text("b.json", bad)
         feed.put_text("c.json", '{"id": 3}')
-        _fails_at_b(feed, feed.run())
+        outcome = feed.run()
+        _fails_at_b(feed, outcome, "bad_record")
+        assert outcome.error is not None
+        assert f"b.json, {why}" in outcome.error.message
+        assert "secret" not in outcome.error.message
 
 
 class TestVanished:
