@@ -306,6 +306,11 @@ def _taken_over(
     """
     files = platform.flow(dataflow).up_to(deserialise(watermark), above=last)
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
+    if why in (
+        "adopt",
+        "import",
+    ):  # the rows of the table count now: a reset before it must not empty it any more
+        changes["replace_table"] = False
     entry = drafted(
         platform,
         dataflow,

@@ -80,6 +80,11 @@ class WindowFlow(ABC):
         return True
 
     @property
+    def remarks(self) -> Sequence[str]:
+        """Nothing: columns are read as they are."""
+        return ()
+
+    @property
     def repeats(self) -> bool:
         """What was read within the grace would be due for ever."""
         return False

@@ -298,6 +298,11 @@ class SliceProtocol(Generic[SliceT]):
             room = self.flow.room(piece, intent.replaces, df)
             df, observed = self.flow.observe(df, piece)
             self.target.write(df, tag, intent.watermark, new=intent.table_version is None, room=room)
+        except BadPart as unread:
+            # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
+            if self._give_up(outcome, intent, _reason(unread)):
+                raise
+            return dict
         except StrandlineError:
             raise
         except Exception as error:
@@ -402,7 +407,8 @@ class SliceProtocol(Generic[SliceT]):
             fingerprint=intent.fingerprint,
             kind=intent.kind,
             app_id=intent.app_id,
-            pinned=intent.pinned,
+            # A number that is given up pins no schema. Where its fence has made the table, the columns there are nobody's either.
+            replace_table=_made_table(landed) or bool(outcome.newest and outcome.newest.replace_table),
             **(self._in_table(landed) if fenced and landed else {}),
         )
 
@@ -563,6 +569,11 @@ class SliceProtocol(Generic[SliceT]):
             f"strandline state adopt {name} --reason TEXT",
             f"strandline state reset {name} --replace --reason TEXT",
         )
+
+
+def _made_table(landed: Landed | None) -> bool:
+    """Whether a table begins with the fence of a number: it has the columns of what was not loaded, and no rows."""
+    return landed is not None and landed.gives_up and landed.version == 0
 
 
 def _reason(error: StrandlineError) -> str:

@@ -164,8 +164,9 @@ class Target(Protocol):
             df: the rows.
             tag: of the commit.
             metadata: the state after it.
-            new: whether the table may have to be made: its layout is taken then, and only then.
-            room: which rows are deleted in the same commit; None deletes none.
+            new: whether the table may have to be made: its layout is taken then.
+            room: which rows are deleted in the same commit; None deletes none. Where that is all rows, the table's columns and layout
+                become those of ``df``.
         """
         ...
 
