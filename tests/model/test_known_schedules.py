@@ -1,0 +1,108 @@
+"""Schedules that once went wrong, each with the rule that it holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.model.actions import (
+    Accept,
+    Action,
+    Adopt,
+    AppendForeign,
+    Arrive,
+    CopyRuns,
+    Follow,
+    Import,
+    Kill,
+    Late,
+    LoseState,
+    RecreateTable,
+    Release,
+    RemoveTable,
+    Reset,
+    RestoreState,
+    RestoreTable,
+    RestoreVersion,
+    Rewind,
+    Run,
+    Sweep,
+    Unprocess,
+)  # fmt: skip
+from tests.model.world import Config, play
+
+_BY_SET = Config(tracking="set")
+_QUARANTINE = Config(late_files="quarantine")
+
+
+def _broken(*schedule: Action, config: Config | None = None, why: str, name: str) -> object:
+    """A schedule that goes wrong today."""
+    marks = pytest.mark.xfail(strict=True, reason=why)
+    return pytest.param(schedule, config, id=name, marks=marks)
+
+
+def _holds(*schedule: Action, config: Config | None = None, name: str) -> object:
+    """A schedule that ends well."""
+    return pytest.param(schedule, config, id=name)
+
+
+_BEHIND = "a decision's number above the table's tag makes a foreign tag look like ours"
+_WEDGED = "an open intent whose table is gone or older is resumed without a look at the table, and cannot be given up"
+_LOST = "an abandon as the first entry counts as a state"
+_PASSES = "only the table's version is compared, not the commit of the newest slice"
+_UNSEEN = "the table is looked at only where there is something to write"
+
+
+_TWO_AHEAD = (Arrive(2), Run(), Arrive(2), Run(), RestoreState(2))
+"""Four files are loaded, and the state knows of two."""
+
+_OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
+"""Number 2 is begun, and nothing of it written."""
+
+
+@pytest.mark.parametrize(
+    ("schedule", "config"),
+    [
+        # A decision between a state that was restored and the next run
+        _broken(*_TWO_AHEAD, Late(), Sweep(), config=_QUARANTINE, why=_BEHIND, name="behind-quarantine"),
+        _broken(*_TWO_AHEAD, Accept(), why=_BEHIND, name="behind-accept"),
+        _broken(*_TWO_AHEAD, Rewind(0), why=_BEHIND, name="behind-rewind"),
+        _broken(*_TWO_AHEAD, Unprocess(), config=_BY_SET, why=_BEHIND, name="behind-unprocess"),
+        _broken(
+            Arrive(1), Run(), Late(), Sweep(), Arrive(2), Run(), RestoreState(2), Release(),
+            config=_QUARANTINE, why=_BEHIND, name="behind-release",
+        ),
+        _holds(*_TWO_AHEAD, name="behind-run"),
+        # An open intent, and the table is another one
+        _broken(*_OPEN, RemoveTable(), Reset(), why=_WEDGED, name="open-removed-reset"),
+        _broken(*_OPEN, RemoveTable(), Reset(replace=True), why=_WEDGED, name="open-removed-reset-replace"),
+        _broken(*_OPEN, RemoveTable(), why=_WEDGED, name="open-removed"),
+        _broken(
+            Arrive(1), Run(), Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")), RestoreTable(4),
+            why=_WEDGED, name="open-older",
+        ),
+        _holds(*_OPEN, name="open"),
+        # A state that was lost, and a decision that dies
+        _broken(Arrive(2), Run(), LoseState(), Adopt(Kill("after", "intents")), Run(), why=_LOST, name="lost-adopt-dies"),
+        _broken(Arrive(2), Run(), LoseState(), Reset(kill=Kill("after", "intents")), why=_LOST, name="lost-reset-dies"),
+        _broken(Arrive(2), Run(), LoseState(), Import(2, Kill("after", "intents")), why=_LOST, name="lost-import-dies"),
+        _holds(Arrive(2), Run(), LoseState(), name="lost"),
+        # A table that is not the one that was written
+        _broken(
+            Arrive(1), Run(), Arrive(1), Run(), RecreateTable(1, commits=3), Arrive(1), why=_PASSES, name="made-again"
+        ),
+        _broken(Arrive(1), Run(), Arrive(1), Run(), RestoreVersion(1), Arrive(1), why=_PASSES, name="restored"),
+        _broken(
+            Arrive(1), Run(), Arrive(1), Run(), RestoreTable(2), AppendForeign(), Arrive(1), why=_PASSES, name="older-and-grown"
+        ),
+        _holds(Arrive(1), Run(), Arrive(1), Run(), RestoreTable(2), Arrive(1), name="older"),
+        # Nothing is new
+        _broken(Arrive(1), Run(), RemoveTable(), why=_UNSEEN, name="removed-unseen"),
+        # A copy of the project
+        _holds(Arrive(1), Run(), Arrive(1), CopyRuns(2), name="copy"),
+        _holds(Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")), Arrive(1), CopyRuns(3), name="copy-open"),
+        # Follow what a run says
+        _holds(Arrive(2), Run(), LoseState(), Follow(0), Arrive(1), Run(), name="lost-followed"),
+    ],
+)  # fmt: skip
+def test_a_schedule_that_went_wrong_ends_well(schedule: tuple[Action, ...], config: Config | None) -> None:
+    play(schedule, config)
