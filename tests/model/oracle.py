@@ -14,7 +14,8 @@ without ``--replace``, and ``unprocess``. It may delete rows only where they are
 What decisions promise (docs/state.md, Decisions by hand):
 
 =================  ===============================================================================================
-``set``            passes over what lies above the old watermark up to the new one; late files below may go with it
+``set``            passes over what lies above the old watermark up to the new one; late files below may go with it. After
+                   ``reset --replace`` the table is emptied all the same
 ``rewind``         all above the older watermark is due again, with ``--replace`` in the place of its old rows
 ``reset``          everything is due again; with ``--replace`` the table is emptied first, also of others' rows
 ``adopt``          no file that has a row is loaded again; of the others those above the table's watermark are due, those
@@ -75,6 +76,7 @@ class Oracle:
 
     Attributes:
         by_set: tracking: set, which has no order.
+        aside: late files are quarantined.
         due: by path; its keys are the files of the source.
         copies: rows of each file in the table.
         foreign: ids of others' rows in the table.
@@ -89,6 +91,7 @@ class Oracle:
     """
 
     by_set: bool
+    aside: bool = False
     due: dict[str, Due] = field(default_factory=dict)
     copies: Counter[str] = field(default_factory=Counter)
     foreign: Counter[int] = field(default_factory=Counter)
@@ -156,8 +159,8 @@ class Oracle:
         """
         judge = then.copy()
         judge.copies, judge.foreign = Counter(self.copies), Counter(self.foreign)
-        for path, due in self.due.items():
-            judge.due.setdefault(path, due)
+        for path in self.due:
+            judge.due.setdefault(path, Due.ONCE)
         judge.load(write)
         then.due, then.doubling, then.emptying = judge.due, judge.doubling, judge.emptying
         self.touched += 1
@@ -219,7 +222,6 @@ class Oracle:
                 self._settle(path)
 
     def _set(self, mark: Key, old: Key) -> None:
-        self.emptying = False
         for path in self.due:
             if self.by_set or old < key(path) <= mark or (key(path) <= mark and self.copies[path]):
                 self._settle(path)
@@ -324,7 +326,8 @@ class Oracle:
 
     def _aim(self, path: str) -> range:
         if not self.copies[path]:
-            return range(1, 2) if self.due[path] is Due.ONCE else range(2)
+            owed = self.due[path] is Due.ONCE and not (self.aside and path in self.late)
+            return range(1, 2) if owed else range(2)
         return range(1, self.copies[path] + (path in self.doubling) + 1)
 
     def meets(self, aims: dict[str, range]) -> bool:

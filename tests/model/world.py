@@ -651,7 +651,7 @@ def play(schedule: Sequence[Action], config: Config | None = None, base: Path = 
     """
     config = config or Config()
     folder = Path(mkdtemp(dir=base if base.is_dir() else None, prefix="model-"))
-    world = World(folder / "world", config, Oracle(config.tracking == "set"))
+    world = World(folder / "world", config, Oracle(config.tracking == "set", config.late_files == "quarantine"))
     for part in (world.landing, world.state, world.root / "lake"):
         part.mkdir(parents=True)
     wanted = {at - cast("Any", one).ago for at, one in enumerate(schedule, 1) if hasattr(one, "ago")}
