@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError
+from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.lineage import Lineage
 from partitions.path.definition import PathWatermark
 from partitions.plan import Plan
@@ -26,7 +26,7 @@ from resources.kinds.window import WindowFlow
 from resources.kinds.window_asked import AskedFlow
 from resources.kinds.window_folders import FolderFlow
 from resources.loop.flow import Flow
-from resources.loop.guards import check_definition
+from resources.loop.guards import check_definition, check_intent, check_table
 from resources.loop.loop import Loop
 from resources.places import Place
 from resources.readers.jdbc import JdbcReader
@@ -35,6 +35,7 @@ from resources.readers.rows import rows
 from resources.spark import SparkEngine
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import History
+from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.manager import WatermarkManager
 from resources.watermarks.provider import LogProvider
@@ -159,9 +160,30 @@ class Platform:
         Raises:
             NeedsDecision: as a run would.
         """
-        entry = self.log.newest(dataflow.name)
-        check_definition(dataflow, entry, self.log)
+        entry = self.checked(dataflow)
         return self.flow(dataflow).plan(entry, now)
+
+    def checked(self, dataflow: Dataflow) -> Entry | None:
+        """The newest entry, where definition, open intent and table belong to it. Starts no Spark, changes nothing.
+
+        Raises:
+            NeedsDecision: as a run would.
+        """
+        while True:
+            entry = self.log.newest(dataflow.name)
+            intent = self.log.intent(dataflow.name, entry.number + 1 if entry else 1)
+            try:
+                check_definition(dataflow, entry, self.log)
+                if intent is not None and not intent.is_decision:
+                    check_intent(dataflow, intent)
+                check_table(dataflow, entry, self.target(dataflow), intent)
+            except NeedsDecision:
+                newest = self.log.newest(dataflow.name)
+                begun = self.log.intent(dataflow.name, newest.number + 1 if newest else 1)
+                if (newest, begun) == (entry, intent):
+                    raise
+            else:
+                return entry
 
     def loop(
         self, dataflow: Dataflow, now: datetime, selection: Selection | None = None, **options: Any

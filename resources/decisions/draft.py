@@ -12,7 +12,7 @@ from partitions.errors import ConfigurationError, Conflict
 from partitions.path.quarantine import Quarantine
 from partitions.plan import Plan, counted
 from resources.loop import holder as holders
-from resources.loop.guards import check_definition, definition_of
+from resources.loop.guards import check_definition, check_table, definition_of, expiring, moved
 from resources.loop.holder import RunIsLive
 from resources.loop.loop import clock
 from resources.platform import Platform
@@ -29,16 +29,24 @@ class Draft:
         files: what it deals with, as rows of path, size, version, modification time and reason.
         quarantine: all files in quarantine after it; None leaves them as they are.
         dealt_with: what becomes of files that no run loads any more, for people; "" where a run may.
+        takes_table: whether it takes the table as it is, although it builds on the state: there is nothing else to take.
     """
 
     entry: Entry
     files: Sequence[Sequence[Any]] = ()
     quarantine: Quarantine | None = None
     dealt_with: str = ""
+    takes_table: bool = False
 
 
 _ANEW: tuple[Why, ...] = ("adopt", "reset", "import")
 """Decisions that do not build on what the log says of the table."""
+
+
+def _anew(dataflow: Dataflow, last: Entry | None, draft: Draft) -> bool:
+    """Whether a decision takes the state anew, so that the table may be what it is: it leads on whatever became of the table."""
+    return draft.entry.why in _ANEW or draft.takes_table or moved(dataflow, last)
+
 
 Making = Callable[[Platform, Dataflow, Entry | None], Draft]
 """Makes the draft on top of the newest entry. Raises what the decision's own function says."""
@@ -73,6 +81,8 @@ def preview(
     """
     last, open_ = platform.loop(dataflow, now, run_is_live=run_is_live).foreseen()
     draft = making(platform, dataflow, last)
+    if not _anew(dataflow, last, draft):
+        check_table(dataflow, platform.log.newest(dataflow.name), platform.target(dataflow), open_)
     plan = platform.flow(dataflow).plan(draft.entry, now)
     before, after = last.watermark if last else "{}", draft.entry.watermark
     lines = [
@@ -126,22 +136,34 @@ def decide(
     loop = platform.loop(dataflow, clock(), run_is_live=run_is_live)
     foreseen, open_ = loop.foreseen()
     if open_ is not None:
-        loop.close(reason, anew=making(platform, dataflow, foreseen).entry.why in _ANEW)
+        loop.close(reason, anew=_anew(dataflow, foreseen, making(platform, dataflow, foreseen)))
     log, name = platform.log, dataflow.name
     last = log.newest(name)
     draft = making(platform, dataflow, last)
     claim = _claim(dataflow, last, draft.entry)
+    if not _anew(dataflow, last, draft):
+        try:
+            loop.check_table(
+                last
+            )  # with the numbers as they are: a decision's must not make somebody else's tag look known
+        except Conflict as error:
+            raise _overtaken(claim, log.intent(name, claim.number)) from error
     holders.activate(claim.id)
     try:
         winner = log.put_intent(claim)
         if winner.id != claim.id:
-            raise Conflict(
-                f"dataflow {name}: number {claim.number} was begun by another run ({winner.why}, run {winner.run_id or 'unknown'}) while"
-                f" {draft.entry.why} was decided. Nothing was appended; decide again when it is over"
-            )
+            raise _overtaken(claim, winner)
         return log.append(name, _with_lists(platform, dataflow, draft), expected=draft.entry.previous)
     finally:
         holders.release(claim.id)
+
+
+def _overtaken(claim: Intent, winner: Intent | None) -> Conflict:
+    who = f" ({winner.why}, run {winner.run_id or 'unknown'})" if winner else ""
+    return Conflict(
+        f"dataflow {claim.dataflow}: number {claim.number} was begun by another run{who} while {claim.why} was decided. Nothing was"
+        " appended; decide again when it is over"
+    )
 
 
 def _claim(dataflow: Dataflow, last: Entry | None, entry: Entry) -> Intent:
@@ -178,29 +200,54 @@ def _with_lists(platform: Platform, dataflow: Dataflow, draft: Draft) -> Entry:
 
 
 def drafted(
-    platform: Platform, dataflow: Dataflow, last: Entry | None, why: Why, reason: str, **changes: Any
+    platform: Platform,
+    dataflow: Dataflow,
+    last: Entry | None,
+    why: Why,
+    reason: str,
+    *,
+    takes_table: bool = False,
+    **changes: Any,
 ) -> Entry:
     """The entry after ``last``, under the definition as it is now.
 
+    Args:
+        platform: the resources.
+        dataflow: whose state it is.
+        last: the newest entry.
+        why: of the entry.
+        reason: of the operator.
+        takes_table: whether the table as it is now belongs to the state from here on.
+        changes: other fields of the entry.
+
     Raises:
         ConfigurationError: where nobody says why.
+        NeedsDecision: code ``tags_expire``.
     """
     if not reason.strip():
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected a reason, which stays in the log, found none"
         )
     app_id = changes.get("app_id") or (last.app_id if last else None)
-    tag = platform.target(dataflow).tag(app_id) if app_id else 0
+    tip = platform.target(dataflow).tip(app_id)
+    if tip.tags_expire:
+        raise expiring(dataflow, tip)
     decided = {
         "kind": dataflow.kind,
         "app_id": app_id or new_id(),
         # Above the table's last tag, too: an idempotent writer would skip the next write in silence.
-        "number": max(last.number if last else 0, tag) + 1,
+        "number": max(last.number if last else 0, tip.tag) + 1,
         "why": why,
         "reason": reason,
         "fingerprint": dataflow.fingerprint,
     }
-    entry = following(last, **{**decided, **changes})
+    table = {
+        "table": dataflow.table,
+        "table_version": tip.version,
+        "table_commit": tip.newest.id if tip.newest else None,
+        "table_number": tip.newest.number if tip.newest else 0,
+    }
+    entry = following(last, **{**decided, **(table if takes_table else {}), **changes})
     watermark = platform.flow(dataflow).carried(entry.watermark, clock())
     return entry.model_copy(update={"watermark": watermark})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from partitions.dataflow import Dataflow
@@ -12,9 +13,13 @@ from partitions.path.quarantine import Quarantine
 from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, Making, agreed, drafted, required
+from resources.loop.guards import check_definition, moved
 from resources.platform import Platform
 from resources.readers.files import SOURCE_FILE
 from resources.watermarks.entry import Entry, Why
+from resources.watermarks.ingested import Ingested
+from resources.watermarks.quarantine import read_quarantine
+from resources.writers.target import Adopted
 
 
 def reset(reason: str, *, replace: bool = False) -> Making:
@@ -33,7 +38,7 @@ def reset(reason: str, *, replace: bool = False) -> Making:
             "reset",
             reason,
             watermark="{}",
-            table_version=platform.target(dataflow).version(),
+            takes_table=True,
             total_rows=last.total_rows if replace and last else 0,
             total_files=0,
             modified=None,
@@ -58,7 +63,10 @@ def accept(reason: str) -> Making:
         last = required(dataflow, last)
         if not is_empty(last.state()):
             platform.flow(dataflow).parsed(last.watermark)
-        return Draft(drafted(platform, dataflow, last, "accept", reason))
+        if not moved(dataflow, last):
+            return Draft(drafted(platform, dataflow, last, "accept", reason))
+        rows = platform.target(dataflow).count_rows()
+        return Draft(drafted(platform, dataflow, last, "accept", reason, takes_table=True, total_rows=rows))
 
     return making
 
@@ -94,11 +102,12 @@ def set_watermark(reason: str, text: str) -> Making:
 
     Raises:
         ConfigurationError: where the text is no watermark of this dataflow.
-        NeedsDecision: code ``would_fall``: it lies below the watermark; rewinding is another decision.
+        NeedsDecision: code ``would_fall``: it lies below the watermark; rewinding is another decision; ``definition_changed``.
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         watermark = platform.flow(dataflow).parsed(text)
+        check_definition(dataflow, last, platform.log)
         if last is not None and not platform.flow(dataflow).covers(watermark, last.watermark):
             raise NeedsDecision(
                 f"dataflow {dataflow.name}: expected a watermark at or above {last.watermark}, found {watermark}: set never lowers a"
@@ -106,9 +115,9 @@ def set_watermark(reason: str, text: str) -> Making:
                 code="would_fall",
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
             )
-        return _taken_over(
-            platform, dataflow, last, "set", reason, watermark, ("passed over by state set", "passed over")
-        )
+        remark = ("passed over by state set", "passed over")
+        draft = _taken_over(platform, dataflow, last, "set", reason, watermark, remark)
+        return replace(draft, takes_table=_tells_nothing(platform, dataflow, last))
 
     return making
 
@@ -116,14 +125,16 @@ def set_watermark(reason: str, text: str) -> Making:
 def adopt(reason: str) -> Making:
     """The watermark that the table tells: its newest commit of ours, else the largest path that a row came from.
 
-    Every file at or below it counts as ingested; where a set is tracked, every file that a row came from.
+    The files that count as ingested are those of the commit's own entry, if the log still has it; else those at or below the watermark
+    that a row came from, and all at or below it if rows do not tell their file. The others are late.
 
     Raises:
-        NeedsDecision: code ``nothing_to_adopt``: the table tells neither.
+        NeedsDecision: code ``nothing_to_adopt``: the table tells neither; ``state_object_missing``: the watermark of its newest commit
+            lies beside the table, and is gone.
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        found = platform.target(dataflow).adopted()
+        found = _adopted(platform, dataflow)
         text = found.state if found else platform.flow(dataflow).told_by_rows(platform.target(dataflow))
         if text is None:
             column = f", or a column {SOURCE_FILE}," if dataflow.kind == "path" else ""
@@ -136,11 +147,76 @@ def adopt(reason: str) -> Making:
                     f"strandline state reset {dataflow.name} --reason TEXT",
                 ),
             )
+        of_commit = platform.log.find(dataflow.name, found.number) if found else None
+        if found and of_commit and of_commit.id == found.owner:
+            return _gone_back(platform, dataflow, last, of_commit, reason, text)
         app_id = found.app_id if found else None
         remark = ("in the table when it was adopted", "taken as ingested")
         return _taken_over(platform, dataflow, last, "adopt", reason, text, remark, app_id)
 
     return making
+
+
+def _adopted(platform: Platform, dataflow: Dataflow) -> Adopted | None:
+    name = dataflow.name
+    try:
+        return platform.target(dataflow).adopted()
+    except NeedsDecision as error:
+        raise NeedsDecision(
+            f"dataflow {name}: {error.message} Import an export of the state, say it yourself, or start again",
+            code=error.code,
+            choices=(
+                f"strandline state import {name} FILE --reason TEXT",
+                f"strandline state set {name} JSON --reason TEXT",
+                f"strandline state reset {name} --replace --reason TEXT",
+            ),
+        ) from error
+
+
+def _gone_back(
+    platform: Platform, dataflow: Dataflow, last: Entry | None, commit: Entry, reason: str, watermark: str
+) -> Draft:
+    """The state as it was after an older entry, whose commit is the newest that the table's rows go back to."""
+    kept = {
+        name: getattr(commit, name)
+        for name in ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")
+    }
+    entry = drafted(
+        platform,
+        dataflow,
+        last,
+        "adopt",
+        reason,
+        watermark=watermark,
+        takes_table=True,
+        total_rows=platform.target(dataflow).count_rows(),
+        **kept,
+    )
+    if dataflow.kind != "path":
+        return Draft(entry)
+    log, name = platform.log, dataflow.name
+    ingested = {one.path: one for one in Ingested(log, name, commit).all()}
+    rows = [[one.path, one.size, one.version, one.modified, one.reason] for one in ingested.values()]
+    aside = [one for one in read_quarantine(log, last).files if one.file.path not in ingested]
+    rows += [[*one.file.row, one.reason] for one in aside]
+    return Draft(_own_era(entry), rows)
+
+
+def _own_era(entry: Entry) -> Entry:
+    """The entry, with its own list as all that was ingested: what older entries have ingested may not be in the table."""
+    return entry.model_copy(update={"era": entry.number - 1})
+
+
+def _tells_nothing(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
+    """Whether no entry knows the table, and the table tells no watermark: then the operator's word is all there is."""
+    if last is not None and last.table is not None:
+        return False
+    target = platform.target(dataflow)
+    return (
+        target.has_data()
+        and target.adopted() is None
+        and platform.flow(dataflow).told_by_rows(target) is None
+    )
 
 
 def import_entries(reason: str, lines: Sequence[str]) -> Making:
@@ -183,9 +259,10 @@ def _taken_over(
         app_id: the dataflow's id in the table, where the table tells it.
     """
     target = platform.target(dataflow)
-    files = platform.flow(dataflow).up_to(deserialise(watermark), above=last)
-    if why == "adopt" and files and dataflow.path.tracking == "set" and SOURCE_FILE in target.columns():
-        loaded = target.texts(SOURCE_FILE)  # a set has no order that could tell the others
+    adopts = why == "adopt" and dataflow.kind == "path"
+    files = platform.flow(dataflow).up_to(deserialise(watermark), above=None if adopts else last)
+    if adopts and files and SOURCE_FILE in target.columns():
+        loaded = target.texts(SOURCE_FILE)
         files = [file for file in files if file.path in loaded]
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
     entry = drafted(
@@ -195,10 +272,12 @@ def _taken_over(
         why,
         reason,
         watermark=watermark,
-        table_version=target.version(),
+        takes_table=why != "set" or _tells_nothing(platform, dataflow, last),
         total_rows=target.count_rows(),
         **changes,
     )
+    if adopts:
+        entry = _own_era(entry)
     rows = [[*file.row, remark[0]] for file in files]
     return Draft(entry, rows, dealt_with=remark[1] if files else "")
 

@@ -11,7 +11,7 @@ from partitions.errors import NeedsDecision
 from partitions.watermark import is_empty
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
-from resources.writers.target import TableHead, Target
+from resources.writers.target import Landed, TableCommit, TableHead, Target
 
 _LOOKED_AT = 20
 """Entries that are looked through for the definition that the newest was made with."""
@@ -127,51 +127,157 @@ def definition_of(dataflow: Dataflow) -> dict[str, object]:
     }
 
 
-def check_table(dataflow: Dataflow, entry: Entry | None, target: Target) -> TableHead:
-    """State and table must belong together.
+def check_table(
+    dataflow: Dataflow, entry: Entry | None, target: Target, intent: Intent | None = None
+) -> TableHead:
+    """Raise if state and table do not belong together; every path to a write, and every decision that builds on the state, passes here.
+
+    Args:
+        dataflow: the definition.
+        entry: the newest entry.
+        target: the table.
+        intent: the open one of the next number, whose commit, or give-up, may be in the table.
+
+    Returns:
+        what the table's log says.
 
     Raises:
-        NeedsDecision: ``state_lost``: rows, but no entry; ``table_missing`` and ``table_behind``: an entry, but no such version;
-            ``foreign_tag``: somebody else wrote under our tag.
+        NeedsDecision: ``state_lost``: a table with data, of which no entry knows; ``table_missing``, ``table_behind`` and
+            ``table_replaced``: the table does not have the recorded commit, or no longer its rows; ``foreign_tag``: somebody else wrote
+            under this dataflow's tag; ``tags_expire``: the table forgets tags.
     """
-    name, head = dataflow.name, target.head(entry.table_version if entry else None)
-    adopt, reset = (f"strandline state {verb} {name} --reason TEXT" for verb in ("adopt", "reset"))
-    empty = f"strandline state reset {name} --replace --reason TEXT"
-    if entry is None:
-        if head.version is not None and (head.tags or head.rows):
-            raise NeedsDecision(
-                f"dataflow {name}: table {dataflow.table} has data (version {head.version}), but the watermark log has no entry: the state was lost,"
-                " or the table belongs to something else. Loading from the start would double its rows. Take the state that the table tells,"
-                " import an export of it, empty the table, use another target.table, or decide that everything shall be loaded into it",
-                code="state_lost",
-                choices=(adopt, f"strandline state import {name} FILE --reason TEXT", empty, reset),
-            )
-        return head
-    if entry.table_version is None:
-        return head
-    # After a reset nothing is said of the table: it may be dropped before or after, and is then made anew.
-    loaded = not is_empty(entry.state())
-    if head.version is None and loaded:
-        raise NeedsDecision(
-            f"dataflow {name}: entry {entry.number} says that the rows are in version {entry.table_version} of table {dataflow.table}, and"
-            " there is no such table. Restore the table, or start anew",
-            code="table_missing",
-            choices=(reset,),
-        )
-    if head.version is not None and head.version < entry.table_version and loaded:
-        raise NeedsDecision(
-            f"dataflow {name}: table {dataflow.table} is at version {head.version}, and entry {entry.number} was committed as version"
-            f" {entry.table_version}: the table is older than the state (restored from a backup?), and lacks rows that count as loaded. Restore the"
-            " newer table, take the state that this one tells, or empty it and start anew",
-            code="table_behind",
-            choices=(adopt, empty),
-        )
-    if head.tags.get(entry.app_id, 0) > entry.number:
-        raise NeedsDecision(
-            f"dataflow {name}: table {dataflow.table} holds number {head.tags[entry.app_id]} under this dataflow's tag, and the newest entry is"
-            f" {entry.number}: the state is older than the table (restored from a backup?), or another project writes with a copy of it. Where the"
-            " table is right, take the state that it tells",
-            code="foreign_tag",
-            choices=(adopt, empty),
-        )
+    stops = _Stops(dataflow, entry)
+    if entry is None or entry.table is None:
+        begun = TableCommit(intent.table_version) if intent and intent.table_version is not None else None
+        head = target.head(begun, intent.app_id if intent else None)
+        mine = intent is not None and _finishes(head.find(intent.number), intent)
+        if not mine and target.has_data():
+            raise stops.lost(head)
+    else:
+        head = target.head(recorded(entry), entry.app_id)
+        _check_recorded(entry, head, stops, intent)
+    if head.tags_expire:
+        raise stops.expiring(head)
     return head
+
+
+def moved(dataflow: Dataflow, entry: Entry | None) -> bool:
+    """Whether the definition names another table than the one that an entry knows."""
+    return entry is not None and entry.table is not None and entry.table != dataflow.table
+
+
+def expiring(dataflow: Dataflow, head: TableHead) -> NeedsDecision:
+    """The error for a table that forgets tags."""
+    return _Stops(dataflow, None).expiring(head)
+
+
+def recorded(entry: Entry) -> TableCommit:
+    """The commit that the table of an entry must have."""
+    return TableCommit(entry.table_version, entry.table_commit, entry.table_number)
+
+
+def _check_recorded(entry: Entry, head: TableHead, stops: _Stops, intent: Intent | None) -> None:
+    # After a reset nothing is said of the rows: the table may be dropped before or after, and is then made anew.
+    loaded = entry.table_version is not None and not is_empty(entry.state())
+    if head.newest is None:
+        if loaded:
+            raise stops.missing()
+        return
+    if loaded and not head.kept:
+        raise stops.replaced(head)
+    if loaded and head.undone:
+        raise stops.undone(head)
+    number = intent.number if intent else entry.number
+    strangers = [one for one in head.landed if not (intent and _finishes(one, intent))]
+    # A reset that saw another table did not decide about this one; but if it empties the table, it empties any.
+    if (strangers and not (entry.replace_table and not head.kept)) or head.tag > number:
+        raise stops.foreign(head)
+
+
+def _finishes(landed: Landed | None, intent: Intent) -> bool:
+    """Whether a commit ends an intent: its write, or a give-up of its number."""
+    return (
+        landed is not None
+        and landed.number == intent.number
+        and (landed.owner == intent.id or landed.gives_up)
+    )
+
+
+class _Stops:
+    """The errors that stop a run over a table, each with commands of which one leads on whatever became of the table."""
+
+    def __init__(self, dataflow: Dataflow, entry: Entry | None) -> None:
+        self._name, self._table = dataflow.name, dataflow.table
+        self._entry = entry
+        name = dataflow.name
+        self._adopt = f"strandline state adopt {name} --reason TEXT"
+        self._reset = f"strandline state reset {name} --reason TEXT"
+        self._empty = f"strandline state reset {name} --replace --reason TEXT"
+        self._import = f"strandline state import {name} FILE --reason TEXT"
+
+    def lost(self, head: TableHead) -> NeedsDecision:
+        said = "has no entry" if self._entry is None else "has no entry that knows the table"
+        return self._stop(
+            "state_lost",
+            f"table {self._table} has data (version {head.version}), but the watermark log {said}: the state was lost,"
+            " or the table belongs to something else. Loading from the start would double its rows. Take the state that the table tells,"
+            " import an export of the state, empty the table, use another target.table, or decide that everything is loaded into it",
+            (self._adopt, self._import, self._empty, self._reset),
+        )
+
+    def missing(self) -> NeedsDecision:
+        return self._stop(
+            "table_missing",
+            f"{self._says()}, and there is no such table. Restore the table, or reset the state, so that everything is loaded again",
+            (self._reset,),
+        )
+
+    def replaced(self, head: TableHead) -> NeedsDecision:
+        version = self._entry.table_version if self._entry else None
+        if version is not None and head.version is not None and head.version < version:
+            return self._behind(
+                f"the table is at version {head.version}: it is older than the state (restored from a backup?)"
+            )
+        return self._stop(
+            "table_replaced",
+            f"{self._says()}, and that version is another commit now (the newest is {head.version}): the table was made again, copied or restored."
+            " Put the table back, take the state that this one tells, or empty it and start again",
+            (self._adopt, self._empty, self._reset),
+        )
+
+    def undone(self, head: TableHead) -> NeedsDecision:
+        return self._behind(f"somebody else has replaced all rows of the table since: {head.undone}")
+
+    def _behind(self, how: str) -> NeedsDecision:
+        return self._stop(
+            "table_behind",
+            f"{self._says()}, but {how}. It lacks rows that count as loaded. Put the newer table back, take the state that this one tells, or"
+            " empty it and start again",
+            (self._adopt, self._empty),
+        )
+
+    def foreign(self, head: TableHead) -> NeedsDecision:
+        number = self._entry.number if self._entry else 0
+        holds = max((one.number for one in head.landed), default=head.tag)
+        return self._stop(
+            "foreign_tag",
+            f"table {self._table} holds number {holds} under this dataflow's tag in a commit that the watermark log does not know; the newest entry"
+            f" is {number}. The state is older than the table (restored from a backup?), or another project writes with a copy of it. If the"
+            " table is right, take the state that it tells",
+            (self._adopt, self._empty),
+        )
+
+    def expiring(self, head: TableHead) -> NeedsDecision:
+        return self._stop(
+            "tags_expire",
+            f"table {self._table} has the property {head.tags_expire}, by which it forgets the tags that keep a slice from being written twice."
+            " Remove the property",
+            (f"ALTER TABLE {self._table} UNSET TBLPROPERTIES ('{head.tags_expire}')",),
+        )
+
+    def _says(self) -> str:
+        entry = self._entry
+        return f"entry {entry.number if entry else 0} says that the rows are in version {entry.table_version if entry else None} of table {self._table}"
+
+    def _stop(self, code: str, said: str, choices: tuple[str, ...]) -> NeedsDecision:
+        return NeedsDecision(f"dataflow {self._name}: {said}", code=code, choices=choices)

@@ -93,14 +93,9 @@ class Loop(Generic[SliceT]):
         started = time.monotonic()
         outcome = Outcome(self.dataflow.name, self.run_id, {}, 0)
         try:
-            entry = self.log.newest(self.dataflow.name)
-            outcome.newest, outcome.before, outcome.started_at_number = (
-                entry,
-                entry.state() if entry else {},
-                entry.number if entry else 0,
-            )
-            check_definition(self.dataflow, entry, self.log)
+            self._begin_at(outcome, self.log.newest(self.dataflow.name))
             self._recover(outcome)
+            self._protocol.guarded(outcome.newest)  # also where there is nothing to do
             self._advance(outcome, only)
             outcome.error = self._failed(outcome)
         except StrandlineError as error:
@@ -119,6 +114,13 @@ class Loop(Generic[SliceT]):
     def prepare_next(self) -> None:
         """Once a run's outcome is told: have a warm engine do what the next run's first write would wait for. Returns at once."""
         self._protocol.prepare_next()
+
+    def _begin_at(self, outcome: Outcome, entry: Entry | None) -> None:
+        """Go on from an entry: nothing that came before it is this run's."""
+        outcome.newest = entry
+        outcome.before = entry.state() if entry else {}
+        outcome.started_at_number = entry.number if entry else 0
+        check_definition(self.dataflow, entry, self.log)
 
     def _failed(self, outcome: Outcome) -> StrandlineError | None:
         """Work units that could not be read hold nobody back, and the run is no success."""
@@ -166,6 +168,10 @@ class Loop(Generic[SliceT]):
         """
         outcome, intent = self._left_open()
         return (self._protocol.foreseen(outcome, intent) if intent else outcome.newest), intent
+
+    def check_table(self, entry: Entry | None) -> None:
+        """Raise as a run would, if state and table do not belong together."""
+        self._protocol.guarded(entry)
 
     def _left_open(self) -> tuple[Outcome, Intent | None]:
         outcome = Outcome(self.dataflow.name, self.run_id, {}, 0)
@@ -237,14 +243,19 @@ class Loop(Generic[SliceT]):
 
     def _recover(self, outcome: Outcome) -> None:
         """Finish the intent that another run left open, or give way while its holder lives."""
-        intent = self._open_intent(outcome)
         deadline = time.monotonic() + self.hold_wait.total_seconds()
-        while intent is not None and self._held(intent):
-            if time.monotonic() >= deadline:
+        while (intent := self._open_intent(outcome)) is not None:
+            held = self._held(intent)
+            # A holder that is gone may have finished before it went.
+            newest = self.log.newest(self.dataflow.name)
+            if (newest and newest.id) != (outcome.newest and outcome.newest.id):
+                self._begin_at(outcome, newest)
+            elif not held:
+                break
+            elif time.monotonic() >= deadline:
                 raise self._protocol.held(intent)
-            self.wait(1.0)
-            outcome.newest = self.log.newest(self.dataflow.name)
-            intent = self._open_intent(outcome)
+            else:
+                self.wait(1.0)
         if intent is not None and intent.is_decision:
             self._protocol.drop(outcome, intent)
         elif intent is not None:

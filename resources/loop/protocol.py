@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from partitions.dataflow import Dataflow, short_hash
 from partitions.errors import BadFile, BadPart, Conflict, Held, NeedsDecision, StrandlineError, TargetError
@@ -17,7 +17,7 @@ from partitions.plan import counted
 from partitions.sentinels import serialise
 from resources.loop import holder as holders
 from resources.loop.flow import Flow, Observed, Seen, SliceT
-from resources.loop.guards import check_table, definition_of
+from resources.loop.guards import check_table, definition_of, moved, recorded
 from resources.loop.lease import renewed
 from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.transform import Batch, transformed
@@ -25,7 +25,7 @@ from resources.readers.failures import cause
 from resources.spark import leave_behind, tune
 from resources.watermarks.entry import Entry, Intent, following, new_id, utc_now
 from resources.watermarks.log import OBSERVED, QUARANTINE, WatermarkLog
-from resources.writers.target import Landed, Tag, Target
+from resources.writers.target import Landed, TableCommit, TableHead, Tag, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,12 +83,13 @@ class SliceProtocol(Generic[SliceT]):
 
         Raises:
             BadPart: it was not written, and cannot be; the number is given up.
-            Conflict: the number was given up by another run; it is appended as abandoned.
+            Conflict: the number was given up by another run, and is appended as abandoned; or another run has finished it.
+            NeedsDecision: state and table do not belong together; nothing was written.
         """
         started = time.monotonic()
         holders.activate(intent.id)
         with self._holding(intent):
-            if self._landed(intent) is None:
+            if self._look(outcome.newest, intent).find(intent.number) is None:
                 try:
                     self.flow.check(piece)
                 except BadPart as bad:
@@ -103,30 +104,41 @@ class SliceProtocol(Generic[SliceT]):
             outcome: what was committed before.
             intent: the run's.
             reason: why.
-            anew: whether the state is taken anew after it, so that a number of somebody else may stand, too.
+            anew: whether a decision takes the state anew after it. That always leads on: whatever became of the table, the number is
+                abandoned in the log.
 
         Raises:
-            NeedsDecision: somebody else wrote under its number, or nobody can say who did.
-            TargetError: the table refuses the give-up, too.
+            NeedsDecision: state and table do not belong together, or nobody can say who wrote the number.
+            TargetError: the table refuses the give-up.
         """
         holders.activate(intent.id)
         with self._holding(intent):
-            try:
-                if self._landed(intent) is None and self._give_up(outcome, intent, reason):
-                    return
-                landed = self._landed(intent)
-            except NeedsDecision:
-                if not anew:
+            # What a run had begun for another table is not looked for in the one that the definition names now.
+            anew = anew or moved(self.dataflow, outcome.newest)
+            head = self._head(outcome.newest, intent) if anew else self._look(outcome.newest, intent)
+            landed = head.find(intent.number) if head.kept else None
+            if landed is None and (not anew or self._can_fence(outcome.newest, head)):
+                try:
+                    if self._give_up(outcome, intent, reason):
+                        return
+                    landed = self._head(outcome.newest, intent).find(intent.number)
+                except Conflict:
                     raise
-                landed = Landed(None, self.target.version() or 0, 0, 0)
-            if landed is None:
-                raise self._skipped(intent)
-            if landed.owner == intent.id:
-                self._append(outcome, self._entry(outcome.newest, intent, landed))
-            elif landed.gives_up or anew:
+                except StrandlineError:
+                    if not anew:
+                        raise
+            if landed is not None and landed.owner == intent.id:
+                self._append(outcome, self._entry(outcome.newest, intent, self.target.counted(landed)))
+            elif anew or (landed is not None and landed.gives_up):
                 self._abandon(outcome, intent, landed, reason)
             else:
-                raise self._foreign(intent, landed)
+                raise self._skipped(intent)
+
+    @staticmethod
+    def _can_fence(entry: Entry | None, head: TableHead) -> bool:
+        """Whether a give-up can be written: into the table that the state knows, or where there is no table yet."""
+        known = entry is not None and entry.table is not None
+        return head.kept and (head.newest is not None or not known)
 
     def drop(self, outcome: Outcome, intent: Intent) -> None:
         """End the intent of a decision whose process died before its entry: nothing was written, and its number is abandoned.
@@ -142,12 +154,9 @@ class SliceProtocol(Generic[SliceT]):
         """The entry that :meth:`close` would append for the intent of a run that died."""
         if intent.is_decision:
             return _dropped(outcome.newest, intent)
-        try:
-            landed = self._landed(intent)
-        except NeedsDecision:
-            landed = None
+        landed = self._head(outcome.newest, intent).find(intent.number)
         if landed is not None and landed.owner == intent.id:
-            return self._entry(outcome.newest, intent, landed)
+            return self._entry(outcome.newest, intent, self.target.counted(landed))
         return self._abandoned(outcome, intent, landed, "foreseen")
 
     def held(self, intent: Intent) -> Held:
@@ -162,13 +171,7 @@ class SliceProtocol(Generic[SliceT]):
         """The intent of the next number, with the list of files that it names; nobody knows of it yet."""
         entry, name = outcome.newest, self.dataflow.name
         number = entry.number + 1 if entry else 1
-        try:
-            head = check_table(self.dataflow, entry, self.target)
-        except NeedsDecision:
-            winner = self.log.intent(name, number)
-            if winner is None:
-                raise
-            raise self._beaten(winner) from None  # the table is ahead because another run is
+        head = self.guarded(entry)
         self._check_rises(entry, piece)
         intent_id = new_id()
         object_name = f"{number:010d}-{intent_id}"
@@ -247,15 +250,16 @@ class SliceProtocol(Generic[SliceT]):
         recovered: bool = False,
     ) -> Committed:
         """Write unless it is written, look the commit up, append the entry."""
-        landed = self._landed(intent) if recovered else None
+        landed = self._look(outcome.newest, intent).find(intent.number) if recovered else None
         observed: Observed = dict
         if landed is None:
             observed = self._write(outcome, intent, piece, rows)
-            landed = self._landed(intent)
+            landed = self._look(outcome.newest, intent).find(intent.number)
         if landed is None:
             raise self._skipped(intent)
         if landed.owner != intent.id:
             return self._taken(outcome, intent, landed)
+        landed = self.target.counted(landed)
         self.told(Step.VERIFIED, f"slice {intent.number} is version {landed.version} of the table")
         changed = self._changed(piece) if not recovered else None
         size = self.flow.size(piece)
@@ -297,7 +301,7 @@ class SliceProtocol(Generic[SliceT]):
             raise
         except Exception as error:
             # The commit may have landed although its answer did not, or another run that finishes this intent was first.
-            if self._landed(intent) is not None:
+            if self._head(outcome.newest, intent).find(intent.number) is not None:
                 return dict
             bad = self.flow.blame(self.spark, piece, self._pinned(intent), error)
             if bad is None and not _refused(error):
@@ -357,36 +361,35 @@ class SliceProtocol(Generic[SliceT]):
         Returns:
             False where such a writer was faster: the slice is in the table, and is finished like any other.
         """
-        give_up, new = (
-            Tag(intent.app_id, intent.number, new_id(), gives_up=True),
-            intent.table_version is None,
-        )
+        give_up = Tag(intent.app_id, intent.number, new_id(), gives_up=True)
+        new = self._head(outcome.newest, intent).newest is None
         try:
             # The table's own columns fit whatever the definition has become; without a table its first columns are made.
             empty = self._prepared(intent, None) if new else self.target.no_rows(self.spark)
             self.target.write(empty, give_up, intent.before, new=new)
         except Exception as error:
-            if self._landed(intent) is None:
+            if self._head(outcome.newest, intent).find(intent.number) is None:
                 raise TargetError(
                     f"dataflow {self.dataflow.name}: slice {intent.number} is not loaded ({reason}), and it could not be given up: {cause(error)}."
                     " Trying again does no harm"
                 ) from error
-        landed = self._landed(intent)
+        landed = self._head(outcome.newest, intent).find(intent.number)
         if landed is None or landed.owner == intent.id:
             return False
         self.told(Step.FENCED, f"slice {intent.number} given up: {reason}")
         self._abandon(outcome, intent, landed, reason)
         return True
 
-    def _abandon(self, outcome: Outcome, intent: Intent, landed: Landed, reason: str) -> None:
+    def _abandon(self, outcome: Outcome, intent: Intent, landed: Landed | None, reason: str) -> None:
         """Append the number with an unchanged watermark: the work is planned again under the next one."""
         self._append(outcome, self._abandoned(outcome, intent, landed, reason))
         self.told(Step.ABANDONED, f"number {intent.number} abandoned: {reason}")
 
     def _abandoned(self, outcome: Outcome, intent: Intent, landed: Landed | None, reason: str) -> Entry:
+        fenced = landed is not None and landed.gives_up
         return following(
             outcome.newest,
-            id=(landed and landed.owner) or new_id(),
+            id=landed.owner if fenced and landed and landed.owner else new_id(),
             number=intent.number,
             watermark=intent.before,
             why="abandon",
@@ -397,8 +400,8 @@ class SliceProtocol(Generic[SliceT]):
             fingerprint=intent.fingerprint,
             kind=intent.kind,
             app_id=intent.app_id,
-            table_version=landed.version if landed else intent.table_version,
             pinned=intent.pinned,
+            **(self._in_table(landed) if fenced and landed else {}),
         )
 
     def _entry(self, before: Entry | None, intent: Intent, landed: Landed) -> Entry:
@@ -430,7 +433,7 @@ class SliceProtocol(Generic[SliceT]):
             fingerprint=intent.fingerprint,
             kind=intent.kind,
             app_id=intent.app_id,
-            table_version=landed.version,
+            **self._in_table(landed),
             definition=short_hash(intent.definition),
             pinned=intent.pinned,
             file_list=intent.file_list,
@@ -439,14 +442,21 @@ class SliceProtocol(Generic[SliceT]):
             replace_table=bool(before and before.replace_table and intent.replaces != "table"),
         )
 
+    def _in_table(self, landed: Landed) -> dict[str, Any]:
+        """What an entry says of the commit that its table must have from now on."""
+        return {
+            "table": self.dataflow.table,
+            "table_version": landed.version,
+            "table_commit": landed.owner,
+            "table_number": landed.number,
+        }
+
     def _append(self, outcome: Outcome, entry: Entry) -> Entry:
         outcome.newest = self.log.append(self.dataflow.name, entry, expected=entry.previous)
         return outcome.newest
 
     def _taken(self, outcome: Outcome, intent: Intent, landed: Landed) -> Committed:
-        """The table holds our number for somebody else: a give-up that must still be recorded, or a foreign writer."""
-        if not landed.gives_up:
-            raise self._foreign(intent, landed)
+        """The table holds the number for a give-up, which must still be recorded."""
         self._abandon(outcome, intent, landed, "given up by another run")
         raise Conflict(
             f"dataflow {self.dataflow.name}: slice {intent.number} was given up by another run; run again, it is planned anew"
@@ -468,17 +478,9 @@ class SliceProtocol(Generic[SliceT]):
     def _skipped(self, intent: Intent) -> NeedsDecision:
         return NeedsDecision(
             f"dataflow {self.dataflow.name}: the write of slice {intent.number} reported success, but table {self.dataflow.table} has no commit"
-            f" for it: a number that the table holds already under this tag makes it skip a write in silence",
+            f" for it: a number that the table holds already under this tag makes it skip a write in silence. Take the state that the table"
+            " tells, or empty it and start again",
             code="skipped_write",
-            choices=(f"strandline state history {self.dataflow.name}",),
-        )
-
-    def _foreign(self, intent: Intent, landed: Landed) -> NeedsDecision:
-        return NeedsDecision(
-            f"dataflow {self.dataflow.name}: table {self.dataflow.table} holds number {intent.number} under this dataflow's tag, written by"
-            f" somebody else (version {landed.version}, owner {landed.owner or 'unknown'}): another project uses a copy of this state. End that;"
-            " then take the state that the table tells, or empty it and start anew",
-            code="foreign_tag",
             choices=self._anew,
         )
 
@@ -505,15 +507,51 @@ class SliceProtocol(Generic[SliceT]):
         """The schema that the intent was made with."""
         return self.log.get_schema(intent.pinned)
 
-    def _landed(self, intent: Intent) -> Landed | None:
+    def guarded(self, entry: Entry | None) -> TableHead:
+        """What the table's log says, where state and table belong together and no intent is open.
+
+        Raises:
+            NeedsDecision: they do not.
+            Conflict, Held: the table is ahead because another run is.
+        """
         try:
-            return self.target.landed(intent.app_id, intent.number, intent.table_version)
-        except NeedsDecision as error:
+            return check_table(self.dataflow, entry, self.target)
+        except NeedsDecision:
+            winner = self.log.intent(self.dataflow.name, entry.number + 1 if entry else 1)
+            if winner is None:
+                raise
+            raise self._beaten(winner) from None
+
+    def _look(self, entry: Entry | None, intent: Intent) -> TableHead:
+        """What the table's log says, where state, open intent and table belong together.
+
+        Raises:
+            NeedsDecision: they do not; or the table holds the number, and nobody can say whose it is.
+        """
+        try:
+            head = check_table(self.dataflow, entry, self.target, intent)
+        except NeedsDecision:
+            newest = self.log.newest(self.dataflow.name)
+            if newest is None or newest.number < intent.number:
+                raise
+            # Another run took this one for dead, finished the intent or gave it up, and went on: the table is ahead because of it.
+            head = self._head(entry, intent)
+        if head.cleaned and head.tag >= intent.number and head.find(intent.number) is None:
             raise NeedsDecision(
-                f"dataflow {self.dataflow.name}: {error.message}. Take the state that the table tells, or empty it and start anew",
-                code=error.code,
+                f"dataflow {self.dataflow.name}: table {self.dataflow.table} holds number {intent.number} under this dataflow's tag, but the commit"
+                " that says whose write it was has been cleaned from the table's log. Take the state that the table tells, or empty it and"
+                " start again",
+                code="unknown_commit",
                 choices=self._anew,
-            ) from error
+            )
+        return head
+
+    def _head(self, entry: Entry | None, intent: Intent) -> TableHead:
+        """What the table's log says, whether it belongs to the state or not."""
+        if entry is None or entry.table is None:
+            begun = None if intent.table_version is None else TableCommit(intent.table_version)
+            return self.target.head(begun, intent.app_id)
+        return self.target.head(recorded(entry), intent.app_id)
 
     @property
     def _anew(self) -> tuple[str, str]:

@@ -48,6 +48,21 @@ def rows(place: Place, fields: Sequence[str], most: int = MOST) -> Iterator[dict
     return chain.from_iterable(batch.to_pylist() for batch in batches)
 
 
+def scanned_rows(table: DeltaTable, place: Place) -> int:
+    """How many rows a table holds, by reading it.
+
+    Raises:
+        SourceError: if it cannot be read.
+    """
+    from deltalake import QueryBuilder
+
+    try:
+        found = QueryBuilder().register("source", table).execute("SELECT count(*) FROM source")
+        return int(next(iter(found)).column(0)[0].as_py())
+    except Exception as error:
+        raise SourceError(f"table {place}: cannot be read: {error}") from error
+
+
 def _table(place: Place) -> DeltaTable:
     try:
         table = DeltaLog(place).table()

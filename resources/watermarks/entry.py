@@ -47,7 +47,11 @@ class Entry(Record):
         modified: when the newest file of the slice was modified, epoch milliseconds by the source's clock.
         time: when it was appended, ISO in UTC. For people: nothing is decided by it.
         app_id: the dataflow's random id in the target's tags, made with its first intent.
-        table_version: the target's version that holds this number's rows.
+        table: name of the table that is known to belong to this state; None as long as no entry knew a table.
+        table_version: the table's version that holds the rows of the newest slice, or that a decision took the state from; None if there
+            was no table then.
+        table_commit: what tells that commit from any other: the id of the intent or give-up that made it, or a hash of its text.
+        table_number: that the commit carries under the dataflow's tag; 0 where it carries none.
         definition: hash of all that the rows of the last slice depended on, beside its files.
         pinned: name of the object that holds the pinned schema.
         file_list: name of the object that lists the files of this entry.
@@ -57,7 +61,7 @@ class Entry(Record):
         failed_units: how many it has passed over, since they could not be read.
         quarantine: name of the object that lists all files in quarantine; None where there is none.
         since: sentinel JSON text of the state below which a filtered cold start looked at nothing.
-        era: number of the last reset; what was ingested before counts no more.
+        era: what was ingested by entries up to this number does not count any more: of the last reset, or before the last adopt.
         replace_until: sentinel JSON text: rows of files at or below this state make room when the files are loaded again.
         replace_table: whether the next slice empties the table in its commit.
         snapshot: where the watermark is long: number of the entry that it is stored whole in, itself or one before.
@@ -83,7 +87,10 @@ class Entry(Record):
     fingerprint: str
     kind: str
     app_id: str
+    table: str | None = None
     table_version: int | None = None
+    table_commit: str | None = None
+    table_number: int = 0
     definition: str | None = None
     pinned: str | None = None
     file_list: str | None = None

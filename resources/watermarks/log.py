@@ -67,6 +67,9 @@ class WatermarkLog:
     def append(self, dataflow: str, entry: Entry, *, expected: int) -> Entry:
         """Append ``entry`` after the entry of number ``expected`` (0: there is none).
 
+        Returns:
+            the entry as it stands in the log: another run that finished the same intent may have put it.
+
         Raises:
             Conflict: where another writer has taken the number, or has gone on from ``expected`` in another way.
         """
@@ -76,11 +79,14 @@ class WatermarkLog:
             )
         key = f"{_folder(dataflow)}/{_entry_name(entry.number)}"
         entry = self._numbered(entry)
+        if entry.number > expected + 1 and next(iter(self._numbers(dataflow, 1)), 0) != expected:
+            raise _taken(dataflow, entry, self.newest(dataflow))
         if not self._blobs.put_if_absent(key, self._shortened(dataflow, entry).to_bytes()):
             winner = self.entry(dataflow, entry.number)
-            if winner.id != entry.id:  # else an answer was lost and the put was tried twice: it is ours
+            if winner.id != entry.id:
                 raise _taken(dataflow, entry, winner)
-        if not self._stands(dataflow, entry):
+            entry = winner  # an answer was lost and the put was tried twice; or another run has finished the same intent
+        if not self._stands(dataflow, entry, key):
             raise _taken(dataflow, entry, self.newest(dataflow))
         return entry
 
@@ -115,11 +121,18 @@ class WatermarkLog:
             raise corrupt(where, f"changes: {error}") from error
         return entry.model_copy(update={"watermark": watermark, "changes": None})
 
-    def _stands(self, dataflow: str, entry: Entry) -> bool:
-        """Whether an entry that was just put belongs to the log; one that does not is ignored by all readers."""
-        if entry.number <= self.floor(dataflow):
+    def _stands(self, dataflow: str, entry: Entry, key: str) -> bool:
+        """Whether an entry that was just put belongs to the log; one that does not is ignored by all readers, or removed."""
+        floor = self.floor(dataflow)
+        if entry.number <= floor:
             return False
-        above = [number for number in self._numbers(dataflow, 2 * _RECENT) if number > entry.number]
+        numbers = self._numbers(dataflow, 2 * _RECENT)
+        above = [number for number in numbers if number > entry.number]
+        below = next((number for number in numbers if number < entry.number), None)
+        if not above and below != entry.previous and entry.previous > floor:
+            # It goes on from an entry that the log does not have (any more): as the newest it would hide all that are there.
+            self._blobs.delete(key)
+            return False
         # Who went on from ours did it after it was there; anybody else took another way.
         return not above or self.entry(dataflow, above[-1]).previous == entry.number
 

@@ -6,15 +6,16 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import NeedsDecision
 from resources.places import Place
-from resources.readers.rows import rows
+from resources.readers.rows import rows, scanned_rows
 from resources.sql import quoted
 from resources.watermarks.blobs import open_blobs
 from resources.writers.delta_log import Commit, DeltaLog
-from resources.writers.target import Adopted, Landed, Room, TableHead, Tag
+from resources.writers.target import Adopted, Landed, Room, TableCommit, TableHead, Tag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -24,6 +25,9 @@ _LONGEST_STATE = 8 * 1024
 
 _MOST_TEXTS = 100_000_000
 """Of a column: more than the files that anybody has loaded one by one."""
+
+_TAGS_EXPIRE = "delta.setTransactionRetentionDuration"
+"""The property by which Delta forgets tags, so that a write of an old number would not be skipped."""
 
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""
@@ -38,64 +42,108 @@ class DeltaTarget:
         self._partition_by = tuple(partition_by)
         self._log = DeltaLog(place)
 
-    def head(self, since: int | None) -> TableHead:
-        """One listing, and one read for each commit of anybody after ``since``."""
-        commits = self._log.commits(since)
-        if not commits and since is not None:
-            versions = self._log.versions(since - 1) or self._log.versions(
-                None
-            )  # where the table is older, or made anew
-            return TableHead(versions[-1] if versions else None)
-        tags = {app_id: number for commit in commits for app_id, number in commit.tags.items()}
-        rows = any(commit.count("numOutputRows") for commit in commits) or (
-            bool(commits) and commits[0].version > 0
-        )
-        return TableHead(commits[-1].version if commits else None, tags, rows)
-
-    def landed(self, app_id: str, number: int, since: int | None) -> Landed | None:
-        """Find the commit that holds the number.
+    def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
+        """Compare the table's log with what was recorded of it: one listing, and one read for each commit from the recorded one on.
 
         Raises:
-            NeedsDecision: the table knows the number, but the commit that could say whose it is was cleaned up.
+            TargetError: if the log cannot be read.
         """
-        commits = self._log.commits(since)
-        for commit in reversed(commits):
-            if commit.tags.get(app_id) == number:
-                return self._counted(commit)
-        gap = commits and since is not None and commits[0].version > since + 1
-        if gap and self.tag(app_id) >= number:
-            raise NeedsDecision(
-                f"table {self._place} holds number {number} under this dataflow's tag, but the commit that says whose write it was"
-                " has been cleaned from the table's log",
-                code="unknown_commit",
-            )
-        return None
+        since = recorded.version if recorded else None
+        versions = self._log.versions(since - 1 if since else None)
+        if not versions and since is None:
+            return TableHead(None)
+        commits = [self._log.read(version) for version in versions]
+        kept = since is None or bool(commits and recorded and self._kept(recorded, commits[0], app_id))
+        if not kept:
+            return self._other(app_id)
+        newest = _recorded(commits[-1], app_id)
+        cleaned = commits[0].version > (since or 0)
+        later = [commit for commit in commits if since is None or commit.version > since]
+        landed = tuple(_landed(commit, app_id) for commit in later if app_id in commit.tags) if app_id else ()
+        looked_at = max((one.number for one in landed), default=recorded.number if recorded else 0)
+        return TableHead(
+            newest,
+            True,
+            cleaned and since is not None,
+            self.tag(app_id) if app_id and cleaned else looked_at,
+            landed,
+            next((_told(commit) for commit in reversed(later) if _undoes(commit)), None),
+            self._expiry(commits, whole=cleaned),
+        )
 
-    def version(self) -> int | None:
-        """The newest version; None where there is no table."""
-        versions = self._log.versions(None)
-        return versions[-1] if versions else None
+    def _other(self, app_id: str | None) -> TableHead:
+        """The head of a table that does not have the recorded commit: whatever is in it came otherwise."""
+        commits = self._log.commits(None)
+        if not commits:
+            return TableHead(None, kept=False)
+        landed = (
+            tuple(_landed(commit, app_id) for commit in commits if app_id in commit.tags) if app_id else ()
+        )
+        tag = (
+            self.tag(app_id)
+            if app_id and commits[0].version
+            else max((one.number for one in landed), default=0)
+        )
+        return TableHead(_recorded(commits[-1], app_id), kept=False, tag=tag, landed=landed)
+
+    def _kept(self, recorded: TableCommit, first: Commit, app_id: str | None) -> bool:
+        """Whether the recorded commit is the table's own: by its id, or by the table's tag where it was cleaned from the log."""
+        if first.version == recorded.version:
+            return recorded.id in (None, _id(first))
+        return not app_id or self.tag(app_id) >= recorded.number
+
+    def _expiry(self, commits: Sequence[Commit], *, whole: bool) -> str | None:
+        """The property by which tags are forgotten, as the newest commit that sets properties has it."""
+        set_by = next((one.configuration for one in reversed(commits) if one.configuration is not None), None)
+        if set_by is None and whole:
+            table = self._log.table()
+            set_by = table.metadata().configuration if table else {}
+        return _TAGS_EXPIRE if set_by and set_by.get(_TAGS_EXPIRE) else None
+
+    def has_data(self) -> bool:
+        """Whether the table holds rows, whoever wrote them, or remembers a tag. A file without statistics counts as rows."""
+        table = self._log.table()
+        if table is None:
+            return False
+        counts = table.get_add_actions(flatten=True).column("num_records").to_pylist()
+        if any(count is None or count > 0 for count in counts):
+            return True
+        return any(commit.tags for commit in self._log.commits(None))
+
+    def tip(self, app_id: str | None) -> TableHead:
+        """The newest commit, and what the whole table says of tags."""
+        table = self._log.table()
+        if table is None:
+            return TableHead(None)
+        newest = self._log.read(self._log.versions(None)[-1])
+        return TableHead(
+            _recorded(newest, app_id),
+            tag=(app_id and table.transaction_version(app_id)) or 0,
+            tags_expire=_TAGS_EXPIRE if table.metadata().configuration.get(_TAGS_EXPIRE) else None,
+        )
 
     def tag(self, app_id: str) -> int:
         """The highest number under an app id that the table knows; 0 where it knows none."""
         table = self._log.table()
         return (table.transaction_version(app_id) if table else None) or 0
 
-    def _counted(self, commit: Commit) -> Landed:
-        """What a commit did. One that only deletes does not count rows: the table before and after it tells."""
-        landed = _landed(commit)
-        if landed.removed is not None or not commit.partial:
+    def counted(self, landed: Landed) -> Landed:
+        """The commit with all of its counts. One that only deletes does not count rows: the table before and after it tells."""
+        if not landed.uncounted:
             return landed
-        before, after = (self._rows_at(version) for version in (commit.version - 1, commit.version))
-        return replace(landed, removed=before + landed.rows - after)
+        before, after = (self._rows_at(version) for version in (landed.version - 1, landed.version))
+        return replace(landed, removed=before + landed.rows - after, uncounted=False)
 
     def count_rows(self) -> int:
-        """All rows of the table, from its files' statistics; 0 where there is no table."""
+        """All rows of the table, from its files' statistics, or by a scan where a file has none; 0 where there is no table."""
         return self._rows_at(None)
 
     def _rows_at(self, version: int | None) -> int:
         table = self._log.table(version)
-        return sum(table.get_add_actions(flatten=True).column("num_records").to_pylist()) if table else 0
+        if table is None:
+            return 0
+        counts = table.get_add_actions(flatten=True).column("num_records").to_pylist()
+        return scanned_rows(table, self._place) if None in counts else sum(counts)
 
     def columns(self) -> list[str]:
         """The names of its columns; none where there is no table."""
@@ -103,15 +151,35 @@ class DeltaTarget:
         return [field.name for field in table.schema().fields] if table else []
 
     def adopted(self) -> Adopted | None:
-        """What the newest commit of ours says; None where the table has none."""
-        for version in reversed(self._log.versions(None)):
-            commit = self._log.read(version)
+        """What the newest commit of Strandline says that the table's rows go back to; None if the table has none.
+
+        After a RESTORE these are the commits up to the version that was restored.
+
+        Raises:
+            NeedsDecision: code ``state_object_missing``: its watermark lies beside the table, and is gone or is another one.
+        """
+        versions = self._log.versions(None)
+        while versions:
+            commit = self._log.read(versions.pop())
+            if commit.operation == "RESTORE":
+                restored = self._restored(commit, versions)
+                versions = [version for version in versions if version <= restored]
+                continue
             ours = _ours(commit)
-            if ours and (state := self._stored(ours)):
+            if ours:
                 number = int(ours.get("number", 0))
                 app_id = next((key for key, tag in commit.tags.items() if tag == number), None)
-                return Adopted(state, app_id)
+                return Adopted(self._stored(ours, commit), app_id, number, str(ours.get("owner")))
         return None
+
+    def _restored(self, commit: Commit, versions: Sequence[int]) -> int:
+        """The version that a RESTORE has brought back."""
+        version = commit.parameters.get("version")
+        if version not in (None, "", "null"):
+            return int(version)
+        given = commit.parameters.get("timestamp") or commit.parameters.get("datetime")
+        until = _milliseconds(given)
+        return next((one for one in reversed(versions) if self._log.read(one).time <= until), -1)
 
     def texts(self, column: str) -> set[str]:
         """All texts of a column, each once; none where there is no such column. Reads the column's data."""
@@ -120,13 +188,19 @@ class DeltaTarget:
         found = rows(self._place, [column], most=_MOST_TEXTS)
         return {row[column] for row in found if row[column] is not None}
 
-    def _stored(self, ours: Mapping[str, Any]) -> str | None:
+    def _stored(self, ours: Mapping[str, Any], commit: Commit) -> str:
         """The state of a commit, from its text or from beside the table."""
         if "state" in ours:
             return str(ours["state"])
         name, wanted = ours.get("state_object"), ours.get("state_sha256")
         data = open_blobs(self._place).get(str(name)) if name else None
-        return data.decode() if data is not None and hashlib.sha256(data).hexdigest() == wanted else None
+        if data is None or hashlib.sha256(data).hexdigest() != wanted:
+            raise NeedsDecision(
+                f"table {self._place}: expected the watermark of version {commit.version} in {name}, found {'nothing' if data is None else 'another one'}."
+                " An older commit's would load rows a second time",
+                code="state_object_missing",
+            )
+        return data.decode()
 
     def write(
         self, df: DataFrame, tag: Tag, metadata: str, *, new: bool = True, room: Room | None = None
@@ -185,15 +259,47 @@ def _ours(commit: Commit) -> dict[str, Any]:
         return {}
 
 
-def _landed(commit: Commit) -> Landed:
-    ours = _ours(commit)
+def _id(commit: Commit) -> str:
+    """What tells a commit from any other: the id of the intent or give-up that it belongs to, else the hash of its text."""
+    return str(_ours(commit).get("owner") or commit.digest)
+
+
+def _recorded(commit: Commit, app_id: str | None) -> TableCommit:
+    return TableCommit(commit.version, _id(commit), commit.tags.get(app_id or "", 0))
+
+
+def _undoes(commit: Commit) -> bool:
+    """Whether somebody else's commit put aside all rows that were there: a table that was restored, made again or overwritten."""
+    if _ours(commit):
+        return False
+    overwrites = str(commit.parameters.get("mode")).lower() == "overwrite" and not commit.partial
+    return commit.operation == "RESTORE" or "REPLACE TABLE" in commit.operation or overwrites
+
+
+def _told(commit: Commit) -> str:
+    return f"{commit.operation} (version {commit.version})"
+
+
+def _milliseconds(given: Any) -> int:
+    """An instant as commits name it: ISO, without a zone as UTC; text that does not read is before everything."""
+    try:
+        moment = datetime.fromisoformat(str(given).replace(" UTC", "+00:00"))
+    except ValueError:
+        return -1
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _landed(commit: Commit, app_id: str) -> Landed:
+    ours, removed = _ours(commit), _removed(commit)
     return Landed(
         ours.get("owner"),
         commit.version,
         commit.count("numOutputRows") - commit.count("numCopiedRows"),
         commit.count("numOutputBytes"),
         bool(ours.get("gives_up")),
-        removed=_removed(commit),
+        removed,
+        commit.tags[app_id],
+        uncounted=removed is None and commit.partial,
     )
 
 

@@ -6,6 +6,7 @@ cleaned up already, deltalake reads the checkpoint.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass, field
@@ -29,6 +30,11 @@ class Commit:
         tags: txn versions by app id.
         metrics: what the commit counted.
         partial: whether it replaced rows by a predicate, and not the whole table.
+        operation: its name, as the writer gave it.
+        parameters: of the operation.
+        time: when it was made by the writer's clock, epoch milliseconds.
+        configuration: the table's properties, if the commit sets them.
+        digest: of its text.
     """
 
     version: int
@@ -36,6 +42,11 @@ class Commit:
     tags: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, str] = field(default_factory=dict)
     partial: bool = False
+    operation: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    time: int = 0
+    configuration: dict[str, str] | None = None
+    digest: str = ""
 
     def count(self, metric: str) -> int:
         """A metric that counts; 0 where the commit has none of that name."""
@@ -126,12 +137,26 @@ def _version(path: str) -> int | None:
 def _parse(version: int, data: bytes) -> Commit:
     info: dict[str, Any] = {}
     tags: dict[str, int] = {}
+    configuration: dict[str, str] | None = None
     for line in data.splitlines():
-        # A commit may hold many thousands of file actions; only two kinds of line matter here.
+        # A commit may hold many thousands of file actions; only three kinds of line matter here.
         if line.startswith(b'{"commitInfo"'):
             info = json.loads(line)["commitInfo"]
         elif line.startswith(b'{"txn"'):
             action = json.loads(line)["txn"]
             tags[action["appId"]] = int(action["version"])
-    partial = (info.get("operationParameters") or {}).get("predicate") not in (None, "", "[]")
-    return Commit(version, info.get("userMetadata"), tags, info.get("operationMetrics") or {}, partial)
+        elif line.startswith(b'{"metaData"'):
+            configuration = json.loads(line)["metaData"].get("configuration") or {}
+    parameters = info.get("operationParameters") or {}
+    return Commit(
+        version,
+        info.get("userMetadata"),
+        tags,
+        info.get("operationMetrics") or {},
+        parameters.get("predicate") not in (None, "", "[]"),
+        operation=str(info.get("operation") or ""),
+        parameters=parameters,
+        time=int(info.get("timestamp") or 0),
+        configuration=configuration,
+        digest=hashlib.sha256(data).hexdigest()[:32],
+    )

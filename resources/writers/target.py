@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -27,16 +27,33 @@ class Tag:
 
 
 @dataclass(frozen=True)
-class Landed:
-    """The commit that holds a number.
+class TableCommit:
+    """A commit of a table as the watermark log records it: enough to tell whether the table still has it.
 
     Attributes:
-        owner: whose commit it is; None where the commit's text is gone or not ours.
+        version: the table's version; None: there was no table.
+        id: of the intent or give-up that made the commit; of a commit of somebody else a hash of its text. None: not known.
+        number: that the commit carries under the dataflow's tag; 0 where it carries none.
+    """
+
+    version: int | None
+    id: str | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Landed:
+    """A commit that carries a number under a dataflow's tag.
+
+    Attributes:
+        owner: the intent or give-up that it belongs to; None if its text is gone or not Strandline's.
         gives_up: whether it is a give-up's.
         version: the table's version.
         rows: rows written by it, as the commit itself counted them; those that it only moved are not among them.
-        removed: rows that made room; None where the whole table did.
+        removed: rows that it deleted; None if all of the table's.
         bytes: bytes written by it.
+        number: the number.
+        uncounted: whether only the table before and after the commit tells how many rows it deleted.
     """
 
     owner: str | None
@@ -45,6 +62,8 @@ class Landed:
     bytes: int
     gives_up: bool = False
     removed: int | None = 0
+    number: int = 0
+    uncounted: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,17 +79,35 @@ class Room:
 
 @dataclass(frozen=True)
 class TableHead:
-    """What is there before a write.
+    """What a table's log says, compared with what the watermark log has recorded of it.
 
     Attributes:
-        version: the newest version; None where there is no table.
-        tags: numbers by app id in the commits that were looked at.
-        rows: whether any of these commits wrote rows.
+        newest: the newest commit; None if there is no table.
+        kept: whether the recorded commit is still part of the table; where it was cleaned from the log, the tag tells.
+        cleaned: whether commits after the recorded one were cleaned from the table's log.
+        tag: the highest number under the dataflow's tag, as far as the commits that were read tell; of the whole table where the recorded
+            commit was not kept, or was cleaned.
+        landed: the commits under the dataflow's tag after the recorded one, oldest first.
+        undone: a commit of somebody else after the recorded one that put all rows aside, for people; None if there is none.
+        tags_expire: the table property by which tags are forgotten; None if it is not set.
     """
 
-    version: int | None
-    tags: dict[str, int] = field(default_factory=dict)
-    rows: bool = False
+    newest: TableCommit | None
+    kept: bool = True
+    cleaned: bool = False
+    tag: int = 0
+    landed: tuple[Landed, ...] = ()
+    undone: str | None = None
+    tags_expire: str | None = None
+
+    @property
+    def version(self) -> int | None:
+        """The newest version; None if there is no table."""
+        return self.newest.version if self.newest else None
+
+    def find(self, number: int) -> Landed | None:
+        """The commit that carries a number; None if none of those that were read does."""
+        return next((one for one in reversed(self.landed) if one.number == number), None)
 
 
 @dataclass(frozen=True)
@@ -80,25 +117,42 @@ class Adopted:
     Attributes:
         state: sentinel JSON text of the watermark.
         app_id: the dataflow's id in the table's tags; None where the commit does not tell.
+        number: that the commit carries.
+        owner: the intent that it belongs to.
     """
 
     state: str
     app_id: str | None
+    number: int = 0
+    owner: str | None = None
 
 
 class Target(Protocol):
-    """One table. ``head``, ``version`` and ``landed`` start no Spark."""
+    """One table. Nothing but ``write``, ``no_rows`` and ``prepare_next`` starts Spark."""
 
-    def head(self, since: int | None) -> TableHead:
-        """The newest version, and the tags of the commits after version ``since``."""
+    def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
+        """Compare the table's log with what was recorded of it.
+
+        Args:
+            recorded: the commit that the table must have; None if nothing was recorded yet.
+            app_id: the dataflow's, whose tags are looked for.
+        """
         ...
 
-    def version(self) -> int | None:
-        """The newest version; None where there is no table."""
+    def tip(self, app_id: str | None) -> TableHead:
+        """What the table is now, whatever was recorded of it: the newest commit, and the highest number under the dataflow's tag."""
         ...
 
-    def landed(self, app_id: str, number: int, since: int | None) -> Landed | None:
-        """The commit after version ``since`` that holds the number, if any."""
+    def has_data(self) -> bool:
+        """Whether the table holds rows, whoever wrote them, or remembers a tag."""
+        ...
+
+    def counted(self, landed: Landed) -> Landed:
+        """The commit with all of its counts."""
+        ...
+
+    def tag(self, app_id: str) -> int:
+        """The highest number under an app id that the whole table knows; 0 if it knows none."""
         ...
 
     def write(
