@@ -63,40 +63,39 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
     ("schedule", "config"),
     [
         # A decision between a state that was restored and the next run
-        _broken(*_TWO_AHEAD, Late(), Sweep(), config=_QUARANTINE, why=_BEHIND, name="behind-quarantine"),
-        _broken(*_TWO_AHEAD, Accept(), why=_BEHIND, name="behind-accept"),
-        _broken(*_TWO_AHEAD, Rewind(0), why=_BEHIND, name="behind-rewind"),
-        _broken(*_TWO_AHEAD, Unprocess(), config=_BY_SET, why=_BEHIND, name="behind-unprocess"),
-        _broken(
+        _holds(*_TWO_AHEAD, Late(), Sweep(), config=_QUARANTINE, name="behind-quarantine"),
+        _holds(*_TWO_AHEAD, Accept(), name="behind-accept"),
+        _holds(*_TWO_AHEAD, Rewind(0), name="behind-rewind"),
+        _holds(*_TWO_AHEAD, Unprocess(), config=_BY_SET, name="behind-unprocess"),
+        _holds(
             Arrive(1), Run(), Late(), Sweep(), Arrive(2), Run(), RestoreState(2), Release(),
-            config=_QUARANTINE, why=_BEHIND, name="behind-release",
+            config=_QUARANTINE, name="behind-release",
         ),
         _holds(*_TWO_AHEAD, name="behind-run"),
         # An open intent, and the table is another one
-        _broken(*_OPEN, RemoveTable(), Reset(), why=_WEDGED, name="open-removed-reset"),
-        _broken(*_OPEN, RemoveTable(), Reset(replace=True), why=_WEDGED, name="open-removed-reset-replace"),
-        _broken(*_OPEN, RemoveTable(), why=_WEDGED, name="open-removed"),
-        _broken(
-            Arrive(1), Run(), Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")), RestoreTable(4),
-            why=_WEDGED, name="open-older",
+        _holds(*_OPEN, RemoveTable(), Reset(), name="open-removed-reset"),
+        _holds(*_OPEN, RemoveTable(), Reset(replace=True), name="open-removed-reset-replace"),
+        _holds(*_OPEN, RemoveTable(), name="open-removed"),
+        _holds(
+            Arrive(1), Run(), Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")), RestoreTable(4), name="open-older",
         ),
         _holds(*_OPEN, name="open"),
         # A state that was lost, and a decision that dies
-        _broken(Arrive(2), Run(), LoseState(), Adopt(Kill("after", "intents")), Run(), why=_LOST, name="lost-adopt-dies"),
-        _broken(Arrive(2), Run(), LoseState(), Reset(kill=Kill("after", "intents")), why=_LOST, name="lost-reset-dies"),
-        _broken(Arrive(2), Run(), LoseState(), Import(2, Kill("after", "intents")), why=_LOST, name="lost-import-dies"),
+        _holds(Arrive(2), Run(), LoseState(), Adopt(Kill("after", "intents")), Run(), name="lost-adopt-dies"),
+        _holds(Arrive(2), Run(), LoseState(), Reset(kill=Kill("after", "intents")), name="lost-reset-dies"),
+        _holds(Arrive(2), Run(), LoseState(), Import(2, Kill("after", "intents")), name="lost-import-dies"),
         _holds(Arrive(2), Run(), LoseState(), name="lost"),
         # A table that is not the one that was written
-        _broken(
-            Arrive(1), Run(), Arrive(1), Run(), RecreateTable(1, commits=3), Arrive(1), why=_PASSES, name="made-again"
+        _holds(
+            Arrive(1), Run(), Arrive(1), Run(), RecreateTable(1, commits=3), Arrive(1), name="made-again"
         ),
-        _broken(Arrive(1), Run(), Arrive(1), Run(), RestoreVersion(1), Arrive(1), why=_PASSES, name="restored"),
-        _broken(
-            Arrive(1), Run(), Arrive(1), Run(), RestoreTable(2), AppendForeign(), Arrive(1), why=_PASSES, name="older-and-grown"
+        _holds(Arrive(1), Run(), Arrive(1), Run(), RestoreVersion(1), Arrive(1), name="restored"),
+        _holds(
+            Arrive(1), Run(), Arrive(1), Run(), RestoreTable(2), AppendForeign(), Arrive(1), name="older-and-grown"
         ),
         _holds(Arrive(1), Run(), Arrive(1), Run(), RestoreTable(2), Arrive(1), name="older"),
         # Nothing is new
-        _broken(Arrive(1), Run(), RemoveTable(), why=_UNSEEN, name="removed-unseen"),
+        _holds(Arrive(1), Run(), RemoveTable(), name="removed-unseen"),
         # A copy of the project
         _holds(Arrive(1), Run(), Arrive(1), CopyRuns(2), name="copy"),
         _holds(Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")), Arrive(1), CopyRuns(3), name="copy-open"),

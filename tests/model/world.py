@@ -76,9 +76,6 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 MEMORY = Path("/dev/shm")
 """A folder in memory, where there is one: thousands of small files are put."""
 
-_DEEP = 4
-"""Stops after each other, each of which a choice of the one before leads to."""
-
 _PATIENCE = 3
 """Runs that may fail after each other, before they count as failing for ever."""
 
@@ -301,7 +298,7 @@ class World:
         return error
 
     def _told(self, done: str | StrandlineError) -> str:
-        return done if isinstance(done, str) else f"exit {done.exit_code}, {done.code}: {done.message[:300]}"
+        return done if isinstance(done, str) else f"exit {done.exit_code}, {done.code}: {done.message[:200]}"
 
     def _land(self) -> str:
         if not self.running:
@@ -549,8 +546,11 @@ class World:
 
     # How it ends
 
-    def rest(self, depth: int = 0) -> None:
-        """Come to rest.
+    def rest(self, stops: Stops = ()) -> list[Oracle]:
+        """Come to rest; returns what that is, for each of the ways there.
+
+        Args:
+            stops: those that have led here, each with the state's number.
 
         Raises:
             Stuck: where no command leads there.
@@ -564,16 +564,16 @@ class World:
             if error is None:
                 break
             failed += 1
-            self.say(f"{'  ' * depth}     {self._told(error)}; {self._shown()}")
+            self._say_below(stops, f"   {self._told(error)}")
             if isinstance(error, NeedsDecision):
-                self._choose(error, depth)
-                return
+                return self._choose(error, stops)
             if failed == _PATIENCE:
                 raise Stuck(f"fails for ever: {self._told(error)}")
         self.oracle.check_rest()
         newest = self.log.newest(NAME)
         if self.log.intent(NAME, newest.number + 1 if newest else 1) is not None:
             raise Violation("an intent is left open")
+        return [self.oracle]
 
     def _round(self) -> StrandlineError | None:
         """Run, sweep twice, for a round may be on its way, and run until nothing is new."""
@@ -586,36 +586,42 @@ class World:
             raise Violation(f"a run after all runs is {done}, expected nothing")
         return None
 
-    def _choose(self, stop: NeedsDecision, depth: int) -> None:
+    def _choose(self, stop: NeedsDecision, stops: Stops) -> list[Oracle]:
         """Follow each choice in a world of its own."""
-        if depth == _DEEP:
-            raise Stuck(f"{stop.code} after {depth} choices: {stop.message}")
-        aims, right, told = self.oracle.aims(), False, []
+        newest = self.log.newest(NAME)
+        here = (stop.code, newest.number if newest else 0)
+        if here in stops:
+            raise Stuck(f"leads back to {stop.code}")
+        aims, told = self.oracle.aims(), []
+        ended: list[Oracle] = []
         for command in stop.choices:
             world = self.copy()
             try:
-                ended = world._try(command, depth)
-                right = right or any(one.meets(aims) for one in ended)
+                ended += world._try(command, (*stops, here))
             except Stuck as stuck:
                 told.append(f"{command}: {stuck}")
             finally:
                 world.remove()
-        if not right:
-            raise Stuck(
-                f"{stop.code} ({stop.message}): no choice of {list(stop.choices)} leads to every row once; {'; '.join(told)}"
-            )
+        if not any(one.meets(aims) for one in ended):
+            raise Stuck(f"{stop.code}: no choice leads to every row once: {'; '.join(told)}. {stop.message}")
+        return ended
 
-    def _try(self, command: str, depth: int) -> list[Oracle]:
+    def _try(self, command: str, stops: Stops) -> list[Oracle]:
         self._last = self.log.newest(NAME)
         done = self.obey(command)
-        self.say(f"{'  ' * depth}  -> {command}: {self._told(done)}; {self._shown()}")
+        self._say_below(stops, f"-> {command}: {self._told(done)}")
         self._check()
         if isinstance(done, NeedsDecision):
-            self._choose(done, depth + 1)
-        elif isinstance(done, StrandlineError):
+            return self._choose(done, stops)
+        if isinstance(done, StrandlineError):
             raise Stuck(self._told(done))
-        self.rest(depth + 1)
-        return [self.oracle]
+        return self.rest(stops)
+
+    def _say_below(self, stops: Stops, line: str) -> None:
+        self.say(f"{'  ' * (len(stops) + 1)}{line}; {self._shown()}")
+
+
+Stops = tuple[tuple[str, int], ...]
 
 
 def _moved(write: Write, root: Path) -> Write:
@@ -651,7 +657,9 @@ def play(schedule: Sequence[Action], config: Config | None = None, base: Path = 
     """
     config = config or Config()
     folder = Path(mkdtemp(dir=base if base.is_dir() else None, prefix="model-"))
-    world = World(folder / "world", config, Oracle(config.tracking == "set", config.late_files == "quarantine"))
+    world = World(
+        folder / "world", config, Oracle(config.tracking == "set", config.late_files == "quarantine")
+    )
     for part in (world.landing, world.state, world.root / "lake"):
         part.mkdir(parents=True)
     wanted = {at - cast("Any", one).ago for at, one in enumerate(schedule, 1) if hasattr(one, "ago")}
