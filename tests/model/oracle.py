@@ -81,7 +81,8 @@ class Oracle:
         copies: rows of each file in the table.
         foreign: ids of others' rows in the table.
         doubling: files whose next load may add a copy to those that are there.
-        emptying: whether the next load is to empty the table.
+        emptying: whether the next load may empty the table.
+        sparing: whether a later decision counts on rows that are in it.
         late: files that came at or below the watermark.
         held: files in quarantine.
         unknown: files whose rows the state knows nothing of: it was lost or restored since, or another project has loaded them. An
@@ -97,6 +98,7 @@ class Oracle:
     foreign: Counter[int] = field(default_factory=Counter)
     doubling: set[str] = field(default_factory=set)
     emptying: bool = False
+    sparing: bool = False
     late: set[str] = field(default_factory=set)
     held: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
@@ -129,6 +131,11 @@ class Oracle:
         if deleted is None:
             if not self.emptying and (+self.copies or self.foreign):
                 raise Violation(f"number {write.number} empties the table, which nobody decided")
+            lost = [path for path, due in self.due.items() if self.copies[path] and due is Due.NEVER]
+            if self.sparing and lost:
+                raise Violation(
+                    f"number {write.number} empties the table of rows that count as loaded: {', '.join(lost)}"
+                )
             self.copies.clear()
             self.foreign.clear()
             self.emptying = False
@@ -184,6 +191,8 @@ class Oracle:
         mark = reached(entry.watermark)
         if entry.why in ("reset", "adopt", "import"):
             self.unknown.clear()
+        if entry.why in ("rewind", "adopt", "import"):
+            self.sparing = True
         match entry.why:
             case "reset":
                 self._reset(entry.replace_table)
@@ -209,11 +218,10 @@ class Oracle:
     def _reset(self, replace: bool) -> None:
         self.due = dict.fromkeys(self.due, Due.ONCE)
         self.doubling = set() if replace else set(self.due)
-        self.emptying = replace
+        self.emptying, self.sparing = replace, False
         self.held.clear()
 
     def _rewind(self, mark: Key, replace: bool) -> None:
-        self.emptying = False
         for path in self.due:
             if key(path) > mark and path not in self.unknown:
                 self.due[path] = Due.MAYBE if path in self.held else Due.ONCE
@@ -229,7 +237,6 @@ class Oracle:
                 self.due[path] = Due.MAYBE
 
     def _adopt(self, mark: Key) -> None:
-        self.emptying = False
         for path, due in self.due.items():
             if self.copies[path]:
                 self._settle(path)
@@ -237,7 +244,6 @@ class Oracle:
                 self.due[path] = Due.MAYBE
 
     def _import(self, mark: Key) -> None:
-        self.emptying = False
         for path, due in self.due.items():
             if self.by_set or key(path) <= mark:
                 self._settle(path)
@@ -287,7 +293,7 @@ class Oracle:
             elif self.due[path] is Due.NEVER:
                 self.due[path] = Due.ONCE if self.loads[path] else Due.MAYBE
         self.held = {path for path in then.held if self.loads[path] == then.loads[path]}
-        self.emptying = then.emptying and self.emptied == then.emptied
+        self.emptying, self.sparing = then.emptying and self.emptied == then.emptied, then.sparing
 
     def _remember_one(self, path: str, then: Oracle) -> None:
         self.due[path] = then.due[path]
