@@ -20,6 +20,7 @@ from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from resources.watermarks.entry import following, new_id
 from resources.watermarks.ingested import Ingested
+from resources.watermarks.lists import INGESTED_FILES, StoredList
 
 SIZES = (10_000, 100_000, 1_000_000)
 FLOW = "arrivals"
@@ -80,7 +81,7 @@ def _ingested(here: Path, size: int) -> None:
     for start in range(0, size, 50_000):
         end = min(start + 50_000, size)
         rows = [
-            [name(number), 100_000, md5(str(number).encode()).hexdigest(), 1_700_000_000_000 + number]
+            [name(number), 100_000, md5(str(number).encode()).hexdigest(), 1_700_000_000_000 + number, None]
             for number in range(start, end)
         ]
         changes = {
@@ -89,7 +90,7 @@ def _ingested(here: Path, size: int) -> None:
             "fingerprint": flow.fingerprint,
         }
         first = {} if last else {"kind": "path", "app_id": new_id()}
-        listed = log.put_list(FLOW, f"{start:010d}-x", rows)
+        listed = log.put_list(FLOW, f"{start:010d}-x", StoredList(INGESTED_FILES, rows))
         entry = following(last, **{**first, **changes, "files": end - start, "file_list": listed})
         last = log.append(FLOW, entry, expected=entry.previous)
         Ingested(log, FLOW, last).merge(1)

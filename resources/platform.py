@@ -109,8 +109,7 @@ class Platform:
             ConfigurationError: for another kind.
             NeedsDecision: as a run would.
         """
-        entry = self.log.newest(dataflow.name)
-        check_definition(dataflow, entry, self.log)
+        entry = self.checked(dataflow)
         state = WindowState.of(entry.state() if entry else None)
         return ledger(dataflow.window, state, self.units(dataflow), now, dataflow=dataflow.name)
 

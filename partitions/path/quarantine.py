@@ -86,4 +86,6 @@ class Quarantine:
     @classmethod
     def of(cls, rows: Sequence[Sequence[Any]]) -> Quarantine:
         """Read plain data back."""
-        return cls(tuple(Quarantined(SourceFile(*row[:4]), row[4], row[5]) for row in rows))
+        return cls(
+            tuple(Quarantined(SourceFile(*file), reason, released) for *file, reason, released in rows)
+        )

@@ -17,6 +17,7 @@ from resources.loop.holder import RunIsLive
 from resources.loop.loop import clock
 from resources.platform import Platform
 from resources.watermarks.entry import Entry, Intent, Why, following, new_id
+from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
 from resources.watermarks.log import QUARANTINE
 
 
@@ -29,6 +30,7 @@ class Draft:
         files: what it deals with, as rows of path, size, version, modification time and reason.
         quarantine: all files in quarantine after it; None leaves them as they are.
         dealt_with: what becomes of files that no run loads any more, for people; "" where a run may.
+        remarks: what else there is to know before it is decided, for people.
         takes_table: whether it takes the table as it is, although it builds on the state: there is nothing else to take.
     """
 
@@ -36,6 +38,7 @@ class Draft:
     files: Sequence[Sequence[Any]] = ()
     quarantine: Quarantine | None = None
     dealt_with: str = ""
+    remarks: Sequence[str] = ()
     takes_table: bool = False
 
 
@@ -93,9 +96,8 @@ def preview(
     if open_ is not None:
         lines.insert(0, _ended(open_, last))
     if draft.dealt_with:
-        lines.append(
-            f"{draft.dealt_with}, so neither loaded nor late: {counted(len(draft.files), 'file')} of the source"
-        )
+        lines.append(draft.dealt_with)
+    lines.extend(draft.remarks)
     lines.append(f"next run: {plan.why}")
     lines.extend(_beside(dataflow, draft))
     lines.extend(_again(platform, dataflow, last, draft, plan))
@@ -191,10 +193,12 @@ def _with_lists(platform: Platform, dataflow: Dataflow, draft: Draft) -> Entry:
     log, name = platform.log, dataflow.name
     entry, objects = draft.entry, f"{draft.entry.number:010d}-{draft.entry.id}"
     if draft.files:
-        entry = entry.model_copy(update={"file_list": log.put_list(name, objects, draft.files)})
+        entry = entry.model_copy(
+            update={"file_list": log.put_list(name, objects, StoredList(INGESTED_FILES, draft.files))}
+        )
     if draft.quarantine is not None:
         rows = draft.quarantine.rows()
-        kept = log.put_list(name, objects, rows, QUARANTINE) if rows else None
+        kept = log.put_list(name, objects, StoredList(QUARANTINED_FILES, rows), QUARANTINE) if rows else None
         entry = entry.model_copy(update={"quarantine": kept})
     return entry
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
+from partitions.path.order import FileKey
 from partitions.path.quarantine import Quarantine
+from partitions.path.source import SourceFile
+from partitions.plan import counted
 from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, Making, agreed, drafted, required
@@ -134,8 +137,9 @@ def adopt(reason: str) -> Making:
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        target = platform.target(dataflow)
         found = _adopted(platform, dataflow)
-        text = found.state if found else platform.flow(dataflow).told_by_rows(platform.target(dataflow))
+        text = found.state if found else platform.flow(dataflow).told_by_rows(target)
         if text is None:
             column = f", or a column {SOURCE_FILE}," if dataflow.kind == "path" else ""
             raise NeedsDecision(
@@ -147,14 +151,90 @@ def adopt(reason: str) -> Making:
                     f"strandline state reset {dataflow.name} --reason TEXT",
                 ),
             )
-        of_commit = platform.log.find(dataflow.name, found.number) if found else None
-        if found and of_commit and of_commit.id == found.owner:
-            return _gone_back(platform, dataflow, last, of_commit, reason, text)
-        app_id = found.app_id if found else None
-        remark = ("in the table when it was adopted", "taken as ingested")
-        return _taken_over(platform, dataflow, last, "adopt", reason, text, remark, app_id)
+        commit = platform.log.find(dataflow.name, found.number) if found else None
+        base = commit if commit and found and commit.id == found.owner else None
+        rows, taken, missing = _ingested(platform, dataflow, last, base, text)
+        kept: dict[str, Any] = {name: getattr(base, name) for name in _OF_A_STATE} if base else {}
+        if base is None and found and found.app_id:
+            kept["app_id"] = found.app_id
+        entry = drafted(
+            platform,
+            dataflow,
+            last,
+            "adopt",
+            reason,
+            watermark=text,
+            takes_table=True,
+            total_rows=target.count_rows(),
+            **kept,
+        )
+        if dataflow.kind == "path":
+            # What older entries have ingested may not be in the table: from here on this entry's own list counts.
+            entry = entry.model_copy(update={"era": entry.number - 1})
+        late = f"{counted(missing, 'file')} at or below the watermark without a row in the table: late, as the sweep will find"
+        return Draft(
+            entry,
+            rows,
+            dealt_with=f"taken as ingested, so neither loaded nor late: {counted(taken, 'file')} of the source"
+            if taken
+            else "",
+            remarks=(late,) if missing else (),
+        )
 
     return making
+
+
+_OF_A_STATE = ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")
+"""What an entry says beside its watermark of how the next slice is made."""
+
+
+def _ingested(
+    platform: Platform, dataflow: Dataflow, last: Entry | None, base: Entry | None, watermark: str
+) -> tuple[list[Sequence[Any]], int, int]:
+    """The files whose rows an adopted table holds.
+
+    Args:
+        platform: the resources.
+        dataflow: whose state it is.
+        last: the newest entry.
+        base: the entry of the newest commit that the table's rows go back to, if the log has it.
+        watermark: of that commit, sentinel JSON text.
+
+    Returns:
+        rows of the list of ingested files; how many of them the log did not know; how many files at or below the watermark have no row
+        in the table.
+    """
+    if dataflow.kind != "path":
+        return [], 0, 0
+    target, log, name = platform.target(dataflow), platform.log, dataflow.name
+    listed = platform.flow(dataflow).up_to(deserialise(watermark), above=None)
+    known = {one.path: one for one in Ingested(log, name, last).all()} if base else {}
+    rows: list[Sequence[Any]] = [
+        (one.path, one.size, one.version, one.modified, one.reason)
+        for one in known.values()
+        if base and one.number <= base.number
+    ]
+    # Of a file that was dealt with after that commit only the table says whether its rows were there before.
+    doubtful = [
+        file
+        for file in listed
+        if base is None or ((one := known.get(file.path)) and one.number > base.number)
+    ]
+    told = bool(doubtful) and SOURCE_FILE in target.columns()
+    taken = _with_rows(dataflow, doubtful, target.texts(SOURCE_FILE)) if told else [] if base else doubtful
+    rows += [(*file.row, "in the table when it was adopted") for file in taken]
+    there = {row[0] for row in rows}
+    aside = [one for one in read_quarantine(log, last).files if one.file.path not in there]
+    rows += [(*one.file.row, one.reason) for one in aside]
+    return rows, len(taken), len(doubtful) - len(taken)
+
+
+def _with_rows(dataflow: Dataflow, files: Sequence[SourceFile], loaded: Collection[str]) -> list[SourceFile]:
+    """The files that rows came from. Below the first of them a filtered cold start may have looked at nothing: those count, too."""
+    first = min(map(FileKey.of, loaded), default=None) if dataflow.path.partition_filter else None
+    return [
+        file for file in files if file.path in loaded or (first is not None and FileKey.of(file.path) < first)
+    ]
 
 
 def _adopted(platform: Platform, dataflow: Dataflow) -> Adopted | None:
@@ -171,40 +251,6 @@ def _adopted(platform: Platform, dataflow: Dataflow) -> Adopted | None:
                 f"strandline state reset {name} --replace --reason TEXT",
             ),
         ) from error
-
-
-def _gone_back(
-    platform: Platform, dataflow: Dataflow, last: Entry | None, commit: Entry, reason: str, watermark: str
-) -> Draft:
-    """The state as it was after an older entry, whose commit is the newest that the table's rows go back to."""
-    kept = {
-        name: getattr(commit, name)
-        for name in ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")
-    }
-    entry = drafted(
-        platform,
-        dataflow,
-        last,
-        "adopt",
-        reason,
-        watermark=watermark,
-        takes_table=True,
-        total_rows=platform.target(dataflow).count_rows(),
-        **kept,
-    )
-    if dataflow.kind != "path":
-        return Draft(entry)
-    log, name = platform.log, dataflow.name
-    ingested = {one.path: one for one in Ingested(log, name, commit).all()}
-    rows = [[one.path, one.size, one.version, one.modified, one.reason] for one in ingested.values()]
-    aside = [one for one in read_quarantine(log, last).files if one.file.path not in ingested]
-    rows += [[*one.file.row, one.reason] for one in aside]
-    return Draft(_own_era(entry), rows)
-
-
-def _own_era(entry: Entry) -> Entry:
-    """The entry, with its own list as all that was ingested: what older entries have ingested may not be in the table."""
-    return entry.model_copy(update={"era": entry.number - 1})
 
 
 def _tells_nothing(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
@@ -258,12 +304,7 @@ def _taken_over(
         remark: what is noted of each of these files; and what is said of all of them.
         app_id: the dataflow's id in the table, where the table tells it.
     """
-    target = platform.target(dataflow)
-    adopts = why == "adopt" and dataflow.kind == "path"
-    files = platform.flow(dataflow).up_to(deserialise(watermark), above=None if adopts else last)
-    if adopts and files and SOURCE_FILE in target.columns():
-        loaded = target.texts(SOURCE_FILE)
-        files = [file for file in files if file.path in loaded]
+    files = platform.flow(dataflow).up_to(deserialise(watermark), above=last)
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
     entry = drafted(
         platform,
@@ -273,13 +314,12 @@ def _taken_over(
         reason,
         watermark=watermark,
         takes_table=why != "set" or _tells_nothing(platform, dataflow, last),
-        total_rows=target.count_rows(),
+        total_rows=platform.target(dataflow).count_rows(),
         **changes,
     )
-    if adopts:
-        entry = _own_era(entry)
-    rows = [[*file.row, remark[0]] for file in files]
-    return Draft(entry, rows, dealt_with=remark[1] if files else "")
+    rows = [(*file.row, remark[0]) for file in files]
+    said = f"{remark[1]}, so neither loaded nor late: {counted(len(files), 'file')} of the source"
+    return Draft(entry, rows, dealt_with=said if files else "")
 
 
 def _watermark_of(platform: Platform, dataflow: Dataflow, number: int) -> str:

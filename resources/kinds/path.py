@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, ConfigurationError, CorruptWatermark, StrandlineError
@@ -27,6 +27,7 @@ from resources.sql import literal, quoted
 from resources.sweep import waiting
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
 from resources.watermarks.ingested import Ingested
+from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, ListKind, StoredList
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine import read_quarantine
 from resources.writers.delta import DeltaTarget
@@ -150,20 +151,27 @@ class PathFlow:
         """Compare size and version of every file with what was listed."""
         check_unchanged(self._place, piece.files)
 
-    def record(self, piece: PathSlice) -> Sequence[Sequence[Any]]:
-        """Path, size, version and modification time of each file, and why, where it is passed over."""
-        passed_over = [(*one.file.row, one.reason) for one in piece.quarantined]
-        return [*(file.row for file in piece.files), *passed_over]
+    @property
+    def list_kind(self) -> ListKind:
+        """Files."""
+        return INGESTED_FILES
 
-    def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> PathSlice:
+    def record(self, piece: PathSlice) -> StoredList:
+        """Path, size, version and modification time of each file, and why, where it is passed over."""
+        loaded = [(*file.row, None) for file in piece.files]
+        passed_over = [(*one.file.row, one.reason) for one in piece.quarantined]
+        return StoredList(INGESTED_FILES, [*loaded, *passed_over])
+
+    def restore(self, intent: Intent, stored: StoredList) -> PathSlice:
         """The same files, and the same state after them."""
+        files = [(SourceFile(*row), reason) for *row, reason in stored.rows]
         return PathSlice(
-            tuple(SourceFile(*row) for row in rows if len(row) == 4),
+            tuple(file for file, reason in files if reason is None),
             deserialise(intent.before),
             deserialise(intent.watermark),
             self._dataflow.path,
             why="late" if intent.why == "late" else "release" if intent.why == "release" else "run",
-            quarantined=tuple(Quarantined(SourceFile(*row[:4]), row[4]) for row in rows if len(row) > 4),
+            quarantined=tuple(Quarantined(file, reason) for file, reason in files if reason is not None),
             replaces=intent.replaces == "own",
         )
 
@@ -243,11 +251,12 @@ class PathFlow:
             for path, record in found.items()
         ]
 
-    def quarantine(self, entry: Entry | None, piece: PathSlice) -> tuple[Sequence[Sequence[Any]] | None, int]:
+    def quarantine(self, entry: Entry | None, piece: PathSlice) -> tuple[StoredList | None, int]:
         """The files that are in quarantine after the slice."""
         before = read_quarantine(self._log, entry)
         after = before.after([file.path for file in piece.files], piece.quarantined)
-        return (None if after == before else after.rows()), len(piece.quarantined)
+        kept = None if after == before else StoredList(QUARANTINED_FILES, after.rows())
+        return kept, len(piece.quarantined)
 
     def prepared(self, df: DataFrame, piece: PathSlice | None) -> DataFrame:
         """Rows carry their file already, where they carry their origin."""

@@ -31,6 +31,8 @@ from resources.kinds.window_rows import WindowColumns
 from resources.loop.flow import Observed, Size
 from resources.readers.failures import cause
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
+from resources.watermarks.lists import ListKind, StoredList
+from resources.watermarks.work_units import WORK_UNITS
 from resources.writers.delta import DeltaTarget
 from resources.writers.target import Room
 
@@ -138,27 +140,31 @@ class WindowFlow(ABC):
     def failure(self, error: Exception) -> Exception | None:
         """What an error says of the source, where a read of it failed while its rows were written; None where it says nothing."""
 
-    def record(self, piece: WindowSlice) -> Sequence[Sequence[Any]]:
-        """What is read, when it was planned, and what was left out; then each work unit; those that are passed over with the reason."""
-        return [
-            [self._fixed, piece.at, list(map(list, piece.left_out))],
-            *map(list, piece.works),
-            *([*one.work, one.error] for one in piece.failed),
-        ]
+    @property
+    def list_kind(self) -> ListKind:
+        """Work units."""
+        return WORK_UNITS
 
-    def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> WindowSlice:
+    def record(self, piece: WindowSlice) -> StoredList:
+        """Each work unit, with the error if it is passed over; and what is read, when it was planned, and what was deferred."""
+        head = {"read_from": self._fixed, "at": piece.at, "deferred": list(map(list, piece.left_out))}
+        loaded = [[*one, None] for one in piece.works]
+        failed = [[*one.work, one.error] for one in piece.failed]
+        return StoredList(WORK_UNITS, [*loaded, *failed], head)
+
+    def restore(self, intent: Intent, stored: StoredList) -> WindowSlice:
         """The same work units, read from the same. Its definition is the one that the slice was made with."""
-        (self._fixed, at, left_out), *works = rows
-        size = len(WorkUnit._fields)
+        self._fixed = stored.head["read_from"]
+        works = [(WorkUnit(*row), error) for *row, error in stored.rows]
         entry = self._definition.time_entry
         return WindowSlice(
-            tuple(WorkUnit(*row) for row in works if len(row) == size),
+            tuple(one for one, error in works if error is None),
             self._definition.zone,
             self._definition.default_grid.text,
             entry.name if entry else WindowSlice.name,
-            at,
-            failed=tuple(FailedUnit(WorkUnit(*row[:size]), row[size]) for row in works if len(row) > size),
-            left_out=tuple(LeftOut(*one) for one in left_out),
+            stored.head["at"],
+            failed=tuple(FailedUnit(one, error) for one, error in works if error is not None),
+            left_out=tuple(LeftOut(*one) for one in stored.head["deferred"]),
             makes_room=intent.replaces == "own",
         )
 

@@ -20,6 +20,7 @@ from resources.places import Place
 from resources.readers.failures import bad_file
 from resources.readers.files import FilesReader, PinnedSchema
 from resources.watermarks.entry import Intent
+from resources.watermarks.lists import StoredList
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,20 +102,16 @@ class FolderFlow(WindowFlow):
 
         return self._source.folder_template.filled(filled).strip("/")
 
-    def record(self, piece: WindowSlice) -> Sequence[Sequence[Any]]:
-        """Each work unit, then the files of each."""
-        files = [
-            [_FILE, index, *file.row]
-            for index, one in enumerate(piece.works)
-            for file in self._found[one.key]
-        ]
-        return [*super().record(piece), *files]
+    def record(self, piece: WindowSlice) -> StoredList:
+        """Each work unit, and the files of each."""
+        stored = super().record(piece)
+        files = [[list(file.row) for file in self._found[one.key]] for one in piece.works]
+        return replace(stored, head={**stored.head, "files": files})
 
-    def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> WindowSlice:
+    def restore(self, intent: Intent, stored: StoredList) -> WindowSlice:
         """The same work units, of the same files."""
-        piece = super().restore(intent, [row for row in rows if row[0] != _FILE])
-        for index, one in enumerate(piece.works):
-            files = (row[2:] for row in rows if row[0] == _FILE and row[1] == index)
+        piece = super().restore(intent, stored)
+        for one, files in zip(piece.works, stored.head["files"], strict=True):
             self._found[one.key] = tuple(SourceFile(*row) for row in files)
         return piece
 

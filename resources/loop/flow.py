@@ -11,6 +11,7 @@ from partitions.path.source import SourceFile
 from partitions.plan import Plan, Slice
 from partitions.sentinels import Watermark
 from resources.watermarks.entry import Entry, Intent, Replaces
+from resources.watermarks.lists import ListKind, StoredList
 from resources.writers.delta import DeltaTarget
 from resources.writers.target import Room
 
@@ -63,11 +64,16 @@ class Flow(Protocol[SliceT]):
         """Raise BadPart where what the slice was planned from has changed."""
         ...
 
-    def record(self, piece: SliceT) -> Sequence[Sequence[Any]]:
+    @property
+    def list_kind(self) -> ListKind:
+        """Of the lists that slices are kept as."""
+        ...
+
+    def record(self, piece: SliceT) -> StoredList:
         """What must be kept so that exactly this slice can be read again."""
         ...
 
-    def restore(self, intent: Intent, rows: Sequence[Sequence[Any]]) -> SliceT:
+    def restore(self, intent: Intent, stored: StoredList) -> SliceT:
         """The slice of an intent."""
         ...
 
@@ -103,7 +109,7 @@ class Flow(Protocol[SliceT]):
         """What else of a slice is bad in the way that something of it was, as far as one look tells."""
         ...
 
-    def quarantine(self, entry: Entry | None, piece: SliceT) -> tuple[Sequence[Sequence[Any]] | None, int]:
+    def quarantine(self, entry: Entry | None, piece: SliceT) -> tuple[StoredList | None, int]:
         """What is in quarantine after a slice (None: what was there before), and how many files the slice adds."""
         ...
 

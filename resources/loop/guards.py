@@ -151,7 +151,7 @@ def check_table(
         begun = TableCommit(intent.table_version) if intent and intent.table_version is not None else None
         head = target.head(begun, intent.app_id if intent else None)
         mine = intent is not None and _finishes(head.find(intent.number), intent)
-        if not mine and target.has_data():
+        if head.newest is not None and not mine and target.has_data():
             raise stops.lost(head)
     else:
         head = target.head(recorded(entry), entry.app_id)

@@ -269,7 +269,7 @@ class Loop(Generic[SliceT]):
 
     def _resume(self, outcome: Outcome, intent: Intent) -> None:
         """Finish an intent, or give its number up; what is then above the watermark is planned next, files that have changed as they are now."""
-        piece = self.flow.restore(intent, self.log.get_list(intent.file_list))
+        piece = self.flow.restore(intent, self.log.get_list(intent.file_list, self.flow.list_kind))
         outcome.warnings += [f"{_PASSED_OVER} {line}" for line in self.flow.passed_over(piece)]
         try:
             self._protocol.resume(outcome, intent, piece)

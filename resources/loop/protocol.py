@@ -24,6 +24,7 @@ from resources.loop.transform import Batch, transformed
 from resources.readers.failures import cause
 from resources.spark import leave_behind, tune
 from resources.watermarks.entry import Entry, Intent, following, new_id, utc_now
+from resources.watermarks.lists import SEEN_WORK_UNITS, StoredList
 from resources.watermarks.log import OBSERVED, QUARANTINE, WatermarkLog
 from resources.writers.target import Landed, TableCommit, TableHead, Tag, Target
 
@@ -229,7 +230,7 @@ class SliceProtocol(Generic[SliceT]):
         left, added = self.flow.quarantine(entry, piece)
         if left is None:
             return (entry.quarantine if entry else None), added
-        return (self.log.put_list(self.dataflow.name, name, left, QUARANTINE) if left else None), added
+        return (self.log.put_list(self.dataflow.name, name, left, QUARANTINE) if left.rows else None), added
 
     def _put(self, intent: Intent) -> None:
         """Put an intent: from here on its number is this slice or an abandoned one, and nothing else."""
@@ -286,7 +287,7 @@ class SliceProtocol(Generic[SliceT]):
         """What the write saw, kept beside the log before its entry is there: it is only read with an entry."""
         seen = observed()
         if seen:
-            rows = [[*key, *value] for key, value in seen.items()]
+            rows = StoredList(SEEN_WORK_UNITS, [[*key, *value] for key, value in seen.items()])
             self.log.put_list(self.dataflow.name, f"{intent.number:010d}-{intent.id}", rows, OBSERVED)
         return seen
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.errors import CorruptWatermark
 from resources.watermarks.entry import Entry, new_id
+from resources.watermarks.lists import INGESTED_FILES
 from resources.watermarks.log import FILES, WatermarkLog, falling_name, number_of
 
 if TYPE_CHECKING:
@@ -168,11 +169,13 @@ class Ingested:
             chain = self._log.history(self._dataflow, last - above + 50)
             entries = [one for one in chain if above < one.number <= last and one.file_list]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            lists = pool.map(lambda one: self._log.get_list(one.file_list or ""), entries)
+            lists = pool.map(
+                lambda one: self._log.get_list(one.file_list or "", INGESTED_FILES).rows, entries
+            )
             read = [
-                Known(row[0], row[1], row[2], row[3], entry.number, row[4] if len(row) > 4 else None)
+                Known(path, size, version, modified, entry.number, reason)
                 for entry, rows in zip(entries, lists, strict=True)
-                for row in rows
+                for path, size, version, modified, reason in rows
             ]
         return {one.path: one for one in sorted(read, key=lambda one: one.number)}
 

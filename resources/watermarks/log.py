@@ -12,10 +12,9 @@ looks at it. So a writer that slept through all that cannot bring a deleted numb
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -23,6 +22,7 @@ from partitions.difference import applied, difference
 from partitions.errors import Conflict, CorruptWatermark, ProviderError
 from resources.watermarks.blobs import Blobs
 from resources.watermarks.entry import Entry, Intent, corrupt, read_record
+from resources.watermarks.lists import ListKind, StoredList, read_list
 
 FILES = "files"
 """The folder of the lists of files, one an intent, named by its number."""
@@ -197,34 +197,24 @@ class WatermarkLog:
             return intent
         return self.intent(intent.dataflow, intent.number) or intent
 
-    def put_list(self, dataflow: str, name: str, rows: Sequence[Sequence[Any]], folder: str = FILES) -> str:
+    def put_list(self, dataflow: str, name: str, stored: StoredList, folder: str = FILES) -> str:
         """Keep a list beside the log; returns the name to find it by."""
-        packed = gzip.compress(json.dumps(rows).encode(), compresslevel=6, mtime=0)
-        return self.put_object(dataflow, folder, f"{name}.json.gz", packed)
+        return self.put_object(dataflow, folder, f"{name}.json.gz", stored.to_bytes())
 
-    def get_list(self, key: str) -> list[list[Any]]:
-        """Read a list back.
+    def get_list(self, key: str, kind: ListKind) -> StoredList:
+        """Read a list of a kind back.
 
         Raises:
-            CorruptWatermark: where it is gone or does not read.
+            NeedsDecision: code ``newer_state``: another version of the product wrote it.
+            CorruptWatermark: it is gone, does not read, or is of another kind.
         """
-        data = self._blobs.get(key)
-        try:
-            rows = json.loads(gzip.decompress(data)) if data is not None else None
-        except (OSError, ValueError, EOFError) as error:
-            raise CorruptWatermark(
-                f"file list {key}: expected gzipped JSON, found something else ({error})"
-            ) from error
-        if not isinstance(rows, list):
-            raise CorruptWatermark(
-                f"file list {key}: expected a list, found {'nothing' if data is None else type(rows).__name__}"
-            )
-        return rows
+        return read_list(kind, self._blobs.get(key), key)
 
-    def find_list(self, dataflow: str, folder: str, name: str) -> list[list[Any]]:
-        """A list of a folder beside the log by the name that it was put under; empty where there is none."""
+    def find_list(self, dataflow: str, folder: str, name: str, kind: ListKind) -> StoredList | None:
+        """A list of a folder beside the log by the name that it was put under; None if there is none."""
         key = f"{_folder(dataflow)}/{folder}/{name}.json.gz"
-        return self.get_list(key) if self._blobs.get(key) is not None else []
+        data = self._blobs.get(key)
+        return None if data is None else read_list(kind, data, key)
 
     def put_schema(self, dataflow: str, ddl: str) -> str:
         """Keep a pinned schema under the hash of its text; returns the name to find it by."""

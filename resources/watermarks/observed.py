@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from partitions.window.simulate import Observation
-from partitions.window.slices import WorkUnit
 from resources.watermarks.entry import Entry
+from resources.watermarks.lists import SEEN_WORK_UNITS
 from resources.watermarks.log import OBSERVED, WatermarkLog
+from resources.watermarks.work_units import WORK_UNITS, loaded_units
 
 _ALL = 1_000_000
 
@@ -20,13 +21,11 @@ def observations(log: WatermarkLog, dataflow: str) -> Iterator[Observation]:
 
 
 def _of(log: WatermarkLog, dataflow: str, entry: Entry, works: str) -> Iterator[Observation]:
-    seen = {
-        (start, unit): (rows, digest)
-        for start, unit, rows, digest in log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}")
-    }
-    if not seen:
+    found = log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}", SEEN_WORK_UNITS)
+    if found is None:
         return
-    first, *rows = log.get_list(works)
-    for one in (WorkUnit(*row) for row in rows if len(row) == len(WorkUnit._fields)):
+    seen = {(start, unit): (rows, digest) for start, unit, rows, digest in found.rows}
+    stored = log.get_list(works, WORK_UNITS)
+    for one in loaded_units(stored):
         if one.key in seen and one.end is not None and one.lower is not None:
-            yield Observation(first[1], one.unit, one.start, one.end, one.lower, *seen[one.key])
+            yield Observation(stored.head["at"], one.unit, one.start, one.end, one.lower, *seen[one.key])

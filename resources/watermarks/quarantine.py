@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from partitions.path.quarantine import Quarantine
 from resources.watermarks.entry import Entry
+from resources.watermarks.lists import QUARANTINED_FILES
 from resources.watermarks.log import WatermarkLog
 
 
 def read_quarantine(log: WatermarkLog, entry: Entry | None) -> Quarantine:
     """The files that an entry leaves in quarantine."""
-    return Quarantine.of(log.get_list(entry.quarantine)) if entry and entry.quarantine else Quarantine()
+    if entry is None or entry.quarantine is None:
+        return Quarantine()
+    return Quarantine.of(log.get_list(entry.quarantine, QUARANTINED_FILES).rows)

@@ -14,6 +14,7 @@ from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import History, tidy
 from resources.watermarks.entry import Entry, following
 from resources.watermarks.ingested import Ingested
+from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
 from resources.watermarks.log import QUARANTINE, WatermarkLog
 from tests.contract.test_watermark_log import intent
 from tests.support import writers
@@ -33,7 +34,9 @@ def append(log: WatermarkLog, time: str = OLD, **changes: Any) -> Entry:
     last = log.newest(FLOW)
     number = last.number + 1 if last else 1
     log.put_intent(intent(number))
-    key = log.put_list(FLOW, f"{number:010d}-x", [[f"{number:04}.json", 1, "v", 0]])
+    key = log.put_list(
+        FLOW, f"{number:010d}-x", StoredList(INGESTED_FILES, [[f"{number:04}.json", 1, "v", 0, None]])
+    )
     first = {} if last else {"kind": "path", "app_id": "app", "fingerprint": "f"}
     entry = following(last, **{"why": "run", "time": time, "file_list": key, **first, **changes})
     return log.append(FLOW, entry, expected=entry.previous)
@@ -91,16 +94,16 @@ class TestPolicy:
         assert numbers(log) == [8, 7, 6, 5, 4, 3, 2, 1]
 
     def test_the_quarantine_that_the_newest_entry_names_stays(self, log: WatermarkLog) -> None:
-        row = ["bad.json", 1, "v", 0, "why", False]
-        kept = log.put_list(FLOW, "0000000001-q", [row], QUARANTINE)
-        gone = log.put_list(FLOW, "0000000001-p", [row], QUARANTINE)
+        stored = StoredList(QUARANTINED_FILES, [["bad.json", 1, "v", 0, "why", False]])
+        kept = log.put_list(FLOW, "0000000001-q", stored, QUARANTINE)
+        gone = log.put_list(FLOW, "0000000001-p", stored, QUARANTINE)
         append(log, quarantine=kept)
         for _ in range(7):
             append(log)
         compact(log)
-        assert log.get_list(kept) == [row]
+        assert log.get_list(kept, QUARANTINED_FILES) == stored
         with pytest.raises(CorruptWatermark):
-            log.get_list(gone)
+            log.get_list(gone, QUARANTINED_FILES)
 
 
 class TestUsedNumbers:

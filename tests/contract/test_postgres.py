@@ -15,6 +15,7 @@ from partitions.errors import Conflict, ProviderError, ProviderRefused
 from resources.databases import Database
 from resources.watermarks.blobs import connections, open_blobs
 from resources.watermarks.blobs.postgres import PostgresBlobs
+from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
 from scripts import postgres as pg
 from tests.support import writers
@@ -99,7 +100,7 @@ class TestTable:
         log = WatermarkLog(open_blobs(database))
         for number in (1, 2):
             log.append(FLOW, entry(number, number), expected=number - 1)
-        log.put_list(FLOW, "0000000001-x", [["not an entry"]])
+        log.put_list(FLOW, "0000000001-x", StoredList(INGESTED_FILES, []))
         rows = postgres.ask(
             "SELECT dataflow, number, entry->>'watermark' FROM {schema}.watermark_entries ORDER BY number",
             schema=database.schema,

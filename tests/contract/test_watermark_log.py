@@ -16,6 +16,7 @@ from resources.loop.holder import this_process
 from resources.places import Place
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Intent, new_id, utc_now
+from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.manager import WatermarkManager
 from resources.watermarks.provider import LogProvider
@@ -189,8 +190,9 @@ class TestIntents:
         assert (log.intent(FLOW, 1), log.intent(FLOW, 2), log.intent(FLOW, 3)) == (one, two, None)
 
     def test_lists_and_schemas_come_back_as_they_were(self, log: WatermarkLog) -> None:
-        rows = [["größe/%20 [x]/\U0001f600.ndjson", 7, "1795275042794747867", 1]]
-        assert log.get_list(log.put_list(FLOW, "0000000001-x", rows)) == rows
+        rows = [["größe/%20 [x]/\U0001f600.ndjson", 7, "1795275042794747867", 1, None]]
+        stored = StoredList(INGESTED_FILES, rows, {"any": 1})
+        assert log.get_list(log.put_list(FLOW, "0000000001-x", stored), INGESTED_FILES) == stored
         assert log.get_schema(log.put_schema(FLOW, "id long, größe string")) == "id long, größe string"
         assert log.put_schema(FLOW, "id long") == log.put_schema(FLOW, "id long")
 

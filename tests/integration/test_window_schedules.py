@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from partitions.window.plan import Selection
-from partitions.window.slices import WorkUnit
 from resources import decisions
 from resources.decisions import Making
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from resources.watermarks.entry import Intent
+from resources.watermarks.work_units import WORK_UNITS, loaded_units
 from tests.support.feed import NAME, Row
 from tests.support.window_feed import REPLACED, LakeTable, Windows, event, instant, on_lake, watermark
 
@@ -287,9 +287,11 @@ class World:
         return [self._slice(intent) for number in numbers if (intent := log.intent(NAME, number))]
 
     def _slice(self, intent: Intent) -> tuple[Intent, list[Read]]:
-        (version, *_), *rows = self.made.feed.platform.log.get_list(intent.file_list)
-        works = [WorkUnit(*row) for row in rows if len(row) == len(WorkUnit._fields)]
-        return intent, [Read(_unit(one.unit), one.lower or 0, one.end or 0, version) for one in works]
+        stored = self.made.feed.platform.log.get_list(intent.file_list, WORK_UNITS)
+        version = stored.head["read_from"]
+        return intent, [
+            Read(_unit(one.unit), one.lower or 0, one.end or 0, version) for one in loaded_units(stored)
+        ]
 
     def _reads(self) -> list[Read]:
         """What was read into the table since it was emptied last."""

@@ -21,6 +21,7 @@ from resources.places import Place
 from resources.platform import Platform
 from resources.spark import SparkEngine
 from resources.watermarks.entry import Entry, following
+from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
 from resources.watermarks.log import QUARANTINE
 
 Clock = Callable[[], float]
@@ -89,7 +90,11 @@ class Ticker:
         loaded = {
             "why": "run",
             "watermark": serialise({"path": paths[-1]}) if paths else last and last.watermark,
-            "file_list": log.put_list(name, f"{number:010d}-x", [[path, 0, "v", 0] for path in paths]),
+            "file_list": log.put_list(
+                name,
+                f"{number:010d}-x",
+                StoredList(INGESTED_FILES, [[path, 0, "v", 0, None] for path in paths]),
+            ),
             "fingerprint": self.flow.fingerprint,
         }
         return log.append(name, following(last, **{**loaded, **first, **changes}), expected=number - 1)
@@ -97,8 +102,8 @@ class Ticker:
     def set_aside(self, path: str, *, released: bool) -> Entry:
         """What leaves a file in quarantine, released or not."""
         row = [path, 0, "v", 0, "bad", released]
-        name = "released" if released else "held"
-        return self.commit(quarantine=self.platform.log.put_list(self.flow.name, name, [row], QUARANTINE))
+        name, stored = "released" if released else "held", StoredList(QUARANTINED_FILES, [row])
+        return self.commit(quarantine=self.platform.log.put_list(self.flow.name, name, stored, QUARANTINE))
 
 
 def asked(answer: RunRequest | str) -> RunRequest:

@@ -19,6 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from partitions.window.slices import WorkUnit
 from resources.spark import SparkEngine
+from resources.watermarks.work_units import WORK_UNITS, loaded_units
 from scripts.postgres import Postgres
 from tests.support.feed import NAME, Feed, Row
 
@@ -148,8 +149,7 @@ def works(feed: Feed, number: int) -> Sequence[WorkUnit]:
     log = feed.platform.log
     intent = log.intent(NAME, number)
     assert intent is not None
-    rows = log.get_list(intent.file_list)[1:]
-    return [WorkUnit(*row) for row in rows if len(row) == len(WorkUnit._fields)]
+    return list(loaded_units(log.get_list(intent.file_list, WORK_UNITS)))
 
 
 def on_lake(

@@ -15,6 +15,7 @@ from resources.places import Place
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry, following
 from resources.watermarks.ingested import UNPROCESSED, Ingested
+from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
 from tests.support.trees import paths
 
@@ -35,8 +36,8 @@ def append(log: WatermarkLog, rows: Rows, **changes: Any) -> Entry:
     """An entry that deals with these files."""
     last = log.newest(FLOW)
     number = last.number + 1 if last else 1
-    listed = [[path, 1, "v", 0] + ([reason] if reason else []) for path, reason in rows]
-    key = log.put_list(FLOW, f"{number:010d}-x", listed)
+    listed = [[path, 1, "v", 0, reason] for path, reason in rows]
+    key = log.put_list(FLOW, f"{number:010d}-x", StoredList(INGESTED_FILES, listed))
     first = {} if last else {"kind": "path", "app_id": "app", "fingerprint": "f"}
     entry = following(last, **{"why": "run", "file_list": key, **first, **changes})
     return log.append(FLOW, entry, expected=entry.previous)

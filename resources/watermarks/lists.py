@@ -1,0 +1,111 @@
+"""Lists that belong to entries and intents. Each is stored with its kind, version and columns.
+
+A reader asks for the kind that it knows and gets rows of exactly these columns. Whatever else is stored stops it: a row's meaning is
+never guessed from its length.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from partitions.errors import CorruptWatermark, NeedsDecision
+
+
+@dataclass(frozen=True)
+class ListKind:
+    """What the rows of a list mean.
+
+    Attributes:
+        name: stored with the list.
+        version: raised with every change of ``columns`` or of what stands in ``head``.
+        columns: of each row, in order.
+    """
+
+    name: str
+    version: int
+    columns: tuple[str, ...]
+
+
+INGESTED_FILES = ListKind("files", 1, ("path", "size", "version", "modified", "reason"))
+"""The files of an entry; the reason is why a file was passed over, or what a decision said of it, None if it was loaded."""
+
+QUARANTINED_FILES = ListKind("quarantine", 1, ("path", "size", "version", "modified", "reason", "released"))
+"""All files in quarantine."""
+
+SEEN_WORK_UNITS = ListKind("observed", 1, ("start", "unit", "rows", "digest"))
+"""What a write saw of its work units."""
+
+
+@dataclass(frozen=True)
+class StoredList:
+    """A list as it is stored.
+
+    Attributes:
+        kind: what the rows mean.
+        rows: one value for each column.
+        head: what holds for the list as a whole.
+    """
+
+    kind: ListKind
+    rows: Sequence[Sequence[Any]]
+    head: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse rows that do not have the columns of the kind."""
+        width = len(self.kind.columns)
+        odd = next((row for row in self.rows if len(row) != width), None)
+        if odd is not None:
+            raise ValueError(f"a list of {self.kind.name}: expected rows of {width} values, found {len(odd)}")
+
+    def to_bytes(self) -> bytes:
+        """As gzipped JSON."""
+        kind = self.kind
+        stored = {
+            "list": kind.name,
+            "version": kind.version,
+            "columns": kind.columns,
+            "head": self.head,
+            "rows": self.rows,
+        }
+        return gzip.compress(json.dumps(stored).encode(), compresslevel=6, mtime=0)
+
+
+def read_list(kind: ListKind, data: bytes | None, key: str) -> StoredList:
+    """Read a list of a kind.
+
+    Raises:
+        NeedsDecision: code ``newer_state``: the list is of a version or has columns that this one does not know.
+        CorruptWatermark: it is gone, does not read, or is of another kind.
+    """
+    try:
+        stored = json.loads(gzip.decompress(data)) if data is not None else None
+    except (OSError, ValueError, EOFError) as error:
+        raise CorruptWatermark(
+            f"list {key}: expected gzipped JSON, found something else ({error})"
+        ) from error
+    if not isinstance(stored, dict) or stored.get("list") != kind.name:
+        found = "nothing" if data is None else _named(stored)
+        raise CorruptWatermark(
+            f"list {key}: expected a list of {kind.name}, found {found}. Restore the object from a backup"
+        )
+    if (stored.get("version"), stored.get("columns")) != (kind.version, list(kind.columns)):
+        raise NeedsDecision(
+            f"list {key}: expected version {kind.version} of a list of {kind.name}, with the columns {', '.join(kind.columns)}; found version"
+            f" {stored.get('version')} with {', '.join(map(str, stored.get('columns') or ['none']))}. Another version of Strandline wrote it:"
+            " run the one that did. Nothing was read or changed",
+            code="newer_state",
+            choices=("pip install --upgrade strandline",),
+        )
+    try:
+        return StoredList(kind, stored["rows"], stored["head"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptWatermark(f"list {key}: {error}. Restore the object from a backup") from error
+
+
+def _named(stored: Any) -> str:
+    name = stored.get("list") if isinstance(stored, dict) else None
+    return f"one of {name}" if name else f"a JSON {type(stored).__name__} that does not say what it lists"

@@ -1,0 +1,17 @@
+"""The list of the work units of a slice, as an intent names it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from partitions.window.slices import WorkUnit
+from resources.watermarks.lists import ListKind, StoredList
+
+WORK_UNITS = ListKind("work_units", 1, ("start", "end", "unit", "lower", "reason", "open", "grid", "error"))
+"""The work units of a slice, with the error of one that is passed over; the head says what is read, when it was planned, what was
+deferred, and the files of each work unit where it is a folder."""
+
+
+def loaded_units(stored: StoredList) -> Iterator[WorkUnit]:
+    """The work units that a slice loads, without those that it passes over."""
+    return (WorkUnit(*row) for *row, error in stored.rows if error is None)
