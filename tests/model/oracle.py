@@ -18,8 +18,8 @@ What decisions promise (docs/state.md, Decisions by hand):
                    ``reset --replace`` the table is emptied all the same
 ``rewind``         all above the older watermark is due again, with ``--replace`` in the place of its old rows
 ``reset``          everything is due again; with ``--replace`` the table is emptied first, also of others' rows
-``adopt``          no file that has a row is loaded again; of the others those above the table's watermark are due, those
-                   that came late may be passed over
+``adopt``          no file that has a row is loaded again, but for one that an operator wanted loaded again before; of the
+                   others those above the table's watermark are due, those that came late may be passed over
 ``import``         what the export covers counts as loaded, everything above it is due again, in addition
 ``accept``         nothing changes
 ``release``        the files are due
@@ -81,6 +81,7 @@ class Oracle:
         copies: rows of each file in the table.
         foreign: ids of others' rows in the table.
         doubling: files whose next load may add a copy to those that are there.
+        doubled: files of which that was ever decided: going back to an older state may make it so again.
         emptying: whether the next load may empty the table.
         sparing: whether a later decision counts on rows that are in it.
         late: files that came at or below the watermark.
@@ -97,6 +98,7 @@ class Oracle:
     copies: Counter[str] = field(default_factory=Counter)
     foreign: Counter[int] = field(default_factory=Counter)
     doubling: set[str] = field(default_factory=set)
+    doubled: set[str] = field(default_factory=set)
     emptying: bool = False
     sparing: bool = False
     late: set[str] = field(default_factory=set)
@@ -157,6 +159,7 @@ class Oracle:
         self.due[path] = Due.NEVER
         self.doubling.discard(path)
         self.held.discard(path)
+        self.unknown.discard(path)
 
     def load_by_copy(self, write: Write, then: Oracle) -> None:
         """A commit of another project has landed, which goes on from a copy of the state as it was ``then``.
@@ -165,9 +168,9 @@ class Oracle:
             Violation: where nobody had decided then what it did.
         """
         judge = then.copy()
-        judge.copies, judge.foreign = Counter(self.copies), Counter(self.foreign)
         for path in self.due:
             judge.due.setdefault(path, Due.ONCE)
+        judge.see(self.copies, self.foreign)
         judge.load(write)
         then.due, then.doubling, then.emptying = judge.due, judge.doubling, judge.emptying
         self.touched += 1
@@ -214,6 +217,7 @@ class Oracle:
                 self.due |= dict.fromkeys(aside, Due.NEVER)
             case _:
                 pass
+        self.doubled |= self.doubling
 
     def _reset(self, replace: bool) -> None:
         self.due = dict.fromkeys(self.due, Due.ONCE)
@@ -238,7 +242,10 @@ class Oracle:
 
     def _adopt(self, mark: Key) -> None:
         for path, due in self.due.items():
-            if self.copies[path]:
+            if self.copies[path] and key(path) > mark and path in self.doubled:
+                self.due[path] = Due.MAYBE
+                self.doubling.add(path)
+            elif self.copies[path]:
                 self._settle(path)
             elif due is Due.NEVER or (path in self.late and not self.by_set and key(path) <= mark):
                 self.due[path] = Due.MAYBE
@@ -258,9 +265,12 @@ class Oracle:
 
     # What damage does
 
-    def see(self, copies: Counter[str], foreign: Counter[int]) -> None:
-        """The table is another one now."""
+    def see(self, copies: Counter[str], foreign: Counter[int], *, emptying: bool = False) -> None:
+        """The table is another one now; whatever it is, it may be emptied by a reset that no entry has followed yet."""
         self.touched += 1
+        if emptying and not self.emptying:
+            self.emptying = True
+            self.due = {path: Due.MAYBE if due is Due.NEVER else due for path, due in self.due.items()}
         for path, due in self.due.items():
             vanished = self.copies[path] and not copies[path]
             if vanished and due is Due.NEVER:
@@ -297,6 +307,7 @@ class Oracle:
 
     def _remember_one(self, path: str, then: Oracle) -> None:
         self.due[path] = then.due[path]
+        (self.unknown.add if path in then.unknown else self.unknown.discard)(path)
         (self.doubling.add if path in then.doubling else self.doubling.discard)(path)
         if self.copies[path] and not then.copies[path]:
             self._settle(path)

@@ -45,9 +45,10 @@ def _holds(*schedule: Action, config: Config | None = None, name: str) -> object
     return pytest.param(schedule, config, id=name)
 
 
-_EMPTIED = "reset --replace still empties the table after rewind or import, which count on its rows"
+_EMPTIED = "reset --replace still empties the table after adopt, rewind or import, which count on its rows"
 _OTHER_ERA = "rewind --replace does not know of rows that were loaded before the last reset"
 _ERA = "after a rewind to before a reset the sweep takes all files at or below the watermark for late"
+_ABOVE = "adopt forgets that rows above its watermark were to be replaced"
 _GIVEN_UP = "adopt takes the watermark of a give-up, that it has itself just written"
 
 
@@ -99,16 +100,20 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         _holds(Arrive(1), Run(), Arrive(1), CopyRuns(2), name="copy"),
         _holds(Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")), Arrive(1), CopyRuns(3), name="copy-open"),
         # A reset that is taken back
-        _holds(Arrive(1), Run(), Reset(replace=True), Adopt(), Arrive(1), name="emptied-adopt"),
+        _broken(Arrive(1), Run(), Reset(replace=True), Adopt(), Arrive(1), why=_EMPTIED, name="emptied-adopt"),
         _broken(Arrive(1), Run(), Reset(replace=True), Rewind(1), Arrive(1), why=_EMPTIED, name="emptied-rewind"),
         _broken(Arrive(1), Run(), Arrive(1), Reset(replace=True), Import(2), why=_EMPTIED, name="emptied-import"),
         _broken(Arrive(1), Run(), Reset(), Rewind(0, replace=True), why=_OTHER_ERA, name="rewind-after-reset"),
         _broken(Arrive(1), Run(), Reset(), Rewind(1), why=_ERA, name="rewind-before-reset"),
         # A number that was given up says nothing of rows
         _broken(
-            Arrive(2), Run(), Reset(), Arrive(1), Run(Kill("after", "intents")), Adopt(), why=_GIVEN_UP, name="adopt-given-up"
+            Arrive(3), Run(), Arrive(1), Run(Kill("after", "intents")), RestoreVersion(1), why=_GIVEN_UP, name="adopt-given-up"
         ),
         _broken(Arrive(1), Run(Kill("after", "intents")), CopyRuns(2), why=_GIVEN_UP, name="adopt-given-up-first"),
+        # Rows that the adopted watermark does not cover
+        _broken(
+            Arrive(4), Run(), Rewind(4, replace=True), Run(Kill("after", "entries")), LoseState(), why=_ABOVE, name="adopt-above"
+        ),
         # Follow what a run says
         _holds(Arrive(2), Run(), LoseState(), Follow(0), Arrive(1), Run(), name="lost-followed"),
     ],

@@ -39,6 +39,7 @@ from resources.listing import Budget
 from resources.places import Place
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry
+from resources.watermarks.lists import INGESTED_FILES
 from resources.watermarks.log import WatermarkLog
 from tests.model.actions import (
     Accept,
@@ -267,11 +268,12 @@ class World:
         if entry is None or (self._last and entry.id == self._last.id):
             return
         before, self._last = self._last, entry
-        decided_about = self._named
-        if entry.why == "late" and not entry.files:
-            decided_about = [row[0] for row in self.log.get_list(entry.file_list)] if entry.file_list else []
-        if entry.why != "late" or not entry.files:
-            self.oracle.decide(entry, before, decided_about)
+        if entry.files:
+            return  # a slice's
+        paths = self._named
+        if entry.why == "late":
+            paths = [row[0] for row in self.log.get_list(entry.file_list or "", INGESTED_FILES).rows]
+        self.oracle.decide(entry, before, paths)
 
     def _run(self, kill: Kill | None = None) -> str | StrandlineError:
         try:
@@ -420,7 +422,8 @@ class World:
             case CleanLog():
                 return self._clean()
         said = self._damage_table(action)
-        self.oracle.see(*self._contents())
+        newest = self.log.newest(NAME)
+        self.oracle.see(*self._contents(), emptying=bool(newest and newest.replace_table))
         return said
 
     def _damage_table(self, action: Action) -> str:
