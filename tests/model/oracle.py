@@ -18,8 +18,8 @@ What decisions promise (docs/state.md, Decisions by hand):
                    ``reset --replace`` the table is emptied all the same
 ``rewind``         all above the older watermark is due again, with ``--replace`` in the place of its old rows
 ``reset``          everything is due again; with ``--replace`` the table is emptied first, also of others' rows
-``adopt``          no file that has a row is loaded again, but for one that an operator wanted loaded again before; of the
-                   others those above the table's watermark are due, those that came late may be passed over
+``adopt``          no file that has a row is loaded again, but for one that an operator wanted loaded again before; all
+                   others are due
 ``import``         what the export covers counts as loaded, everything above it is due again, in addition
 ``accept``         nothing changes
 ``release``        the files are due
@@ -247,7 +247,7 @@ class Oracle:
                 self.doubling.add(path)
             elif self.copies[path]:
                 self._settle(path)
-            elif due is Due.NEVER or (path in self.late and not self.by_set and key(path) <= mark):
+            elif due is Due.NEVER:
                 self.due[path] = Due.MAYBE
 
     def _import(self, mark: Key) -> None:
