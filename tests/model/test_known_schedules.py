@@ -45,7 +45,8 @@ def _holds(*schedule: Action, config: Config | None = None, name: str) -> object
     return pytest.param(schedule, config, id=name)
 
 
-_EMPTIED = "reset --replace still empties the table after adopt, rewind or import, which count on its rows"
+_EMPTIED = "reset --replace still empties the table after rewind or import, which count on its rows"
+_RESET = "adopt after a reset takes all that was ingested before the reset for late"
 _OTHER_ERA = "rewind --replace does not know of rows that were loaded before the last reset"
 _ERA = "after a rewind to before a reset the sweep takes all files at or below the watermark for late"
 _ABOVE = "adopt forgets that rows above its watermark were to be replaced"
@@ -100,7 +101,7 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         _holds(Arrive(1), Run(), Arrive(1), CopyRuns(2), name="copy"),
         _holds(Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")), Arrive(1), CopyRuns(3), name="copy-open"),
         # A reset that is taken back
-        _broken(Arrive(1), Run(), Reset(replace=True), Adopt(), Arrive(1), why=_EMPTIED, name="emptied-adopt"),
+        _broken(Arrive(1), Run(), Reset(replace=True), Adopt(), Arrive(1), why=_RESET, name="adopt-after-reset"),
         _broken(Arrive(1), Run(), Reset(replace=True), Rewind(1), Arrive(1), why=_EMPTIED, name="emptied-rewind"),
         _broken(Arrive(1), Run(), Arrive(1), Reset(replace=True), Import(2), why=_EMPTIED, name="emptied-import"),
         _broken(Arrive(1), Run(), Reset(), Rewind(0, replace=True), why=_OTHER_ERA, name="rewind-after-reset"),

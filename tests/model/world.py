@@ -37,6 +37,7 @@ from resources import decisions
 from resources.late import late_step
 from resources.listing import Budget
 from resources.places import Place
+from resources.platform import Platform
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry
 from resources.watermarks.lists import INGESTED_FILES
@@ -70,8 +71,8 @@ from tests.model.actions import (
     Unprocess,
 )  # fmt: skip
 from tests.model.oracle import Oracle, Violation, key, reached
-from tests.support.arrow import SCHEMA, CommitFailed, Write, active
-from tests.support.jvmless import NAME, JvmlessPlatform, Killed, Point, Process, dataflow, platform
+from tests.support.arrow import CommitFailed, Write, active
+from tests.support.jvmless import NAME, Killed, Parts, Point, Process
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 MEMORY = Path("/dev/shm")
@@ -118,6 +119,7 @@ class World:
     root: Path
     config: Config
     oracle: Oracle
+    parts: Parts = field(default_factory=Parts)
     ending: str = ".jsonl"
     running: list[Write] = field(default_factory=list)
     export: list[str] = field(default_factory=list)
@@ -151,14 +153,16 @@ class World:
 
     @property
     def flow(self) -> Dataflow:
-        return dataflow(self.config.tracking, self.config.late_files, self.ending)
+        return self.parts.dataflow(self.config.tracking, self.config.late_files, self.ending)
 
     def copy(self) -> World:
         """The same world once more, to try something in."""
         folder = Path(mkdtemp(dir=self.root.parent))
         shutil.copytree(self.root, folder, dirs_exist_ok=True)
         running = [_moved(write, folder) for write in self.running]
-        made = World(folder, self.config, self.oracle.copy(), self.ending, running, list(self.export))
+        made = World(
+            folder, self.config, self.oracle.copy(), self.parts, self.ending, running, list(self.export)
+        )
         made._last = self._last
         made.trace = self.trace  # of a tree of choices all is shown
         return made
@@ -231,7 +235,7 @@ class World:
     # Processes
 
     @contextmanager
-    def _process(self, kill: Kill | None) -> Iterator[JvmlessPlatform]:
+    def _process(self, kill: Kill | None) -> Iterator[Platform]:
         seen: Counter[Point] = Counter()
 
         def heard(point: Point, write: Write | None) -> None:
@@ -251,7 +255,7 @@ class World:
             if kill.when == point[0]:
                 raise Killed
 
-        yield platform(self.state, self.root / "lake", self.landing, Process(heard))
+        yield self.parts.platform(self.state, self.root / "lake", self.landing, Process(heard))
 
     @contextmanager
     def _judged(self) -> Iterator[None]:
@@ -268,12 +272,12 @@ class World:
         if entry is None or (self._last and entry.id == self._last.id):
             return
         before, self._last = self._last, entry
-        if entry.files:
-            return  # a slice's
-        paths = self._named
-        if entry.why == "late":
-            paths = [row[0] for row in self.log.get_list(entry.file_list or "", INGESTED_FILES).rows]
-        self.oracle.decide(entry, before, paths)
+        listed = self.log.get_list(entry.file_list, INGESTED_FILES).rows if entry.file_list else []
+        paths = [row[0] for row in listed]
+        if entry.files:  # a slice's
+            self.oracle.unknown -= set(paths)
+        else:
+            self.oracle.decide(entry, before, paths if entry.why == "late" else self._named)
 
     def _run(self, kill: Kill | None = None) -> str | StrandlineError:
         try:
@@ -465,7 +469,7 @@ class World:
 
     def _write_foreign(self, rows: int) -> None:
         ids = [-next(self._ids) for _ in range(rows)]
-        data = pa.Table.from_pylist([{"id": one, "_source_file": None} for one in ids], schema=SCHEMA)
+        data = pa.Table.from_pylist([{"id": one} for one in ids], schema=self.parts.columns)
         self.table.parent.mkdir(parents=True, exist_ok=True)
         write_deltalake(str(self.table), data, mode="append")
 
@@ -492,9 +496,8 @@ class World:
                     self.oracle.load_by_copy(write, oracle)
 
         try:
-            outcome = (
-                platform(state, self.root / "lake", self.landing, Process(heard)).loop(self.flow, NOW).run()
-            )
+            process = self.parts.platform(state, self.root / "lake", self.landing, Process(heard))
+            outcome = process.loop(self.flow, NOW).run()
         except Killed:
             return "killed"
         finally:
@@ -521,7 +524,7 @@ class World:
         foreign: Counter[int] = Counter()
         for name in active(self.table):
             if name not in _rows_of:
-                _rows_of[name] = pq.read_table(self.table / name).to_pylist()
+                _rows_of[name] = pq.read_table(self.table / name, columns=["id", "_source_file"]).to_pylist()
             for row in _rows_of[name]:
                 if row["_source_file"] is None:
                     foreign[row["id"]] += 1
@@ -652,8 +655,16 @@ def _parsed(command: str) -> tuple[list[str], dict[str, Any]]:
     return words, found.make_context(words[-1], arguments).params
 
 
-def play(schedule: Sequence[Action], config: Config | None = None, base: Path = MEMORY) -> None:
+def play(
+    schedule: Sequence[Action], config: Config | None = None, parts: Parts | None = None, base: Path = MEMORY
+) -> None:
     """Play a schedule, and see it end well.
+
+    Args:
+        schedule: what happens.
+        config: what is defined.
+        parts: what runs it; by default nothing of it takes a JVM.
+        base: where the world lies, if there is such a folder.
 
     Raises:
         Violation: with the schedule as code, and what has happened.

@@ -69,7 +69,7 @@ class Process:
             raise
 
 
-class _MortalBlobs(LocalBlobs):
+class MortalBlobs(LocalBlobs):
     """A folder whose changes are points of a process."""
 
     def __init__(self, root: Path, process: Process) -> None:
@@ -77,13 +77,13 @@ class _MortalBlobs(LocalBlobs):
         self._process = process
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        return bool(self._reached(key, lambda: super(_MortalBlobs, self).put_if_absent(key, data)))
+        return bool(self._reached(key, lambda: super(MortalBlobs, self).put_if_absent(key, data)))
 
     def put(self, key: str, data: bytes) -> None:
-        self._reached(key, lambda: super(_MortalBlobs, self).put(key, data))
+        self._reached(key, lambda: super(MortalBlobs, self).put(key, data))
 
     def delete(self, key: str) -> None:
-        self._reached(key, lambda: super(_MortalBlobs, self).delete(key))
+        self._reached(key, lambda: super(MortalBlobs, self).delete(key))
 
     def _reached(self, key: str, change: Callable[[], Any]) -> Any:
         folder = key.split("/")[1]
@@ -147,7 +147,7 @@ class JvmlessPlatform(Platform):
     def log(self) -> WatermarkLog:
         assert isinstance(self.state, Place)
         assert self.state.local is not None
-        return WatermarkLog(_MortalBlobs(self.state.local, self.process))
+        return WatermarkLog(MortalBlobs(self.state.local, self.process))
 
     def path_flow(self, dataflow: Dataflow) -> PathFlow:
         return _ArrowPathFlow(dataflow, self.root_of(dataflow), self.log)
@@ -169,13 +169,20 @@ def platform(state: Path, lake: Path, landing: Path, process: Process) -> Jvmles
 
 
 @lru_cache
-def dataflow(tracking: str, late_files: str, ending: str) -> Dataflow:
-    """A dataflow through the project's own loader; two files make a slice. Another ending is another definition."""
+def dataflow(tracking: str, late_files: str, ending: str, *, origin: bool = False) -> Dataflow:
+    """A dataflow through the project's own loader; two files make a slice. Another ending is another definition.
+
+    Args:
+        tracking: of the watermark.
+        late_files: the policy.
+        ending: of files that never come.
+        origin: whether Spark reads: without it rows carry ``_source_file`` all the same, and the other columns of their origin would
+            take Spark's functions.
+    """
     definition = {
         "source": {"type": "files", "path": "./landing", "format": "ndjson", "schema": "id long", "extensions": [".ndjson", ending]},
         "watermark": {"type": "path", "tracking": tracking, "checkpoint": {"interval_files": 2}},
-        # The rows carry _source_file all the same: the other columns of their origin would take Spark's functions.
-        "target": {"load": "append", "origin_columns": False},
+        "target": {"load": "append", "origin_columns": origin},
         **({} if tracking == "set" else {"late_files": late_files}),
     }  # fmt: skip
     with TemporaryDirectory() as folder:
@@ -185,6 +192,21 @@ def dataflow(tracking: str, late_files: str, ending: str) -> Dataflow:
         (project / "platform.yaml").write_text("{}")
         (project / "dataflows" / f"{NAME}.yaml").write_text(yaml.safe_dump(definition))
         return load_project(project, environment={}).named([NAME])[0]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a world is made of.
+
+    Attributes:
+        dataflow: by tracking, policy and ending, as :func:`dataflow`.
+        platform: of a new process, as :func:`platform`.
+        columns: of the table, as somebody else writes it.
+    """
+
+    dataflow: Callable[[str, str, str], Dataflow] = dataflow
+    platform: Callable[[Path, Path, Path, Process], Platform] = platform
+    columns: pa.Schema = SCHEMA
 
 
 @contextmanager
