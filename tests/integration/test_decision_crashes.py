@@ -43,7 +43,7 @@ class Decision:
         before: makes what it is about.
         definition: keys of the dataflow.
         stop: why a run that finds it unfinished stops, if it does.
-        at_once: whether it is made again before a run, which would leave nothing to decide about.
+        at_once: whether it is made again before a run, which would load what it is about, too.
     """
 
     command: tuple[str, ...]
@@ -82,11 +82,11 @@ _ASIDE = {"late_files": "quarantine"}
 
 DECISIONS = {
     "set": Decision(("state", "set", NAME, '{"path": "c.ndjson"}'), (CLAIM, FILES, ENTRY), [1, 2, 3], at_once=True),
-    "rewind": Decision(("state", "rewind", NAME, "--to", "1"), (CLAIM, ENTRY), [1, 2, 2, 3, 3, 4]),
+    "rewind": Decision(("state", "rewind", NAME, "--to", "1"), (CLAIM, ENTRY), [1, 2, 2, 3, 3, 4], at_once=True),
     "rewind --replace": Decision(
         ("state", "rewind", NAME, "--to", "1", "--replace"), (CLAIM, ENTRY), [1, 2, 3, 4]
     ),
-    "reset": Decision(("state", "reset", NAME), (CLAIM, ENTRY), [1, 1, 2, 2, 3, 3, 4]),
+    "reset": Decision(("state", "reset", NAME), (CLAIM, ENTRY), [1, 1, 2, 2, 3, 3, 4], at_once=True),
     "reset --replace": Decision(("state", "reset", NAME, "--replace"), (CLAIM, ENTRY), [1, 2, 3, 4]),
     "adopt, the state was lost": Decision(
         ("state", "adopt", NAME), (CLAIM, FILES, ENTRY), [1, 2, 3, 4], [1, 2, 3], _lose, stop="state_lost"
