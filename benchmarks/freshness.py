@@ -32,7 +32,6 @@ def run() -> None:
         environment = {
             key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER", "STRANDLINE"))
         }
-        environment["STRANDLINE_DAGSTER_DIR"] = str(here / "dagster")
         arguments = [
             sys.executable,
             "-m",

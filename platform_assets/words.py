@@ -29,3 +29,16 @@ def _windows(watermark: Mapping[str, Any]) -> str:
     told += [counted(len(units), "unit")] if list(units) != ["{}"] else []
     told += [f"{failed:,} failed"] if failed else []
     return ", ".join(told) or "none"
+
+
+def held_in_words(held: Mapping[str, Any]) -> str:
+    """Who holds the next number of a dataflow, as :func:`resources.loop.lease.held_by` tells it."""
+    run = f"run {held['run_id'][:8]}, " if held["run_id"] else ""
+    who = f"number {held['number']} is held by {run}process {held['process']} on {held['host']} since {held['since']}"
+    if held["alive"] is not None:
+        return (
+            f"{who}: {'it runs' if held['alive'] else 'it is gone, and the next run finishes what it began'}"
+        )
+    if not held["renewed"]:
+        return f"{who}: it has no lease, so the next run looks for one and finishes what it began"
+    return f"{who}: it last renewed its lease at {held['renewed']} (by the clock there); if it does so no more, the next run finishes what it began"

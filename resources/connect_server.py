@@ -6,18 +6,76 @@ pyspark's wheel has no start script for it, but spark-submit starts its class.
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from resources.processes import end, how_it_ended, last_lines, start
 from resources.spark import SparkEngine, SparkUnavailable
 
 _STARTED = b"Spark Connect server started at"
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+@dataclass
+class ConnectServer:
+    """A server on this machine. It may be started again, under the same address, when it has ended.
+
+    Attributes:
+        engine: whose settings the server's Spark gets.
+        log: file for what the server prints.
+        port: to listen on; 0 picks a free one.
+        patience: seconds until it must be ready.
+        stopped: asked while it gets ready; KeyboardInterrupt is raised then.
+    """
+
+    engine: SparkEngine
+    log: Path
+    port: int = 0
+    patience: float = 120.0
+    stopped: Callable[[], bool] = lambda: False
+    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Choose the address."""
+        self.port = self.port or free_port()
+
+    @property
+    def url(self) -> str:
+        """Its address, ``sc://127.0.0.1:port``."""
+        return f"sc://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, and return when it is ready.
+
+        Raises:
+            SparkUnavailable: where it does not get ready; its last lines are in the message.
+        """
+        self.stop()  # whatever is left of the last one
+        before = self.log.stat().st_size if self.log.exists() else 0
+        self.process = start(_command(self.engine, self.port), self.log, _environment(self.engine))
+        deadline = time.monotonic() + self.patience
+        while _STARTED not in _read(self.log, before):
+            if self.stopped():
+                raise KeyboardInterrupt
+            late = time.monotonic() > deadline
+            if self.process.poll() is not None or late:
+                code = self.process.poll()
+                ended = f"was not ready after {self.patience:.0f} s" if code is None else how_it_ended(code)
+                raise SparkUnavailable(
+                    f"Spark Connect server {ended}; its last lines: {last_lines(self.log, before)}",
+                    choices=("strandline doctor",),
+                )
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """End it, if it runs, with all that it has started."""
+        if self.process is not None:
+            end([self.process])
 
 
 @contextmanager
@@ -27,44 +85,23 @@ def connect_server(
     """Run a server as long as the block runs; it listens on this machine only.
 
     Args:
-        engine: whose settings the server's Spark gets.
+        engine: as of :class:`ConnectServer`, like all others.
         log: file for what the server prints.
-        port: to listen on; 0 picks a free one.
+        port: to listen on.
         patience: seconds until it must be ready.
 
     Yields:
-        its address, ``sc://127.0.0.1:port``.
+        its address.
 
     Raises:
-        SparkUnavailable: where it does not get ready; its last lines are in the message.
+        SparkUnavailable: where it does not get ready.
     """
-    port = port or free_port()
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as output:
-        server = subprocess.Popen(
-            _command(engine, port),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            env=_environment(engine),
-        )
+    server = ConnectServer(engine, log, port, patience)
     try:
-        _await(server, log, patience)
-        yield f"sc://127.0.0.1:{port}"
+        server.start()
+        yield server.url
     finally:
-        stop(server)
-
-
-def stop(process: subprocess.Popen[bytes], patience: float = 20.0) -> None:
-    """End a process that leads its own session: politely first, then by force."""
-    for sent in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is not None:
-            return
-        os.killpg(process.pid, sent)
-        try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
-            continue
+        server.stop()
 
 
 def free_port() -> int:
@@ -99,17 +136,7 @@ def _spark_home() -> Path:
     return Path(found.origin).parent
 
 
-def _await(server: subprocess.Popen[bytes], log: Path, patience: float) -> None:
-    deadline = time.monotonic() + patience
-    while _STARTED not in (text := log.read_bytes()):
-        if server.poll() is not None or time.monotonic() > deadline:
-            ended = (
-                f"ended with code {server.returncode}"
-                if server.poll() is not None
-                else f"was not ready after {patience:.0f} s"
-            )
-            tail = " | ".join(text.decode(errors="replace").strip().splitlines()[-3:])
-            raise SparkUnavailable(
-                f"Spark Connect server {ended}; its last lines: {tail}", choices=("strandline doctor",)
-            )
-        time.sleep(0.1)
+def _read(log: Path, start: int) -> bytes:
+    with log.open("rb") as file:
+        file.seek(start)
+        return file.read()

@@ -1,4 +1,4 @@
-"""Table and watermark as two outputs of one step (spec 05, In Dagster).
+"""Table and watermark as two outputs of one step (docs/dagster.md).
 
 The table's manager drives the loop: for every slice write, verify, append. The watermark's manager runs only after it,
 checks that the newest entry is what this run left, and shows it.
@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from dagster import (
     AssetKey,
+    AssetMaterialization,
     AssetObservation,
     DagsterEvent,
     DagsterInstance,
     Failure,
     InputContext,
     IOManager,
+    MetadataValue,
     OutputContext,
+    partition_loading_context,
 )
 
 from partitions.dataflow import Dataflow
@@ -28,19 +32,20 @@ from partitions.errors import ConfigurationError, StrandlineError
 from partitions.sentinels import Watermark
 from partitions.window.plan import Selection
 from partitions.window.slices import WindowSlice, WorkUnit
+from resources.loop.flow import Flow
 from resources.loop.holder import RunIsLive, this_process
 from resources.loop.loop import Loop, clock
-from resources.loop.outcome import Observer, Outcome, Step
+from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.places import Place
 from resources.platform import Platform
+from resources.reporting import DATAFLOW_TAG, Untold, tell, untold
 from resources.watermarks.entry import Entry
+from resources.watermarks.lists import SEEN_WORK_UNITS
+from resources.watermarks.log import OBSERVED, WatermarkLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
-DATAFLOW_TAG = "strandline/dataflow"
-"""On every run that loads a dataflow: its name."""
 
 HOLDER_TAG = "strandline/holder"
 """On every run that began to load: its process."""
@@ -56,10 +61,15 @@ _OF_A_PARTITION = ("rows", "work_units")
 
 @dataclass
 class Load:
-    """The value of both outputs: which dataflow, and what its run did once the table's manager has handled it."""
+    """The value of both outputs: which dataflow, and what its run did once the table's manager has handled it.
+
+    Attributes:
+        told: to be called when Dagster has stored all that the run has to tell.
+    """
 
     dataflow: Dataflow
     outcome: Outcome | None = None
+    told: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -126,8 +136,9 @@ class TableIOManager(IOManager):
         without partitions, and those that did not fail in a run that does.
         """
         dataflow, now = obj.dataflow, self._options.now or clock()
-        if not context.step_context.instance.is_ephemeral:  # else no sensor will ask for the run
-            mark_run(context.step_context.instance, context.run_id, dataflow.name)
+        instance = context.step_context.instance
+        if not instance.is_ephemeral:  # else no sensor will ask for the run
+            mark_run(instance, context.run_id, dataflow.name)
         loop = self._platform.loop(
             dataflow,
             now,
@@ -145,14 +156,16 @@ class TableIOManager(IOManager):
         for warning in outcome.warnings:
             context.log.warning(warning)
         metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
+        obj.told = lambda: tell(instance, dataflow.name, [context.run_id], _number(outcome))
+        yield from self._left_untold(context, dataflow, outcome)
         yield from self._loaded_partitions(context, dataflow, outcome)
         # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions
         # would stand for all of them, so it is not given where one has failed.
         if outcome.error is not None and context.has_asset_partitions:
             observation = AssetObservation(context.asset_key, metadata=metadata)
             yield DagsterEvent.asset_observation(context.step_context, observation)
-            raise failure(outcome.error)
-        if outcome.error is not None and not outcome.committed:
+        if outcome.error is not None and (context.has_asset_partitions or not outcome.committed):
+            obj.told()
             raise failure(outcome.error)
         _show(context, metadata, ("status", "state_number", "seconds"))
 
@@ -201,6 +214,45 @@ class TableIOManager(IOManager):
                 yield DagsterEvent.asset_materialization(
                     context.step_context, partitions.materialisation(asset, key, metadata)
                 )
+
+    def _left_untold(
+        self, context: OutputContext, dataflow: Dataflow, outcome: Outcome
+    ) -> Iterator[DagsterEvent]:
+        """Materialise what runs that died have loaded and not told. What fails here fails no run: the next one tries again."""
+        instance, log, before = context.step_context.instance, self._platform.log, outcome.started_at_number
+        try:
+            left = untold(instance, log, dataflow.name, context.run_id, before)
+            made = list(self._told_late(context, dataflow, outcome, left))
+        except Exception as error:  # noqa: BLE001 - the rows are there, and so is what this run has done
+            context.log.warning("what runs that died have loaded is not shown yet: %s", error)
+            return
+        for one in made:
+            yield DagsterEvent.asset_materialization(context.step_context, one)
+        tell(instance, dataflow.name, left.runs, before)
+
+    def _told_late(
+        self, context: OutputContext, dataflow: Dataflow, outcome: Outcome, left: Untold
+    ) -> Iterator[AssetMaterialization]:
+        """Each partition; of an asset without partitions each run as a whole."""
+        partitions = self._partitions.get(dataflow.name)
+        for run_id, entries in groupby(left.entries, lambda entry: entry.run_id or ""):
+            by = {"loaded_by": MetadataValue.dagster_run(run_id)}
+            if partitions is None or partitions.definition is None:
+                yield AssetMaterialization(context.asset_key, metadata=_summed([*entries]) | by)
+                continue
+            flow, log = self._platform.flow(dataflow), self._platform.log
+            pieces = [_again(log, dataflow.name, flow, entry) for entry in entries]
+            failed = _failed_keys(partitions, outcome.committed)
+            for key, metadata in _partitions_of(partitions, [one for one in pieces if one]).items():
+                of_both = [
+                    partitions.materialisation(asset, key, metadata | by)
+                    for asset in (context.asset_key, AssetKey(["watermark", dataflow.name]))
+                ]
+                # Dagster takes any key for such an event, and shows none of another definition.
+                with partition_loading_context(dynamic_partitions_store=context.step_context.instance):
+                    known = partitions.definition.has_partition_key(str(of_both[0].partition))
+                if known and key not in failed:
+                    yield from of_both
 
     def load_input(self, context: InputContext) -> DataFrame:
         """The whole table as a DataFrame."""
@@ -259,22 +311,54 @@ def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:
 
 
 def loaded_partitions(partitions: WindowPartitions, outcome: Outcome) -> dict[str, dict[str, Any]]:
-    """The partitions that a run has loaded as a whole, with what there is to say of each.
+    """The partitions that a run has loaded as a whole, with what there is to say of each."""
+    return _partitions_of(partitions, outcome.committed)
 
-    Where a partition is a window of several units, or a bucket of them, it is loaded unless one of these failed.
-    """
+
+def _partitions_of(partitions: WindowPartitions, committed: Sequence[Committed]) -> dict[str, dict[str, Any]]:
+    """Where a partition is a window of several units, or a bucket of them, it is loaded unless one of these failed."""
     found: dict[str, dict[str, Any]] = {}
-    failed: set[str | None] = set()
-    for piece in outcome.committed:
+    for piece in committed:
         if not isinstance(piece.piece, WindowSlice):
             continue
-        failed |= {partitions.key(one.work.start, one.work.unit) for one in piece.piece.failed}
         for one in piece.piece.works:
             key = partitions.key(one.start, one.unit)
             if key is not None:
                 shown = found.setdefault(key, {"work_units": 0, "state_number": piece.entry.number})
                 _add(shown, one, piece.seen.get(one.key), piece.piece)
+    failed = _failed_keys(partitions, committed)
     return {key: shown for key, shown in found.items() if key not in failed}
+
+
+def _failed_keys(partitions: WindowPartitions, committed: Sequence[Committed]) -> set[str | None]:
+    slices = [one.piece for one in committed if isinstance(one.piece, WindowSlice)]
+    return {partitions.key(one.work.start, one.work.unit) for piece in slices for one in piece.failed}
+
+
+def _again(log: WatermarkLog, dataflow: str, flow: Flow[Any], entry: Entry) -> Committed | None:
+    """A slice as it was committed by another run; None where the log is too short to tell."""
+    intent = log.intent(dataflow, entry.number)
+    if intent is None or intent.id != entry.id:
+        return None
+    piece = flow.restore(intent, log.get_list(intent.file_list, flow.list_kind))
+    stored = log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}", SEEN_WORK_UNITS)
+    seen = {(start, unit): found for start, unit, *found in stored.rows} if stored else {}
+    return Committed(entry, entry.rows, entry.files, 0, 0.0, piece=piece, seen=seen)
+
+
+def _summed(entries: Sequence[Entry]) -> dict[str, Any]:
+    """What a run has loaded, from its entries."""
+    return {
+        "status": "committed",
+        "rows": sum(one.rows for one in entries),
+        "files": sum(one.files for one in entries),
+        "slices": len(entries),
+        "state_number": entries[-1].number,
+    }
+
+
+def _number(outcome: Outcome) -> int:
+    return outcome.newest.number if outcome.newest else 0
 
 
 def _add(shown: dict[str, Any], one: WorkUnit, seen: Sequence[Any] | None, piece: WindowSlice) -> None:

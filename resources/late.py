@@ -1,4 +1,4 @@
-"""Late files: one step of the sweep, and what the policy does with what it found (spec 01, Late files and bad names)."""
+"""Late files: one step of the sweep, and what the policy does with what it found (docs/guide-files.md, Late files)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import uuid4
 
 from partitions.dataflow import Dataflow
-from partitions.path.source import SourceFile
+from partitions.path.plan import settles
+from partitions.path.source import in_pair_order
 from partitions.plan import counted
+from resources import listing
 from resources.decisions import decide, quarantine_late
 from resources.listing import Budget
 from resources.loop.guards import check_definition
 from resources.loop.holder import RunIsLive
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
-from resources.sweep import SweepStep, step, unhandled
+from resources.sweep import LateFiles, SweepStep, step, unhandled
 from resources.watermarks.entry import Entry
+
+_SHOWN = 50
 
 
 @dataclass(frozen=True)
@@ -28,17 +33,17 @@ class LateStep:
         found: what the sweep saw.
         ingested: the run that loaded late files; None where there was nothing to load.
         quarantined: the entry that set late files aside, if one did.
-        left: late files that nobody has dealt with.
+        left: late files that no entry has dealt with.
     """
 
     dataflow: str
     found: SweepStep
     ingested: Outcome | None = None
     quarantined: Entry | None = None
-    left: tuple[SourceFile, ...] = field(default=())
+    left: LateFiles = field(default_factory=LateFiles)
 
     def as_json(self) -> dict[str, Any]:
-        """The step in the public JSON form (spec 09, JSON)."""
+        """The step in the public JSON form (docs/cli.md, JSON)."""
         sweep = self.found.sweep
         return {
             "dataflow": self.dataflow,
@@ -46,13 +51,22 @@ class LateStep:
             "late": [file.path for file in self.found.late],
             "ingested": self.ingested.late if self.ingested else 0,
             "quarantined": self.quarantined.quarantined if self.quarantined else 0,
+            "waiting": {"count": self.left.count, "paths": self.left.first(_SHOWN)},
+            "settling": len(self.left.settling),
+            "run_id": self.ingested.run_id if self.ingested else None,
             "verified_up_to": sweep.verified_path,
             "verified_at": sweep.verified_at,
             "complete": self.found.complete,
         }
 
 
-def look(platform: Platform, dataflow: Dataflow, now: datetime, budget: Budget | None = None) -> SweepStep:
+def look(
+    platform: Platform,
+    dataflow: Dataflow,
+    now: datetime,
+    budget: Budget | None = None,
+    most: int | None = None,
+) -> SweepStep:
     """One step of the sweep, and nothing done about what it finds.
 
     Raises:
@@ -60,7 +74,7 @@ def look(platform: Platform, dataflow: Dataflow, now: datetime, budget: Budget |
         NeedsDecision: code ``definition_changed``: of another source every file would be late.
     """
     check_definition(dataflow, platform.log.newest(dataflow.name), platform.log)
-    return step(platform.log, platform.root_of(dataflow), dataflow, now, budget)
+    return step(platform.log, platform.root_of(dataflow), dataflow, now, budget, most)
 
 
 def late_step(
@@ -69,6 +83,8 @@ def late_step(
     now: datetime,
     budget: Budget | None = None,
     *,
+    most: int | None = None,
+    run_id: str | None = None,
     run_is_live: RunIsLive = lambda run_id: None,
     report: Callable[[Outcome], None] = lambda outcome: None,
     **options: Any,
@@ -80,6 +96,8 @@ def late_step(
         dataflow: its name, source and policy.
         now: the clock, aware.
         budget: of the listing; None is one that suits the place.
+        most: late files that are known by name at a time; None is a number that suits the policy.
+        run_id: of the rows that are loaded; None makes one.
         run_is_live: asks Dagster about a run on another machine.
         report: hears of the run that loaded late files, also of one that failed half-way.
         options: of the loop, where late files are loaded.
@@ -88,18 +106,30 @@ def late_step(
         SourceError: where a listing fails.
         StrandlineError: why late files could not be loaded.
     """
-    found = look(platform, dataflow, now, budget)
+    found = look(platform, dataflow, now, budget, most)
     log = platform.log
-    left = unhandled(log, dataflow.name, log.newest(dataflow.name))
+    left = unhandled(log, dataflow, log.newest(dataflow.name), now)
     ingested, aside = None, None
-    if left and dataflow.late_files == "ingest":
-        ingested = platform.loop(dataflow, now, run_is_live=run_is_live, **options).run(only="late")
+    if left.files and dataflow.late_files == "ingest":
+        given = {"run_id": run_id or str(uuid4()), "run_is_live": run_is_live, **options}
+        ingested = platform.loop(dataflow, now, **given).run(only="late")
         report(ingested)
         if ingested.error is not None:
             raise ingested.error
-    elif left and dataflow.late_files == "quarantine":
-        making = quarantine_late(f"{counted(len(left), 'file')} came late", left)
-        aside = decide(platform, dataflow, making, "late files", run_is_live)
+    elif left.files and dataflow.late_files == "quarantine":
+        aside = _set_aside(platform, dataflow, now, left, run_is_live)
     if ingested or aside:
-        left = unhandled(log, dataflow.name, log.newest(dataflow.name))
-    return LateStep(dataflow.name, found, ingested, aside, tuple(left))
+        left = unhandled(log, dataflow, log.newest(dataflow.name), now)
+    return LateStep(dataflow.name, found, ingested, aside, left)
+
+
+def _set_aside(
+    platform: Platform, dataflow: Dataflow, now: datetime, found: LateFiles, run_is_live: RunIsLive
+) -> Entry | None:
+    """Quarantine late files as they are now; what is gone, or is being written again, is left to the next round."""
+    there = listing.look(platform.root_of(dataflow), [file.path for file in found.files])
+    files = [file for file in there.values() if not settles(dataflow.path, file, now)]
+    if not files:
+        return None
+    making = quarantine_late(f"{counted(len(files), 'file')} came late", in_pair_order(files))
+    return decide(platform, dataflow, making, "late files", run_is_live)

@@ -1,21 +1,24 @@
-"""The sweep: looks in small steps for files at or below the watermark that were never ingested (spec 01, Late files).
+"""The sweep: looks in small steps for files at or below the watermark that were never ingested (docs/guide-files.md, Late files).
 
 A round lists everything once, a few pages a step. When it is over, it says: all paths up to the watermark that it began
 with were verified, as of its beginning. How far it has come stands in a note beside the log. The note is no truth: that a
 file is late is looked up again, in what was ingested, when it is planned.
+
+The note stays small whatever a round finds: it names so many late files, and counts those beyond. Nothing that is only
+counted is lost: the next round finds it again, and by then what was named is dealt with.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.path.plan import at_or_below
-from partitions.path.source import SourceFile
+from partitions.path.plan import at_or_below, settles
+from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.sentinels import deserialise
 from resources.listing import Budget, list_above
@@ -30,8 +33,11 @@ _OF_A_FOLDER = Budget(pages=500, seconds=5.0)
 """Folders are opened quickly, and often hold few files."""
 
 _NOTE = "sweep"
-_MOST = 10_000
-"""Late files that are remembered by name; the round waits where these are to be ingested first."""
+_NAMED = {"ingest": 40_000, "quarantine": 40_000, "alert": 1_000, "ignore": 1_000}
+"""Late files that a round names, by policy: all that two steps can find in a bucket, where something is to be done with them."""
+
+Row = tuple[str, int, str, int]
+"""A file as the note keeps it."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +50,11 @@ class Sweep:
         up_to: the watermark that the round began with, sentinel JSON text.
         resume: where the next step goes on.
         listed: files that the round has seen.
-        late: the late files that the round has found, as rows of path, size, version and modification time.
+        late: late files that the round has found, as rows of path, size, version and modification time.
         more: how many it has found beyond those.
-        before: the late files of the round before.
+        met: how many of all these the round before has not named.
+        before: late files of the round before.
+        beyond: how many that round had found beyond those.
         verified_up_to: the watermark up to which the last whole round has looked, sentinel JSON text.
         verified_at: when that round began, ISO.
     """
@@ -56,9 +64,11 @@ class Sweep:
     up_to: str | None = None
     resume: str | None = None
     listed: int = 0
-    late: tuple[tuple[str, int, str, int], ...] = ()
+    late: tuple[Row, ...] = ()
     more: int = 0
-    before: tuple[tuple[str, int, str, int], ...] = ()
+    met: int = 0
+    before: tuple[Row, ...] = ()
+    beyond: int = 0
     verified_up_to: str | None = None
     verified_at: str | None = None
 
@@ -84,9 +94,45 @@ class Sweep:
         return state.get("path") or state or None
 
     @property
-    def found(self) -> list[SourceFile]:
-        """The late files of this round and the one before, each once."""
-        return list({row[0]: SourceFile(*row) for row in (*self.before, *self.late)}.values())
+    def named(self) -> dict[str, SourceFile]:
+        """The late files of this round and the one before that are known by name, each once."""
+        return {row[0]: SourceFile(*row) for row in (*self.before, *self.late)}
+
+    def without(self, known: Collection[str]) -> Sweep:
+        """The note without files that were dealt with."""
+        late, before = (
+            tuple(row for row in rows if row[0] not in known) for rows in (self.late, self.before)
+        )
+        return replace(self, late=late, before=before)
+
+    @property
+    def unnamed(self) -> int:
+        """How many late files there are beside those that have a name: of this round, and of the one before where this one has not met them yet."""
+        return self.more + max(0, self.beyond - self.met)
+
+
+@dataclass(frozen=True)
+class LateFiles:
+    """Late files that no entry has dealt with.
+
+    Attributes:
+        files: known by name.
+        settling: known by name, and younger than ``settle``: they are late once they are not.
+        more: how many there are beyond those; a later round names them.
+    """
+
+    files: tuple[SourceFile, ...] = ()
+    settling: tuple[SourceFile, ...] = ()
+    more: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many are late."""
+        return len(self.files) + self.more
+
+    def first(self, most: int) -> list[str]:
+        """The paths of the first ones."""
+        return [file.path for file in self.files[:most]]
 
 
 @dataclass(frozen=True)
@@ -109,9 +155,16 @@ class SweepStep:
 
 
 def step(
-    log: WatermarkLog, place: Place, dataflow: Dataflow, now: datetime, budget: Budget | None = None
+    log: WatermarkLog,
+    place: Place,
+    dataflow: Dataflow,
+    now: datetime,
+    budget: Budget | None = None,
+    most: int | None = None,
 ) -> SweepStep:
     """Go one step on: list some pages, and compare them with what was ingested.
+
+    A late file that has not settled is noted, and reported once it has.
 
     Args:
         log: what was ingested.
@@ -119,6 +172,7 @@ def step(
         dataflow: its name, source and policy.
         now: the clock, aware.
         budget: of the listing; None is one that suits the place.
+        most: late files that the note names; None is a number that suits the policy.
 
     Raises:
         SourceError: where a listing fails; nothing is noted of it then.
@@ -131,55 +185,62 @@ def step(
     sweep = Sweep.read(log, dataflow.name, entry.era)
     if sweep.begun is None:
         sweep = replace(
-            sweep, begun=now.isoformat(), up_to=entry.watermark, resume=None, listed=0, late=(), more=0
+            sweep, begun=now.isoformat(), up_to=entry.watermark, resume=None, listed=0, late=(), more=0, met=0
         )
-    if dataflow.late_files in ("ingest", "quarantine") and len(sweep.late) >= _MOST:
-        return SweepStep(0, (), complete=False, sweep=sweep)
     since = PathState.of(deserialise(entry.since)) if entry.since else None
     below = at_or_below(dataflow.path, state, since)
     budget = budget or (_OF_A_STORE if place.local is None else _OF_A_FOLDER)
     listing = list_above(place, below, dataflow.files.endings, budget=budget, resume=sweep.resume)
-    late = _unknown(log, dataflow.name, entry, listing.found.files)
-    sweep = _noted(sweep, len(listing.found.files), late, listing.resume)
+    files = listing.found.files
+    known = _known(log, dataflow.name, entry, [*sweep.named, *(file.path for file in files)])
+    late = tuple(file for file in files if file.path not in known)
+    most = _NAMED[dataflow.late_files] if most is None else most
+    sweep = _noted(sweep.without(known), len(files), late, listing.resume, most)
     sweep.write(log, dataflow.name)
-    return SweepStep(len(listing.found.files), late, listing.complete, sweep, listing.found.calls)
+    settled = tuple(file for file in late if not settles(dataflow.path, file, now))
+    return SweepStep(len(files), settled, listing.complete, sweep, listing.found.calls)
 
 
-def waiting(log: WatermarkLog, dataflow: Dataflow, entry: Entry) -> list[str]:
-    """Paths that the sweep has found and the next run shall load; whether they still are late is not looked up here."""
-    if dataflow.late_files != "ingest":
-        return []
-    return [file.path for file in Sweep.read(log, dataflow.name, entry.era).found][:_MOST]
-
-
-def unhandled(log: WatermarkLog, dataflow: str, entry: Entry | None) -> list[SourceFile]:
-    """The late files that were found and that no entry has dealt with."""
+def unhandled(log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime) -> LateFiles:
+    """The late files that the sweep has found and that no entry has dealt with."""
     if entry is None:
-        return []
-    found = Sweep.read(log, dataflow, entry.era).found
-    return list(_unknown(log, dataflow, entry, found)) if found else []
+        return LateFiles()
+    sweep = Sweep.read(log, dataflow.name, entry.era)
+    sweep = sweep.without(_known(log, dataflow.name, entry, list(sweep.named)))
+    named = in_pair_order(list(sweep.named.values()))
+    settling = tuple(file for file in named if settles(dataflow.path, file, now))
+    files = tuple(file for file in named if not settles(dataflow.path, file, now))
+    return LateFiles(files, settling, sweep.unnamed)
 
 
-def _unknown(
-    log: WatermarkLog, dataflow: str, entry: Entry, files: Sequence[SourceFile]
-) -> tuple[SourceFile, ...]:
-    if not files:
-        return ()
-    known = Ingested(log, dataflow, entry).known([file.path for file in files])
-    return tuple(file for file in files if file.path not in known)
+def _known(log: WatermarkLog, dataflow: str, entry: Entry, paths: Sequence[str]) -> set[str]:
+    """Which of these paths were dealt with."""
+    return Ingested(log, dataflow, entry).known(paths) if paths else set()
 
 
-def _noted(sweep: Sweep, listed: int, late: Sequence[SourceFile], resume: str | None) -> Sweep:
-    kept = (*sweep.late, *(file.row for file in late))
+def _noted(sweep: Sweep, listed: int, late: Sequence[SourceFile], resume: str | None, most: int) -> Sweep:
+    """The note after a step that has listed so many files. A name of the round before stays, so that it is not counted twice."""
+    before = {row[0] for row in sweep.before}
+    found = [*sweep.late, *(file.row for file in late)]
+    found.sort(key=lambda row: row[0] not in before)
     sweep = replace(
         sweep,
         listed=sweep.listed + listed,
-        late=kept[:_MOST],
-        more=sweep.more + max(0, len(kept) - _MOST),
+        late=tuple(found[:most]),
+        more=sweep.more + len(found[most:]),
+        met=sweep.met + sum(1 for file in late if file.path not in before),
         resume=resume,
     )
     if resume is not None:
         return sweep
     return replace(
-        sweep, begun=None, before=sweep.late, late=(), verified_up_to=sweep.up_to, verified_at=sweep.begun
+        sweep,
+        begun=None,
+        before=sweep.late,
+        beyond=sweep.more,
+        late=(),
+        more=0,
+        met=0,
+        verified_up_to=sweep.up_to,
+        verified_at=sweep.begun,
     )

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from partitions.errors import StrandlineError
 from partitions.plan import counted
+from platform_assets.dagster_home import dagster_home
 from platform_assets.platform import CHECKOUT, build_platform
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
@@ -241,14 +242,12 @@ class Demo:
         environment = (
             os.environ
             | {
-                "DAGSTER_HOME": os.environ.get("DAGSTER_HOME", str(CHECKOUT)),
-                "STRANDLINE_DAGSTER_DIR": str(self.home / "dagster"),
+                "DAGSTER_HOME": str(dagster_home(self.project)),
                 "STRANDLINE_PROJECT": str(self.project),
                 "PYTHONUNBUFFERED": "1",  # so that results and progress come in their order
             }
             | ({SPARK_REMOTE: self.remote.result()} if self.remote and words[0] == "run" else {})
         )
-        (self.home / "dagster").mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "platform_assets.cli", *words]
         began = time.monotonic()
         with subprocess.Popen(

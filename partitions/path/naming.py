@@ -24,6 +24,7 @@ _UUID = re.compile(
 _UUID7_START = re.compile(r"01[0-9a-f]{6}-[0-9a-f]{4}(?![0-9a-f])", re.IGNORECASE)
 _ULID = re.compile(r"01[0-9A-HJKMNP-TV-Z]{24}(?![0-9A-Za-z])")
 _DIGITS = re.compile(r"\d+")
+_SEPARATOR = re.compile(r"[-_. ]+")
 
 
 def sorts_by_time(filename: str) -> bool:
@@ -32,6 +33,14 @@ def sorts_by_time(filename: str) -> bool:
     if uuid := _UUID.match(name):
         return uuid[2] == "7"  # whatever else its first digits look like
     return any(pattern.match(name) for pattern in (_UNIX, _DATE, _MONTH, _UUID7_START, _ULID))
+
+
+def _front(name: str) -> str | None:
+    """What stands before the time in a name, up to a separator: ``orders_`` of ``orders_2024-01-01.csv``; None where no time follows."""
+    return next(
+        (name[: found.end()] for found in _SEPARATOR.finditer(name) if sorts_by_time(name[found.end() :])),
+        None,
+    )
 
 
 @dataclass(frozen=True)
@@ -52,15 +61,29 @@ class NamingReport:
         return not self.findings
 
 
-def examine(paths: Sequence[str]) -> NamingReport:
-    """Look at a sample of paths for everything that makes their order differ from the order of time."""
+def examine(paths: Sequence[str], *, by_partition: bool = False) -> NamingReport:
+    """Look at a sample of paths for everything that makes their order differ from the order of time.
+
+    Args:
+        paths: of files.
+        by_partition: whether each partition has a watermark of its own, the root too.
+    """
     keys = [FileKey.of(path) for path in paths]
-    findings = [*_random_names(keys), *_unpadded_partitions(keys), *_digit_counts(keys), *_mixed_root(keys)]
-    return NamingReport(len(keys), tuple(findings))
+    findings = [*_random_names(keys), *_unpadded_partitions(keys), *_digit_counts(keys)]
+    return NamingReport(len(keys), (*findings, *(() if by_partition else _mixed_root(keys))))
 
 
 def _random_names(keys: Sequence[FileKey]) -> Iterable[str]:
-    bad = [key for key in keys if not sorts_by_time(key.name) and not _numbered(key.name)]
+    fronts: dict[str, set[str | None]] = {}
+    for key in keys:
+        fronts.setdefault(key.partition, set()).add("" if sorts_by_time(key.name) else _front(key.name))
+    # Names that all begin alike sort by what follows; beside others they sort by how they begin.
+    alike = {partition for partition, seen in fronts.items() if len(seen) == 1 and None not in seen}
+    bad = [
+        key
+        for key in keys
+        if key.partition not in alike and not sorts_by_time(key.name) and not _numbered(key.name)
+    ]
     if bad:
         yield (
             f"{len(bad)} of {len(keys)} names do not start with a time or a number (such as {bad[0].path!r}): a file that arrives"

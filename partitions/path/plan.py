@@ -64,10 +64,6 @@ def position(
 
 def at_or_below(definition: PathWatermark, state: PathState, since: PathState | None) -> Position:
     """Where the late-file sweep looks: at everything from the cold start's beginning up to the watermark."""
-    if definition.scope == "partition" and since is None:
-        since = PathState(
-            status="active"
-        )  # whose position leaves out the root: no entry remembers files there
     return AtOrBelow(_above(definition, state), _above(definition, since) if since else Start())
 
 
@@ -77,10 +73,22 @@ def covering(definition: PathWatermark, state: PathState, paths: Iterable[str]) 
     return watermark_of(definition, state.processed(path for path in paths if above(path)))
 
 
+def adopted(definition: PathWatermark, paths: Iterable[str]) -> Watermark:
+    """The watermark that loaded files tell, without any other record of them.
+
+    Where a filter has narrowed the cold start, all before the oldest partition that was loaded stays closed.
+    """
+    state = PathState().processed(paths)
+    if definition.scope == "partition" and definition.partition_filter and definition.template:
+        times = [start for name in state.names if (start := definition.template.time(name))]
+        state = replace(state, closed_before=min(times, default=None))
+    return watermark_of(definition, state)
+
+
 def _above(definition: PathWatermark, state: PathState) -> Position:
     leaf = definition.layout == "leaf"
     if definition.scope == "partition":
-        leaf = leaf or all(_reaches_leaves(definition, partition) for partition in state.names)
+        leaf = leaf or all(_reaches_leaves(definition, partition) for partition in state.names if partition)
         return AbovePartitions(state.names, definition.template, state.closed_before, leaf)
     if state.last is None:
         return Start()
@@ -112,10 +120,12 @@ def plan(
     files, skips = _settled(definition, fresh, now)
     # A file that settles must not be late by then because its partition was closed.
     closing = None if skips else now
+    # What lies beside the watermark has no order that others would have to wait for.
+    late, young = _settled_each(definition, beside.late, now)
+    released, younger = _settled_each(definition, beside.released, now)
+    beside, skips = replace(beside, late=late, released=released), (*young, *younger, *skips)
     warnings = []
-    if definition.scope == "partition":
-        files, skips = _without_root(files, skips)
-    if found.root_files and (definition.scope == "partition" or position(definition, state, now).partitioned):
+    if found.root_files and position(definition, state, now).partitioned:
         warnings.append(ROOT_FILES_IGNORED)
     if definition.layout == "leaf" and state.status == "initial" and (breach := _leaf_breach(found.files)):
         warnings.append(
@@ -123,8 +133,11 @@ def plan(
         )
     unparsed = _unparsed(definition, files)
     if unparsed:
+        named = repr(unparsed[0]) if unparsed[0] else "the root"
+        one = len(unparsed) == 1
         warnings.append(
-            f"{len(unparsed)} partitions do not fit the time template and never close, such as {unparsed[0]!r}"
+            f"{counted(len(unparsed), 'partition')} {'does' if one else 'do'} not fit the time template and never"
+            f" {'closes' if one else 'close'}{':' if one else ', such as'} {named}"
         )
     slices = (
         *_beside_slices(definition, state, beside),
@@ -133,14 +146,14 @@ def plan(
     by_set = definition.tracking == "set"
     why = _why(state, files, slices, skips, beside, by_set)
     if not by_set:
-        warnings.extend(naming(found.files).findings)
+        warnings.extend(naming(definition, found.files).findings)
     return Plan(dataflow, "path", number, now, why, slices, skips, tuple(warnings))
 
 
-def naming(files: Sequence[SourceFile]) -> NamingReport:
+def naming(definition: PathWatermark, files: Sequence[SourceFile]) -> NamingReport:
     """The report on a sample of what was found: the first, the last and evenly between."""
     step = max(1, len(files) // _SAMPLE)
-    return examine([file.path for file in files[::step]])
+    return examine([file.path for file in files[::step]], by_partition=definition.scope == "partition")
 
 
 def _why(
@@ -185,18 +198,36 @@ def _reaches_leaves(definition: PathWatermark, partition: str) -> bool:
     return bool(chosen and partition and chosen.prefix_template.count("/") == partition.count("/"))
 
 
+def settles(definition: PathWatermark, file: SourceFile, now: datetime) -> bool:
+    """Whether a file is so young that somebody may still be writing it."""
+    if not definition.settle:
+        return False
+    return file.modified > int((now - definition.settle).timestamp() * 1000)
+
+
+def ready(definition: PathWatermark, files: Sequence[SourceFile], now: datetime) -> tuple[SourceFile, ...]:
+    """Those of some new files, in pair order, that a run would load now."""
+    return _settled(definition, tuple(files), now)[0]
+
+
+def _settled_each(
+    definition: PathWatermark, files: Sequence[SourceFile], now: datetime
+) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
+    """Leave young files alone."""
+    young = tuple(
+        Skip(file.path, f"younger than settle ({definition.settle})")
+        for file in files
+        if settles(definition, file, now)
+    )
+    return tuple(file for file in files if not settles(definition, file, now)), young
+
+
 def _settled(
     definition: PathWatermark, files: tuple[SourceFile, ...], now: datetime
 ) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
     """Leave young files alone, and every file after one in order: else the watermark would pass it."""
-    if not definition.settle:
-        return files, ()
-    limit = int((now - definition.settle).timestamp() * 1000)
-    if definition.tracking == "set":
-        young = [file for file in files if file.modified > limit]
-        return tuple(file for file in files if file.modified <= limit), tuple(
-            Skip(file.path, f"younger than settle ({definition.settle})") for file in young
-        )
+    if not definition.settle or definition.tracking == "set":
+        return _settled_each(definition, files, now)
     kept: list[SourceFile] = []
     skips: list[Skip] = []
     groups = (
@@ -205,7 +236,9 @@ def _settled(
         else [tuple(group) for _, group in groupby(files, lambda file: FileKey.of(file.path).partition)]
     )
     for group in groups:
-        first = next((index for index, file in enumerate(group) if file.modified > limit), len(group))
+        first = next(
+            (index for index, file in enumerate(group) if settles(definition, file, now)), len(group)
+        )
         kept.extend(group[:first])
         skips.extend(
             Skip(
@@ -217,17 +250,6 @@ def _settled(
             for index, file in enumerate(group[first:])
         )
     return tuple(kept), tuple(skips)
-
-
-def _without_root(
-    files: tuple[SourceFile, ...], skips: tuple[Skip, ...]
-) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
-    root = tuple(
-        Skip(file.path, "scope partition: a file at the root has no partition to be remembered by")
-        for file in files
-        if "/" not in file.path
-    )
-    return tuple(file for file in files if "/" in file.path), (*skips, *root)
 
 
 def _leaf_breach(files: Sequence[SourceFile]) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple, Protocol
 
 from partitions.path.order import LAST, FileKey, below, past, upwards
@@ -42,7 +42,7 @@ class Position(Protocol):
 
     @property
     def partitioned(self) -> bool:
-        """Whether a file of a partition was committed, so that root-level files would be overlooked."""
+        """Whether one path stands for all partitions and lies in one, so that root-level files would be overlooked."""
         ...
 
     def above(self, path: str) -> bool:
@@ -62,6 +62,14 @@ class Position(Protocol):
 
         Only a result that is past ``key`` is a jump; any other says to go on as it is.
         """
+        ...
+
+    def passes(self, key: str, target: str) -> str | None:
+        """The folder (``""`` is the root) in which the jump from ``key`` to ``target`` may pass files and folders that are above."""
+        ...
+
+    def belongs(self, folder: str) -> bool:
+        """Whether a jump may pass this folder, and all in it."""
         ...
 
 
@@ -111,6 +119,14 @@ class Start:
         while index and not past(key, steps[index - 1].end):
             index -= 1
         return steps[index].start if index < len(steps) else key
+
+    def passes(self, key: str, target: str) -> str | None:  # noqa: ARG002 - the protocol's
+        """Nothing is above between two prefixes."""
+        return None
+
+    def belongs(self, folder: str) -> bool:
+        """Whether nothing in it is above."""
+        return not self.may_hold(folder)
 
     @cached_property
     def _steps(self) -> tuple[_Step, ...]:
@@ -175,10 +191,18 @@ class AbovePath:
         partition, path = self.last.partition, self.last.path
         return path if self.leaf and f"{partition}/" <= key < path else key
 
+    def passes(self, key: str, target: str) -> str | None:  # noqa: ARG002 - the protocol's
+        """Nothing in the last partition, as layout leaf has promised."""
+        return None
+
+    def belongs(self, folder: str) -> bool:
+        """Whether nothing in it is above."""
+        return not self.may_hold(folder)
+
 
 @dataclass(frozen=True)
 class AbovePartitions:
-    """Scope partition: above the last file of each open partition; a partition without one is new.
+    """Scope partition: above the last file of each open partition; a partition without one is new. The root is one of them.
 
     Attributes:
         names: the last committed name by open partition.
@@ -192,16 +216,11 @@ class AbovePartitions:
     closed_before: datetime | None = None
     leaf: bool = False
 
-    partitioned: bool = field(default=True, init=False)
+    partitioned: bool = field(default=False, init=False)
 
     def above(self, path: str) -> bool:
-        """Compare with the partition's own last name; files of a closed partition are late, not new.
-
-        Root-level files have no partition, so no entry remembers them: they are never above.
-        """
+        """Compare with the partition's own last name; files of a closed partition are late, not new."""
         partition, name = FileKey.of(path)
-        if not partition:
-            return False
         known = self.names.get(partition)
         return name > known if known is not None else not self._closed(partition)
 
@@ -218,13 +237,26 @@ class AbovePartitions:
         partition, name = FileKey.of(key)
         known = self.names.get(partition)
         if known is not None:
-            return FileKey(partition, known).path if self.leaf and name < known else key
+            # Not at the root: all partitions lie between its files.
+            return FileKey(partition, known).path if self.leaf and partition and name < known else key
         if self.template is None or self.closed_before is None or not self._closed(partition):
             return key
         ahead = (below(open_) for open_ in self.names if not past(key, f"{open_}/{LAST}"))
         targets = {self.template.skip(partition, self.closed_before), *ahead}
         first = min(targets)
         return first if all(past(target, first) for target in targets - {first}) else key
+
+    def passes(self, key: str, target: str) -> str | None:
+        """The folder of the closed partitions: the root, say, whose own files lie between them."""
+        if self.template is None or not self._closed(FileKey.of(key).partition):
+            return None
+        both = zip(key.split("/"), target.split("/"), strict=False)
+        folder = "/".join(one for one, other in takewhile(lambda pair: pair[0] == pair[1], both))
+        return None if self._closed(folder) else folder
+
+    def belongs(self, folder: str) -> bool:
+        """Whether the template could have written it: what it holds is closed, or found where the jump ends."""
+        return self.template is not None and self.template.leads_to(folder)
 
     @cached_property
     def _on_the_way(self) -> frozenset[str]:
@@ -267,3 +299,11 @@ class AtOrBelow:
     def seek(self, key: str) -> str:
         """Jump over what lies before the start."""
         return self.since.seek(key)
+
+    def passes(self, key: str, target: str) -> str | None:
+        """What a jump of the start passes."""
+        return self.since.passes(key, target)
+
+    def belongs(self, folder: str) -> bool:
+        """Whether a jump of the start may pass it."""
+        return self.since.belongs(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -95,6 +95,11 @@ class PathSlice:
             [*self.quarantined, Quarantined(bad, reason)], key=lambda one: pair_order(one.file.path)
         )
         return replace(self, files=kept, quarantined=tuple(aside))
+
+    def leaving(self, paths: Collection[str]) -> PathSlice | None:
+        """The same slice beside the watermark, without files that wait; None where these are all of it."""
+        files = tuple(file for file in self.files if file.path not in paths)
+        return replace(self, files=files) if files or self.quarantined else None
 
     def _of(
         self,

@@ -22,7 +22,7 @@ class PathState:
 
     Attributes:
         last: scope global: the last committed file in pair order.
-        names: scope partition: the last committed name by partition; root-level files have no entry.
+        names: scope partition: the last committed name by partition; the root is the partition ``""``.
         closed_before: scope partition: partitions whose time lies below this instant are closed.
         status: ``initial`` never saw a file, ``active`` the last tick found files, ``idle`` it found none.
     """
@@ -95,8 +95,7 @@ class PathState:
         last, names = self.last, dict(self.names)
         for key in map(FileKey.of, paths):
             last = key if last is None else max(last, key)
-            if key.partition:
-                names[key.partition] = max(names.get(key.partition, ""), key.name)
+            names[key.partition] = max(names.get(key.partition, ""), key.name)
         return replace(self, last=last, names=names, status="active")
 
     def idle(self) -> PathState:

@@ -133,8 +133,8 @@ class TimeTemplate:
     def skip(self, partition: str, before: datetime) -> str:
         """The key after which a listing has left the partitions that are closed like this one.
 
-        Where texts sort like times the jump is to the first open time; a partition in between that the template does
-        not parse is met at a cold start and by the sweep only. Elsewhere it leaves just this partition.
+        Where texts sort like times the jump is to the first open time; what lies in between and the template does not fit
+        has to be looked for by itself. Elsewhere it leaves just this partition.
 
         Args:
             partition: a closed one, that the template parses.
@@ -150,6 +150,12 @@ class TimeTemplate:
                 break  # below another year, each region begins anew
         return below("/".join(chosen))
 
+    def leads_to(self, folder: str) -> bool:
+        """Whether the template could have written this folder, or one that lies above or below it."""
+        return all(
+            pattern.fullmatch(part) for pattern, part in zip(self._pieces, folder.split("/"), strict=False)
+        )
+
     @cached_property
     def _parts(self) -> list[str]:
         return self.text.strip("/").split("/")
@@ -161,16 +167,23 @@ class TimeTemplate:
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         seen: set[str] = set()
+        return re.compile("/".join(_regex(part, seen) for part in self._parts) + r"(?:/|\Z)", re.ASCII)
 
-        def piece(text: str) -> str:
-            name = text[1:]
-            if text[:1] != "%" or name not in _DIRECTIVES:
-                return re.escape(text.replace("%%", "%"))
-            again = name in seen
-            seen.add(name)
-            return f"(?P={name})" if again else f"(?P<{name}>{_DIRECTIVES[name]})"
+    @cached_property
+    def _pieces(self) -> list[re.Pattern[str]]:
+        """Of each component by itself."""
+        return [re.compile(_regex(part, set()), re.ASCII) for part in self._parts]
 
-        parts = (
-            "[^/]+" if part == "*" else "".join(map(piece, re.split(r"(%.)", part))) for part in self._parts
-        )
-        return re.compile("/".join(parts) + r"(?:/|\Z)", re.ASCII)
+
+def _regex(part: str, seen: set[str]) -> str:
+    """What a component looks like; a directive that was ``seen`` before has to agree with itself."""
+
+    def piece(text: str) -> str:
+        name = text[1:]
+        if text[:1] != "%" or name not in _DIRECTIVES:
+            return re.escape(text.replace("%%", "%"))
+        again = name in seen
+        seen.add(name)
+        return f"(?P={name})" if again else f"(?P<{name}>{_DIRECTIVES[name]})"
+
+    return "[^/]+" if part == "*" else "".join(map(piece, re.split(r"(%.)", part)))

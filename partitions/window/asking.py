@@ -1,4 +1,4 @@
-"""Which due work is worth waking a run for, without anybody asking (spec 08, windows that became due, or failed).
+"""Which due work is worth waking a run for, without anybody asking (docs/dagster.md).
 
 Everything within the grace is due at every look; and where ``to`` is now, a minute is due every minute. A run that goes on
 anyway takes both along, but neither wakes one: a schedule says how often they are wanted.
@@ -10,19 +10,11 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from partitions.instants import milliseconds
+from partitions.pauses import rest
 from partitions.window.definition import WindowWatermark
 from partitions.window.due import job_cutoff
 from partitions.window.slices import WorkUnit
-from partitions.window.state import Failure, WindowState
-
-_FIRST_PAUSE, _LONGEST_PAUSE = 60_000, 3_600_000
-
-
-def pause(failure: Failure) -> int:
-    """Milliseconds from the last attempt to the next: it doubles with each, from a minute to an hour."""
-    return (
-        0 if failure.attempts == 0 else min(_FIRST_PAUSE * 2 ** min(failure.attempts - 1, 10), _LONGEST_PAUSE)
-    )
+from partitions.window.state import WindowState
 
 
 def asked_for(
@@ -43,7 +35,9 @@ def asked_for(
 
 def _rested(state: WindowState, one: WorkUnit, now: int) -> bool:
     failure = state.failed.get(one.unit, {}).get(one.start)
-    return failure is None or failure.at is None or failure.at + pause(failure) <= now
+    if failure is None or failure.at is None:
+        return True
+    return rest(failure.attempts, 0.0, (now - failure.at) / 1000) == 0
 
 
 def _wakes(definition: WindowWatermark, state: WindowState, one: WorkUnit, cutoff: int | None) -> bool:

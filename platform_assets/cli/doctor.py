@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from uuid import uuid4
 
 import click
@@ -86,7 +87,7 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
         yield _tried(
             f"source {flow.name}", partial(_source, platform, flow), "check `source` and its connection"
         )
-    yield _tried("dagster", _dagster, "check DAGSTER_HOME and its dagster.yaml")
+    yield _tried("dagster", lambda: _dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml")
     if not no_spark:
         flows = list(project.dataflows.values())
         yield _tried("spark", lambda: _spark(platform, flows), "run `make setup`, which fetches the jars")
@@ -140,11 +141,11 @@ def _source(platform: Platform, flow: Dataflow) -> str:
     return f"{platform.source_of(flow)}: reads, {len(look.found.files)}{more} files above the watermark"
 
 
-def _dagster() -> str:
+def _dagster(project: Path) -> str:
     from platform_assets.build import build_definitions  # noqa: F401 - the import is the check
     from platform_assets.cli.run import instance
 
-    with instance() as found:
+    with instance(project) as found:
         return f"{os.environ.get('DAGSTER_HOME', 'no DAGSTER_HOME: runs are not kept')}, {found.get_runs_count()} runs"
 
 

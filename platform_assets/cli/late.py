@@ -11,6 +11,8 @@ from platform_assets.cli.context import Context, shared
 from platform_assets.platform import build_platform
 from resources.late import LateStep, late_step
 
+_SHOWN = 50
+
 
 @click.command("late")
 @click.argument("name")
@@ -36,14 +38,20 @@ def _people(done: LateStep, policy: str) -> None:
     click.echo(
         f"{done.dataflow}: {counted(done.found.listed, 'file')} listed, {len(done.found.late)} of them late"
     )
-    for file in done.found.late:
+    for file in done.found.late[:_SHOWN]:
         click.echo(f"  late: {file.path}")
+    if len(done.found.late) > _SHOWN:
+        click.echo(f"  … and {len(done.found.late) - _SHOWN:,} more (--json shows all)")
     if shown["ingested"]:
         click.echo(f"  {counted(shown['ingested'], 'late file')} ingested; the watermark stays")
     if shown["quarantined"]:
         click.echo(f"  {counted(shown['quarantined'], 'late file')} in quarantine")
-    if done.left:
-        click.echo(f"  {counted(len(done.left), 'late file')} left alone (late_files: {policy})")
+    if done.left.count:
+        handled = policy in ("ingest", "quarantine")
+        rest = "left for the next step" if handled else f"left alone (late_files: {policy})"
+        click.echo(f"  {counted(done.left.count, 'late file')} {rest}")
+    if done.left.settling:
+        click.echo(f"  {counted(len(done.left.settling), 'file')} younger than settle, left for a later step")
     if not shown["complete"]:
         click.echo("  this round goes on with the next step")
     if shown["verified_at"]:

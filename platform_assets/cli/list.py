@@ -11,16 +11,13 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import each
+from platform_assets.file_views import aside
 from platform_assets.platform import build_platform
-from platform_assets.words import in_words
+from platform_assets.words import held_in_words, in_words
+from resources.loop.lease import held_by
 from resources.loop.outcome import error_json
-from resources.sweep import unhandled
-from resources.watermarks.entry import Entry
-from resources.watermarks.log import WatermarkLog
-from resources.watermarks.quarantine import read_quarantine
 
 _NONE = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
-_SHOWN = 50
 
 
 @click.command("list")
@@ -45,23 +42,13 @@ def command(context: Context, names: tuple[str, ...]) -> int:
             "kind": flow.kind,
             "target": flow.table,
             **known,
-            **_aside(log, flow, entry),
+            **aside(log, flow, entry, now),
+            "held_by": held_by(log, flow.name, entry),
         }
 
     documents, code = each(context.dataflows(names), answer, _failed)
     context.emit(documents, lambda: _people(context, documents))
     return code
-
-
-def _aside(log: WatermarkLog, flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
-    """Files that were found late and are not dealt with, and files in quarantine; released ones wait for a run, not for somebody."""
-    late = [file.path for file in unhandled(log, flow.name, entry)]
-    held = read_quarantine(log, entry).held
-    files = [{"path": one.file.path, "reason": one.reason} for one in held[:_SHOWN]]
-    return {
-        "late": {"count": len(late), "paths": late[:_SHOWN]},
-        "quarantined": {"count": len(held), "files": files},
-    }
 
 
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
@@ -72,6 +59,7 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
         "target": flow.table,
         **unknown,
         **_NONE,
+        "held_by": None,
         "error": error_json(error),
     }
 
@@ -108,5 +96,7 @@ def _people(context: Context, documents: list[dict[str, Any]]) -> None:
 def _people_aside(document: dict[str, Any]) -> None:
     for path in document["late"]["paths"]:
         click.echo(f"  {document['dataflow']}: late: {path}")
+    if holder := document.get("held_by"):
+        click.echo(f"  {document['dataflow']}: {held_in_words(holder)}")
     for held in document["quarantined"]["files"]:
         click.echo(f"  {document['dataflow']}: quarantined: {held['path']}: {held['reason']}")

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,7 @@ from partitions.window.plan import Selection
 from partitions.window.units import identity
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import worst
+from platform_assets.dagster_home import HOME, dagster_home, project_home
 from platform_assets.platform import build_platform
 from platform_assets.project import InvalidProject
 from platform_assets.words import in_words
@@ -120,7 +122,7 @@ def _run_all(
     platform = build_platform(context.project, _say)
     errors = {name: InvalidProject(context.project.broken[name]) for name in broken}
     outcomes += [_not_run(platform, name, error) for name, error in errors.items()]
-    with instance() as kept:
+    with instance(context.project.folder) as kept:
         by_name = {flow.name: flow for flow in flows}
         for name in platform.lineage.in_order(list(by_name)):
             above = platform.lineage.above(name)
@@ -179,21 +181,16 @@ def _first_failure(result: Any) -> str:
     )
 
 
-def instance() -> AbstractContextManager[DagsterInstance]:
+def instance(project: Path) -> AbstractContextManager[DagsterInstance]:
     """The Dagster instance of DAGSTER_HOME, or one that is forgotten at the end."""
     from dagster import DagsterInstance
 
-    if "DAGSTER_HOME" not in os.environ:
+    home = os.environ.get(HOME)
+    if home is None:
         return DagsterInstance.ephemeral()
-    os.environ.setdefault("STRANDLINE_DAGSTER_DIR", str(dagster_dir()))
+    if Path(home).resolve() == project_home(project):
+        dagster_home(project, {})  # with the settings that `strandline dev` uses, whichever comes first
     return DagsterInstance.get()
-
-
-def dagster_dir() -> str:
-    """Where the embedded Dagster keeps its runs; dagster.yaml takes it from STRANDLINE_DAGSTER_DIR."""
-    from platform_assets.platform import CHECKOUT
-
-    return str(CHECKOUT / ".strandline" / "dagster")
 
 
 def _progress(step: Step, line: str) -> None:

@@ -107,8 +107,10 @@ def dataflow_assets(
         run = Load(dataflow)
         yield Output(run, "table")
         if run.outcome is not None and run.outcome.error is not None:
+            run.told()
             raise failure(run.outcome.error)
         yield Output(run, "watermark")
+        run.told()
         if checked and run.outcome is not None:
             yield from _checks(dataflow, platform, run.outcome)
 
@@ -191,7 +193,7 @@ def _checks(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Iterato
 
 def _naming(dataflow: Dataflow, outcome: Outcome) -> AssetCheckResult:
     slices = [piece for piece in outcome.plan.slices if isinstance(piece, PathSlice)] if outcome.plan else []
-    report = naming([file for piece in slices for file in piece.files])
+    report = naming(dataflow.path, [file for piece in slices for file in piece.files])
     return AssetCheckResult(
         passed=report.sorts,
         check_name="names_sort_by_time",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from dagster import (
@@ -104,15 +105,15 @@ def late_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
         description="Files at or below the watermark that were never ingested and that nobody has dealt with.",
     )
     def late() -> AssetCheckResult:
-        passed, metadata = late_findings(dataflow, platform)
+        passed, metadata = late_findings(dataflow, platform, clock())
         return AssetCheckResult(passed=passed, severity=AssetCheckSeverity.WARN, metadata=metadata)
 
     return late
 
 
-def late_evaluation(dataflow: Dataflow, platform: Platform) -> AssetCheckEvaluation:
+def late_evaluation(dataflow: Dataflow, platform: Platform, now: datetime) -> AssetCheckEvaluation:
     """The same, as the sensor reports it."""
-    passed, metadata = late_findings(dataflow, platform)
+    passed, metadata = late_findings(dataflow, platform, now)
     return AssetCheckEvaluation(
         asset_key=table_key(dataflow),
         check_name=LATE_FILES,
@@ -122,17 +123,17 @@ def late_evaluation(dataflow: Dataflow, platform: Platform) -> AssetCheckEvaluat
     )
 
 
-def late_findings(dataflow: Dataflow, platform: Platform) -> tuple[bool, dict[str, Any]]:
+def late_findings(dataflow: Dataflow, platform: Platform, now: datetime) -> tuple[bool, dict[str, Any]]:
     """Whether no late file waits for anybody, and what there is to show."""
     entry = platform.log.newest(dataflow.name)
-    found = unhandled(platform.log, dataflow.name, entry)
+    found = unhandled(platform.log, dataflow, entry, now)
     metadata: dict[str, Any] = {
-        "late_files": len(found),
+        "late_files": found.count,
         "policy": f"{dataflow.late_files}: {_POLICIES[dataflow.late_files]}",
-        "paths": ", ".join(file.path for file in found[:_SHOWN]) or "none",
+        "paths": ", ".join(found.first(_SHOWN)) or "none",
         **completeness(Sweep.read(platform.log, dataflow.name, entry.era if entry else 0)),
     }
-    return not found or dataflow.late_files == "ignore", metadata
+    return not found.count or dataflow.late_files == "ignore", metadata
 
 
 def completeness(sweep: Sweep) -> dict[str, Any]:

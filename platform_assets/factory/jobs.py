@@ -9,7 +9,7 @@ from dagster import AssetCheckKey, AssetSelection, define_asset_job
 from partitions.dataflow import Dataflow
 from platform_assets.factory.assets import table_key, watermark_key
 from platform_assets.factory.checks import LATE_FILES, LEDGER, QUARANTINED_FILES, ROW_ACCOUNTING
-from resources.io_managers import DATAFLOW_TAG
+from resources.reporting import DATAFLOW_TAG
 
 
 def job_name(name: str) -> str:

@@ -1,9 +1,10 @@
-"""The late-file sweep in Dagster: a sensor that looks a step further, and a job that does what the policy says (spec 01, 08)."""
+"""The late-file sweep in Dagster: a sensor that looks a step further, and a job that does what the policy says (docs/guide-files.md)."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,17 +25,24 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import counted
+from platform_assets.factory.asking import ABANDONED, Cursor, Work, ask, done, skip, what
 from platform_assets.factory.assets import pool, table_key, watermark_key
 from platform_assets.factory.checks import completeness, late_evaluation
-from platform_assets.factory.sensors import Cursor, ask, asked_for, in_flight, skip
+from platform_assets.factory.in_flight import in_flight
+from platform_assets.factory.sensors import request
 from platform_assets.metadata import table_metadata, watermark_metadata
-from resources.io_managers import DATAFLOW_TAG, RunOptions, failure, mark_run
+from resources.io_managers import RunOptions, failure, mark_run
 from resources.late import late_step, look
 from resources.loop.loop import clock
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
+from resources.reporting import DATAFLOW_TAG, tell
 from resources.sweep import unhandled
+from resources.watermarks.entry import Why
 from resources.watermarks.quarantine import read_quarantine
+
+_NOT_OF_LATE_FILES: frozenset[Why] = frozenset({*ABANDONED, "run"})
+"""Entries that say nothing of late files: a dataflow that loads new files all the time deals with no late one by that."""
 
 _INTERVAL = 300
 """Seconds between two steps of the sweep; a round over a million keys takes four hours."""
@@ -61,19 +69,27 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
         except StrandlineError as error:
             # What was committed is there, so it is materialised, and the run fails right after it.
             yield from _materialised(loaded)
+            told(context)
             raise failure(error) from error
         context.log.info(
             "%s listed, %d late, %d left",
             counted(done.found.listed, "file"),
             len(done.found.late),
-            len(done.left),
+            done.left.count,
         )
         yield from _materialised(loaded)
         if done.quarantined is not None:
             quarantine = read_quarantine(platform.log, done.quarantined)
             metadata = watermark_metadata(done.quarantined, quarantine)
             yield AssetObservation(watermark_key(dataflow.name), metadata=metadata)
-        context.instance.report_runless_asset_event(late_evaluation(dataflow, platform))
+        context.instance.report_runless_asset_event(
+            late_evaluation(dataflow, platform, options.now or clock())
+        )
+        told(context)
+
+    def told(context: Any) -> None:
+        newest = platform.log.newest(dataflow.name)
+        tell(context.instance, dataflow.name, [context.run_id], newest.number if newest else 0)
 
     def _materialised(loaded: Sequence[Outcome]) -> Iterator[AssetMaterialization]:
         for outcome in loaded:
@@ -109,20 +125,29 @@ def late_sensor(
     )
     def late(context: SensorEvaluationContext) -> SensorResult:
         cursor, seconds = Cursor.read(context.cursor), now()
-        busy = in_flight(context.instance, dataflow.name)
+        busy = in_flight(context.instance, platform.log, dataflow.name, seconds, cursor.sign)
         if busy is not None:
-            return skip(f"run {busy.run_id[:8]} is in flight", cursor)
-        done = look(platform, dataflow, datetime.fromtimestamp(seconds, UTC))
+            return skip(busy.reason, replace(cursor, sign=busy.sign))
+        instant = datetime.fromtimestamp(seconds, UTC)
+        step = look(platform, dataflow, instant)
         entry = platform.log.newest(dataflow.name)
-        found = unhandled(platform.log, dataflow.name, entry)
-        events: list[Any] = [late_evaluation(dataflow, platform)] if done.complete or found else []
-        if done.complete and done.listed:
-            events.append(AssetObservation(watermark_key(dataflow.name), metadata=completeness(done.sweep)))
-        said = f"{counted(done.listed, 'file')} looked at ({done.calls} listing calls), {len(found)} late"
-        if not found or dataflow.late_files not in ("ingest", "quarantine"):
-            return skip(said, cursor, events)
-        asked = asked_for(entry, found[0].path)
-        waits = f"{said}; attempt {cursor.attempt} did not deal with them"
-        return ask(dataflow, f"{dataflow.name}:late", asked, cursor, seconds, waits, events)
+        found = unhandled(platform.log, dataflow, entry, instant)
+        told = step.complete or found.count
+        events: list[Any] = [late_evaluation(dataflow, platform, instant)] if told else []
+        if step.complete and step.listed:
+            events.append(AssetObservation(watermark_key(dataflow.name), metadata=completeness(step.sweep)))
+        said = f"{counted(step.listed, 'file')} looked at ({step.calls} listing calls), {found.count} late"
+        if not found.files or dataflow.late_files not in ("ingest", "quarantine"):
+            return skip(said, cursor.nothing(), events)
+        work = Work(
+            done(platform.log, dataflow.name, entry, cursor, _NOT_OF_LATE_FILES),
+            what([(file.path, file.size, file.version) for file in found.files]),
+            entry.number if entry else 0,
+            f"{said}; attempt {{}} did not deal with them",
+        )
+        key = f"{dataflow.name}:late"
+        return ask(
+            cursor, work, seconds, lambda attempt: [request(dataflow, f"{key}:{attempt}")], events=events
+        )
 
     return late

@@ -1,4 +1,4 @@
-"""The sensor and the schedule of a window watermark: both ask for what is due as runs over ranges of partitions (spec 08).
+"""The sensor and the schedule of a window watermark: both ask for what is due as runs over ranges of partitions (docs/dagster.md).
 
 The sensor wakes for what waiting would not make more of: windows that are over, failed ones after a pause that doubles, what the cap has
 left out. What lies within the grace goes along. The schedule asks for everything that is due.
@@ -6,10 +6,9 @@ left out. What lies within the grace goes along. The schedule asks for everythin
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -36,9 +35,11 @@ from partitions.window.asking import asked_for
 from partitions.window.grid import Windows
 from partitions.window.slices import WindowSlice, WorkUnit
 from partitions.window.state import WindowState
-from platform_assets.factory.sensors import Cursor, in_flight, skip
-from resources.io_managers import DATAFLOW_TAG, PLAN_TAG
+from platform_assets.factory.asking import Cursor, Work, ask, done, skip, what
+from platform_assets.factory.in_flight import in_flight
+from resources.io_managers import PLAN_TAG
 from resources.platform import Platform
+from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import Entry
 
 _INTERVAL = 30
@@ -55,14 +56,19 @@ class Look:
         works: the work units that a run is asked for.
         new_keys: partitions that Dagster must be told first.
         ranges: the runs.
-        asked: tells this state and these runs from all others.
+        entry: that the plan was made on.
     """
 
     plan: Plan[WindowSlice]
     works: Sequence[WorkUnit]
     new_keys: Sequence[AddDynamicPartitionsRequest]
     ranges: Sequence[PartitionRange]
-    asked: str
+    entry: Entry | None
+
+    @property
+    def what(self) -> str:
+        """Tells these runs from others."""
+        return what([tuple(one) for one in self.ranges], self.works[0].key if self.works else None)
 
 
 def look(
@@ -93,7 +99,7 @@ def look(
     new = _new_keys(dataflow, platform, partitions, instance, windows) if works else []
     known = _known(partitions, instance, new)
     ranges = partitions.ranges(works, windows, known_windows=known[0], known_units=known[1])
-    return Look(plan, works, new, ranges, _asked(entry, ranges, works))
+    return Look(plan, works, new, ranges, entry)
 
 
 def window_sensor(
@@ -114,9 +120,9 @@ def window_sensor(
     )
     def windows(context: SensorEvaluationContext) -> SensorResult:
         cursor, now = Cursor.read(context.cursor), clock()
-        busy = in_flight(context.instance, dataflow.name)
+        busy = in_flight(context.instance, platform.log, dataflow.name, now, cursor.sign)
         if busy is not None:
-            return skip(f"run {busy.run_id[:8]} is in flight", cursor)
+            return skip(busy.reason, replace(cursor, sign=busy.sign))
         found = look(
             dataflow,
             platform,
@@ -126,15 +132,14 @@ def window_sensor(
             everything=False,
         )
         if not found.works:
-            return skip(f"{found.plan.why}; nothing of it is worth waking a run", Cursor())
-        if found.asked == cursor.asked and now < cursor.pause_until:
-            pause = int(cursor.pause_until - now)
-            return skip(f"attempt {cursor.attempt} did not commit; the next one is in {pause} s", cursor)
-        after = cursor.next_attempt(found.asked, now)
-        return SensorResult(
-            run_requests=requests(dataflow, found, f"{after.since}:{after.attempt}"),
-            dynamic_partitions_requests=list(found.new_keys),
-            cursor=after.write(),
+            return skip(f"{found.plan.why}; nothing of it is worth waking a run", cursor.nothing())
+        progress = done(platform.log, dataflow.name, found.entry, cursor)
+        return ask(
+            cursor,
+            Work(progress, found.what, found.entry.number if found.entry else 0),
+            now,
+            lambda attempt: requests(dataflow, found, attempt),
+            new_keys=found.new_keys,
         )
 
     return windows
@@ -154,10 +159,10 @@ def window_schedule(
         description=f"Asks for everything that is due of {dataflow.name}.",
     )
     def due(context: ScheduleEvaluationContext) -> Any:
-        busy = in_flight(context.instance, dataflow.name)
-        if busy is not None:
-            return SkipReason(f"run {busy.run_id[:8]} is in flight")
         now = context.scheduled_execution_time.astimezone(UTC)
+        busy = in_flight(context.instance, platform.log, dataflow.name, now.timestamp())
+        if busy is not None:
+            return SkipReason(busy.reason)
         found = look(dataflow, platform, partitions, context.instance, now, everything=True)
         for request in found.new_keys:
             context.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
@@ -167,11 +172,11 @@ def window_schedule(
 
 
 def requests(dataflow: Dataflow, found: Look, attempt: str) -> list[RunRequest]:
-    """One run for each range; each loads what is due of it when it runs."""
+    """One run for each range; each loads what is due of it when it runs. ``attempt`` tells it from all others."""
     told = f"{counted(len(found.works), 'work unit')} due"
     return [
         RunRequest(
-            run_key=f"{dataflow.name}:{found.asked}:{number}:{attempt}",
+            run_key=f"{dataflow.name}:{found.what}:{number}:{attempt}",
             partition_key=one.partition_key,
             tags={DATAFLOW_TAG: dataflow.name, PLAN_TAG: told, **one.tags},
         )
@@ -206,9 +211,3 @@ def _known(
 
 def _keys(instance: DagsterInstance, name: str | None) -> list[str]:
     return list(instance.get_dynamic_partitions(name)) if name else []
-
-
-def _asked(entry: Entry | None, ranges: Sequence[PartitionRange], works: Sequence[WorkUnit]) -> str:
-    first = works[0].key if works else None
-    text = f"{entry.id if entry else None}|{list(map(tuple, ranges))}|{first}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

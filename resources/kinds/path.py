@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, BadPart, ConfigurationError, CorruptWatermark, StrandlineError
-from partitions.path.order import FileKey
-from partitions.path.plan import Beside, at_or_below, covering, plan, position
+from partitions.errors import (
+    BadFile,
+    BadPart,
+    ConfigurationError,
+    CorruptWatermark,
+    SchemaError,
+    StrandlineError,
+)
+from partitions.path.hive import partition_columns
+from partitions.path.plan import Beside, adopted, at_or_below, covering, plan, position, ready, settles
 from partitions.path.position import Start
 from partitions.path.quarantine import Quarantined
 from partitions.path.slices import PathSlice
@@ -24,7 +31,7 @@ from resources.places import Place
 from resources.readers.failures import BAD_RECORD, bad_file, bad_record, line_of
 from resources.readers.files import SOURCE_FILE, FilesReader, PinnedSchema
 from resources.sql import literal, quoted
-from resources.sweep import waiting
+from resources.sweep import unhandled
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, ListKind, StoredList
@@ -35,6 +42,10 @@ from resources.writers.target import Room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_LATE_AT_ONCE = 10_000
+"""Late files that one plan looks at; a run plans again when these are loaded."""
 
 
 class PathFlow:
@@ -72,16 +83,16 @@ class PathFlow:
             now,
             dataflow=self._dataflow.name,
             number=entry.number if entry else 0,
-            beside=self._beside(entry, state, listing.found),
+            beside=self._beside(entry, state, listing.found, now),
         )
 
-    def _beside(self, entry: Entry | None, state: PathState, found: Found) -> Beside:
+    def _beside(self, entry: Entry | None, state: PathState, found: Found, now: datetime) -> Beside:
         """What waits beside the watermark. What was dealt with is looked up only where something waits for the answer."""
         if entry is None:
             return Beside()
         by_set, until = self._dataflow.path.tracking == "set", entry.replace_until
         return Beside(
-            late=() if by_set else self._late(entry, state),
+            late=() if by_set else self._late(entry, state, now),
             released=self._released(entry, state),
             replace_until=PathState.of(deserialise(until)) if until else None,
             known=frozenset(self._known(entry, [file.path for file in found.files]))
@@ -92,12 +103,14 @@ class PathFlow:
     def _known(self, entry: Entry, paths: Sequence[str]) -> set[str]:
         return Ingested(self._log, self._dataflow.name, entry).known(paths)
 
-    def _late(self, entry: Entry, state: PathState) -> tuple[SourceFile, ...]:
-        """What the sweep has found and nobody has dealt with since."""
+    def _late(self, entry: Entry, state: PathState, now: datetime) -> tuple[SourceFile, ...]:
+        """What the sweep has found and nobody has dealt with since, as it is now; what did not settle comes last."""
+        if self._dataflow.late_files != "ingest":
+            return ()
         below = at_or_below(self._dataflow.path, state, self._since(entry))
-        paths = [path for path in waiting(self._log, self._dataflow, entry) if below.above(path)]
-        known = self._known(entry, paths) if paths else set()
-        return self._there([path for path in paths if path not in known])
+        found = unhandled(self._log, self._dataflow, entry, now)
+        paths = [file.path for file in (*found.files, *found.settling) if below.above(file.path)]
+        return self._there(paths[:_LATE_AT_ONCE])
 
     def _released(self, entry: Entry, state: PathState) -> tuple[SourceFile, ...]:
         """What somebody took out of quarantine. What lies above the watermark is read with all that is new there."""
@@ -118,13 +131,14 @@ class PathFlow:
         definition, state = self._dataflow.path, self._state(entry)
         start = position(definition, state, now, self._since(entry))
         listing = list_above(self._place, start, self._dataflow.files.endings, budget=budget, resume=resume)
-        if entry is None:
-            return listing
         files = listing.found.files
-        if definition.tracking == "set":
+        if entry is not None and definition.tracking == "set":
             known = self._known(entry, [file.path for file in files])
             files = tuple(file for file in files if file.path not in known)
-        files = in_pair_order([*files, *self._released(entry, state)])
+        files = ready(definition, files, now)
+        if entry is not None:
+            released = (one for one in self._released(entry, state) if not settles(definition, one, now))
+            files = in_pair_order([*files, *released])
         return replace(listing, found=replace(listing.found, files=files))
 
     def carried(self, text: str, now: datetime) -> str:
@@ -194,11 +208,19 @@ class PathFlow:
         self._reader.agree(spark, PinnedSchema.of(pinned), self._dataflow.name)
 
     def read(self, spark: SparkSession, piece: PathSlice | None, pinned: str) -> DataFrame:
-        """Read exactly the slice's files."""
-        files = piece.files if piece else ()
-        return self._reader.read(
-            spark, files, PinnedSchema.of(pinned), origin=self._dataflow.target.origin_columns
-        )
+        """Read exactly the slice's files.
+
+        Raises:
+            SchemaError: where the folders of one name a column that the pinned schema does not have.
+            BadFile: that file, where it lies beside the watermark: it must not hold back what is above it.
+        """
+        files, origin = piece.files if piece else (), self._dataflow.target.origin_columns
+        try:
+            return self._reader.read(spark, files, PinnedSchema.of(pinned), origin=origin)
+        except SchemaError as error:
+            if piece is not None and piece.why != "run" and (bad := _with_folder(error, files)):
+                raise bad from error
+            raise
 
     def blame(self, spark: SparkSession, piece: PathSlice, pinned: str, error: Exception) -> BadFile | None:
         """The file that Spark names, with its line where a record does not parse."""
@@ -237,6 +259,10 @@ class PathFlow:
         if self._dataflow.on_bad_file == "stop" or bad.code == FILE_CHANGED or not self.holds(piece, bad):
             return None
         return piece.without(bad.part, bad.why)
+
+    def leave_out(self, piece: PathSlice, parts: Collection[str]) -> PathSlice | None:
+        """Without these files: what lies beside the watermark is found again, whatever was loaded since."""
+        return piece.leaving(parts)
 
     def also_bad(self, spark: SparkSession, piece: PathSlice, pinned: str, bad: BadPart) -> Sequence[BadFile]:
         """All files with a record that does not parse: one by one, each would cost a number and a write."""
@@ -312,11 +338,9 @@ class PathFlow:
         return serialise(deserialise(text))
 
     def told_by_rows(self, target: DeltaTarget) -> str | None:
-        """The largest path that a row came from; it tells no state of scope partition."""
-        if self._dataflow.path.scope == "partition":
-            return None
-        path = max(target.texts(SOURCE_FILE), key=FileKey.of, default=None)
-        return serialise({"path": path}) if path else None
+        """The largest path that a row came from, with scope partition that of each partition."""
+        paths = target.texts(SOURCE_FILE)
+        return serialise(adopted(self._dataflow.path, paths)) if paths else None
 
     def reached(self, entry: Entry, target: DeltaTarget) -> str:
         """Above all files whose rows may be in the table: another rewind may lie before this one."""
@@ -359,3 +383,9 @@ class PathFlow:
     def passed_over(self, piece: PathSlice) -> Sequence[str]:
         """Files go to quarantine, and do not fail."""
         return ()
+
+
+def _with_folder(error: SchemaError, files: Sequence[SourceFile]) -> BadFile | None:
+    """The first file below a folder of the column that an error names."""
+    path = next((file.path for file in files if error.field in partition_columns([file.path])), None)
+    return BadFile(f"file {path}: {error.message}", path=path, why=error.message) if path else None

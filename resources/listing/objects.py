@@ -6,6 +6,9 @@ it does not show files of ``date=1/h=0/`` while the watermark is in ``date=1-b/`
 beginning of the watermark's partition); there they are late, not new.
 
 Directory buckets list in no order, so each tick lists all of them.
+
+A jump over closed partitions passes what lies beside them in the same folder (files at the root, say). One listing of just that
+folder, by delimiter, finds it: a call for each 1,000 partitions and files there.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from resources.places import Place
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from obstore import ObjectMeta
+    from obstore import ListResult, ObjectMeta
     from obstore.store import ObjectStore
 
 PAGE = 1000
@@ -76,6 +79,7 @@ class _Walk:
         self._endings = endings
         self._files: list[SourceFile] = []
         self._root_files = False
+        self._beside: dict[str, ListResult[Sequence[ObjectMeta]]] = {}
         self.calls = 0
 
     def result(self, resume: str | None = None) -> Listing:
@@ -105,6 +109,8 @@ class _Walk:
                     return
                 target = hidden_until(key) or self._position.seek(key)
                 offset = target if past(target, key) else None
+                if offset is not None:
+                    self._look_beside(key, offset)
                 yield offset or key
                 if offset is not None:
                     break
@@ -119,6 +125,27 @@ class _Walk:
                 self._root_files |= root
                 if above:
                     self._files.append(listed(meta))
+
+    def _look_beside(self, key: str, target: str) -> None:
+        """Find what a jump over closed partitions passes: files that lie beside them, and folders that are none of them."""
+        folder = self._position.passes(key, target)
+        if folder is None:
+            return
+        if folder not in self._beside:
+            with store_failures(self._place):
+                self._beside[folder] = found = self._store.list_with_delimiter(folder or None)
+            self.calls += max(1, -(-(len(found["objects"]) + len(found["common_prefixes"])) // PAGE))
+        found = self._beside[folder]
+        self._take([meta for meta in found["objects"] if _between(meta["path"], key, target)])
+        for inner in found["common_prefixes"]:
+            if not (hidden(inner) or self._position.belongs(inner)) and _between(inner, key, target):
+                self._walk_through(inner)
+
+    def _walk_through(self, folder: str) -> None:
+        """Take all that a folder holds."""
+        for page in pages(self._store, self._place, "", folder):
+            self.calls += 1
+            self._take(page)
 
     def _is_marker(self, meta: ObjectMeta) -> bool:
         """Whether this key stands for a folder: obstore drops the slash at its end."""
@@ -143,10 +170,16 @@ def _begin(after: str, resume: str | None) -> str:
     return str(key) if begun == after or past(key, after) else after
 
 
-def pages(store: ObjectStore, place: Place, offset: str) -> Iterator[Sequence[ObjectMeta]]:
-    """Keys after an offset, page by page; each page is one LIST call, and there is one at least, be it empty."""
+def _between(path: str, key: str, target: str) -> bool:
+    """Whether a jump passes a path in either of the two orders; one that it does not pass is found once more, which does no harm."""
+    after = path > key or path.split("/") > key.split("/")
+    return after and (path <= target or path.split("/") <= target.split("/"))
+
+
+def pages(store: ObjectStore, place: Place, offset: str, folder: str = "") -> Iterator[Sequence[ObjectMeta]]:
+    """Keys after an offset, or of a folder, page by page; each page is one LIST call, and there is one at least, be it empty."""
     with store_failures(place):
-        stream = iter(store.list(offset=offset or None, chunk_size=PAGE))
+        stream = iter(store.list(folder or None, offset=offset or None, chunk_size=PAGE))
         page = next(stream, ())
     yield page
     while len(page) == PAGE:

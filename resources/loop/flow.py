@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from partitions.errors import BadPart
 from partitions.path.source import SourceFile
@@ -41,6 +41,15 @@ class Size(NamedTuple):
     bytes: int | None = None
     work_units: int = 0
     failed_units: int = 0
+
+
+@runtime_checkable
+class CanLeaveOut(Protocol[SliceT]):
+    """A kind with work beside its watermark: what of it is bad can wait there, and nothing passes it."""
+
+    def leave_out(self, piece: SliceT, parts: Collection[str]) -> SliceT | None:
+        """The slice without parts that wait for a later run; None where nothing is left of it."""
+        ...
 
 
 class Flow(Protocol[SliceT]):

@@ -39,17 +39,27 @@ def release(intent_id: str) -> None:
 
 
 def lives(holder: Holder, intent_id: str, run_is_live: RunIsLive) -> bool | None:
-    """Whether the holder still works on the intent; None where nothing here can tell."""
+    """Whether the holder still works on the intent; None where nothing here can tell.
+
+    That Dagster takes a run on another machine to be in flight tells nothing: of a machine that is gone it does so for ever.
+    """
     if holder == this_process(holder.run_id):
         with _guard:
             return intent_id in _active
     here = process_lives(holder)
-    return run_is_live(holder.run_id) if here is None and holder.run_id else here
+    if here is None and holder.run_id and run_is_live(holder.run_id) is False:
+        return False
+    return here
 
 
 def process_lives(holder: Holder) -> bool | None:
     """Whether the holder's process lives; None where it is one of another machine."""
     return _start_ticks(holder.pid) == holder.started if holder.host == _host() else None
+
+
+def host_name(holder: Holder) -> str:
+    """The holder's machine, for people."""
+    return holder.host.partition("/")[0]
 
 
 def _host() -> str:

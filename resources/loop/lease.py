@@ -10,9 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from partitions.errors import StrandlineError
-from resources.watermarks.entry import Intent
+from resources.loop.holder import host_name, process_lives
+from resources.watermarks.entry import Entry, Intent, utc_now
 from resources.watermarks.log import LEASES, WatermarkLog
 
 BEAT = 5.0
@@ -32,7 +34,7 @@ def renewed(log: WatermarkLog, intent: Intent) -> Iterator[None]:
         while not done.is_set():
             count += 1
             with suppress(StrandlineError):
-                log.put_over(intent.dataflow, LEASES, _name(intent), str(count).encode())
+                log.put_over(intent.dataflow, LEASES, _name(intent), f"{count} {utc_now()}".encode())
             done.wait(BEAT)
 
     thread = threading.Thread(target=renew, name=f"lease of {intent.dataflow} {intent.number}", daemon=True)
@@ -60,6 +62,45 @@ def is_renewed(log: WatermarkLog, intent: Intent, wait: Callable[[float], None])
         if now != first:
             return now is not None
     return False
+
+
+def newest_open(log: WatermarkLog, dataflow: str, newest: Entry | None = None) -> Intent | None:
+    """The intent of the next number, if somebody has put one.
+
+    Args:
+        log: with the intents.
+        dataflow: its name.
+        newest: its newest entry; None looks it up.
+    """
+    newest = newest or log.newest(dataflow)
+    return log.intent(dataflow, newest.number + 1 if newest else 1)
+
+
+def sign(log: WatermarkLog, intent: Intent) -> str:
+    """The last sign of life of an intent's holder: a text that changes with every renewal of its lease."""
+    found = log.get_object(intent.dataflow, LEASES, _name(intent))
+    return f"{intent.id} {found.decode(errors='replace') if found else ''}"
+
+
+def held_by(log: WatermarkLog, dataflow: str, newest: Entry | None) -> dict[str, Any] | None:
+    """Who holds the next number of a dataflow, for people and as JSON; None where nobody does. Nothing is decided by it.
+
+    ``alive`` tells whether the process is there, and is null for one on another machine. ``renewed`` is the last sign of life of its lease,
+    by the clock of that machine.
+    """
+    intent = newest_open(log, dataflow, newest)
+    if intent is None:
+        return None
+    holder, last = intent.holder, sign(log, intent).split(" ")[-1]
+    return {
+        "number": intent.number,
+        "run_id": holder.run_id,
+        "host": host_name(holder),
+        "process": holder.pid,
+        "since": intent.time,
+        "alive": process_lives(holder),
+        "renewed": last or None,
+    }
 
 
 def _name(intent: Intent) -> str:

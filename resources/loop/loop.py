@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, Conflict, SourceError, StrandlineError
-from partitions.plan import counted
+from partitions.plan import Plan, counted
 from resources.listing import OUTDATED
 from resources.loop import holder as holders
-from resources.loop.flow import Flow, SliceT
+from resources.loop.flow import CanLeaveOut, Flow, SliceT
 from resources.loop.guards import check_definition, check_intent
 from resources.loop.lease import is_renewed
-from resources.loop.outcome import Committed, Observer, Outcome, Step
+from resources.loop.outcome import Committed, LeftOut, Observer, Outcome, Step
 from resources.loop.protocol import CHANGED_WHILE_READ, SliceProtocol
 from resources.readers.failures import cause
 from resources.watermarks.compaction import History, tidy
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 
 _PASSED_OVER = "passed over"
+
+_SHOWN = 20
+"""Bad files that an error names."""
 
 
 @dataclass
@@ -105,6 +108,7 @@ class Loop(Generic[SliceT]):
                 f"dataflow {self.dataflow.name}: {type(error).__name__}: {cause(error)}", code="internal"
             )
             outcome.error.__cause__ = error
+        self._tell_left_out(outcome)
         if outcome.committed:
             self._tidy(outcome)
         outcome.calls = self.flow.calls
@@ -135,6 +139,13 @@ class Loop(Generic[SliceT]):
             f" {'; '.join(told)[:2000]}",
             code="failed_units",
         )
+
+    def _tell_left_out(self, outcome: Outcome) -> None:
+        """Bad late and released files hold nothing back, and the run is no success; where it failed for another reason, they are a warning."""
+        if outcome.error is not None:
+            outcome.warnings += [f"left out: {one}" for one in outcome.left_out.values()]
+        elif outcome.left_out:
+            outcome.error = _left_out_error(self.dataflow.name, list(outcome.left_out.values()))
 
     def _tidy(self, outcome: Outcome) -> None:
         """Keep the log short. What fails here is tried again after the next run, and changes nothing of what was committed."""
@@ -189,17 +200,21 @@ class Loop(Generic[SliceT]):
             outcome.plan = outcome.plan or plan
             outcome.warnings.extend(warning for warning in plan.warnings if warning not in outcome.warnings)
             self.observer(Step.PLANNED, plan.why)
-            due = [piece for piece in plan.slices if only in (None, piece.why)]
+            due = self._due(outcome, plan, only)
             pinned = self._pin(outcome, due) if due else None
             if pinned is None:
                 return
-            pending = deque(due)
+            pending = deque(self._due(outcome, plan, only))
             while pending and left > 0:
                 piece = pending.popleft()
                 parts = piece.halve() if slower else (piece,)
                 pending.extendleft(reversed(parts[1:]))
                 self._pace(outcome)
                 done = self._load(outcome, parts[0], pinned)
+                if done is None:
+                    # What is new goes first now, and what is left beside it is planned anew, on the state after that.
+                    pending = deque(piece for piece in pending if piece.why == "run")
+                    continue
                 slower = max(
                     0, slower + (1 if done.seconds > self.dataflow.watermark.checkpoint.interval_secs else -1)
                 )
@@ -207,23 +222,52 @@ class Loop(Generic[SliceT]):
             if not self.flow.repeats:
                 return
 
+    def _due(self, outcome: Outcome, plan: Plan[SliceT], only: str | None) -> list[SliceT]:
+        """What is to be loaded, without what this run has left out."""
+        return self._not_left_out(outcome, [piece for piece in plan.slices if only in (None, piece.why)])
+
+    def _not_left_out(self, outcome: Outcome, slices: Sequence[SliceT]) -> list[SliceT]:
+        flow, parts = self.flow, outcome.left_out
+        if not (parts and isinstance(flow, CanLeaveOut)):
+            return list(slices)
+        rest = (piece if piece.why == "run" else flow.leave_out(piece, parts) for piece in slices)
+        return [piece for piece in rest if piece is not None]
+
     def _pace(self, outcome: Outcome) -> None:
         """Wait until the last slice's start is far enough away."""
         pacing = self.flow.pacing.total_seconds()
         if pacing and outcome.committed:
             self.wait(max(0.0, pacing - outcome.committed[-1].seconds))
 
-    def _load(self, outcome: Outcome, piece: SliceT, pinned: str) -> Committed:
-        """Commit a slice. Where a file of it is bad, pass it over, or commit the files before it and fail naming it."""
+    def _load(self, outcome: Outcome, piece: SliceT, pinned: str) -> Committed | None:
+        """Commit a slice. Where a file of it is bad, pass it over, or commit the files before it and fail naming it.
+
+        Returns:
+            None where the file lies beside the watermark: it is left out from here on, and the slice has to be planned anew.
+        """
         while True:
             try:
                 return self._protocol.commit(outcome, piece, pinned)
             except BadPart as bad:
                 rest = self._passing_over(outcome, piece, bad, pinned)
+                if rest is None and self._leave_out(outcome, piece, bad, pinned):
+                    return None
                 if rest is None:
                     self._load_before(outcome, piece, bad, pinned)
                     raise
                 piece = rest
+
+    def _leave_out(self, outcome: Outcome, piece: SliceT, bad: BadPart, pinned: str | None) -> bool:
+        """Note that a bad file beside the watermark waits; False for any other, so that the run has to stop at it."""
+        if piece.why == "run" or not isinstance(self.flow, CanLeaveOut) or not self.flow.holds(piece, bad):
+            return False
+        kind = "released" if piece.why == "release" else "late"
+        outcome.left_out[bad.part] = LeftOut(kind, bad)
+        rest = self.flow.leave_out(piece, (bad.part,))
+        if rest is not None and pinned is not None and bad.code != CHANGED_WHILE_READ:
+            for other in self.flow.also_bad(self._protocol.spark, rest, pinned, bad):
+                outcome.left_out[other.part] = LeftOut(kind, other)
+        return True
 
     def _passing_over(self, outcome: Outcome, piece: SliceT, bad: BadPart, pinned: str) -> SliceT | None:
         """The slice without a bad file, where the policy says so; it is never passed silently."""
@@ -287,6 +331,8 @@ class Loop(Generic[SliceT]):
             if rest is not None:
                 self._load(outcome, rest, pinned)
                 return
+            if self._leave_out(outcome, piece, bad, pinned):
+                return
             self._load_before(outcome, piece, bad, pinned)
             raise
 
@@ -306,6 +352,9 @@ class Loop(Generic[SliceT]):
             rest = [self.flow.without(piece, bad) or piece for piece in slices]
             if rest != list(slices):
                 return self._pin(outcome, rest)
+            if any(self._leave_out(outcome, piece, bad, None) for piece in slices):
+                rest = self._not_left_out(outcome, slices)
+                return self._pin(outcome, rest) if rest else None
             before = self._before(slices, bad)
             if not before:
                 raise
@@ -325,6 +374,25 @@ class Loop(Generic[SliceT]):
                 return found if shorter is None else [*found, shorter]
             found.append(piece)
         return found
+
+
+def _left_out_error(dataflow: str, left: Sequence[LeftOut]) -> StrandlineError:
+    """The error of a run that has loaded all but these."""
+    loaded = [one for one in left if one.bad.code == CHANGED_WHILE_READ]
+    waiting = [one for one in left if one not in loaded]
+    if not waiting:
+        return loaded[0].bad
+    told = [str(one) for one in waiting[:_SHOWN]]
+    told += [f"and {counted(len(waiting) - _SHOWN, 'more file')}"] if len(waiting) > _SHOWN else []
+    it = "it" if len(waiting) == 1 else "them"
+    return BadPart(
+        f"dataflow {dataflow}: {'; '.join(told)}. Nothing else waits for {it}, and the watermark is not concerned. Mend or remove {it}: each"
+        f" run tries {it} again. Or set on_bad_file: quarantine, which sets aside what cannot be read."
+        f"{''.join(f' {one.bad.message}' for one in loaded)}",
+        part=waiting[0].bad.part,
+        why=waiting[0].bad.why,
+        code=waiting[0].bad.code,
+    )
 
 
 def clock() -> datetime:

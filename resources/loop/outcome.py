@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from partitions.errors import StrandlineError, UpstreamNotLoaded
+from partitions.errors import BadPart, StrandlineError, UpstreamNotLoaded
 from partitions.plan import Plan, Slice
 from partitions.sentinels import Watermark, encode
 from resources.watermarks.entry import Entry
@@ -63,6 +63,21 @@ class Committed:
         return self.rows - (self.removed or 0)
 
 
+class LeftOut(NamedTuple):
+    """A bad part of a slice beside the watermark, which waits for a later run.
+
+    Attributes:
+        kind: how people call it: ``late`` or ``released``.
+    """
+
+    kind: str
+    bad: BadPart
+
+    def __str__(self) -> str:
+        """What and why, in a line."""
+        return f"{self.kind} file {self.bad.part}: {self.bad.why}"
+
+
 @dataclass
 class Outcome:
     """A run of one dataflow, complete or failed half-way: what was committed stays counted.
@@ -70,6 +85,7 @@ class Outcome:
     Attributes:
         before: the watermark that the run found.
         calls: LIST calls, or folders opened.
+        left_out: by part, what held back nothing but itself.
     """
 
     dataflow: str
@@ -82,6 +98,7 @@ class Outcome:
     calls: int = 0
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
+    left_out: dict[str, LeftOut] = field(default_factory=dict)
     error: StrandlineError | None = None
 
     @property

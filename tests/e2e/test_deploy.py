@@ -21,8 +21,9 @@ import pytest
 from deltalake import DeltaTable
 
 from platform_assets.platform import CACHE, CHECKOUT
-from resources.connect_server import connect_server, free_port, stop
+from resources.connect_server import connect_server, free_port
 from resources.places import Place
+from resources.processes import end
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.engine import QUICK
@@ -98,7 +99,7 @@ def process(log: Path, environment: dict[str, str], *arguments: str) -> Iterator
     try:
         yield
     finally:
-        stop(started)
+        end([started])
 
 
 @pytest.fixture

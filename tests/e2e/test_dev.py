@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -111,7 +113,6 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER", "STRANDLINE"))
     }
-    environment["STRANDLINE_DAGSTER_DIR"] = str(project / "dagster")
     with log.open("wb") as output:
         process = subprocess.Popen(
             [
@@ -225,7 +226,11 @@ def test_the_sensor_loads_all_days_in_one_run_and_one_without_a_folder_is_a_fail
 ) -> None:
     until(lambda: counts(dev) == (39, 1), "39 partitions are loaded, and one failed", dev.log)
     assert dev.ids("days") == [number for number, day in enumerate(ALL_DAYS) if day != MISSING]
-    assert len(runs(dev, "load_days")) == 1
+    first = runs(dev, "load_days")[-1]  # a later one has tried the missing day again
+    assert (first["dagster/asset_partition_range_start"], first["dagster/asset_partition_range_end"]) == (
+        ALL_DAYS[0],
+        ALL_DAYS[-1],
+    )
 
 
 @pytest.mark.timeout(600)
@@ -275,6 +280,78 @@ def test_the_page_of_the_watermark_in_a_browser_shows_the_ledger_after_a_range_r
     )
 
 
+@pytest.mark.timeout(600)
+def test_an_engine_that_is_killed_is_started_again_under_the_same_address_and_the_next_runs_load(
+    dev: Dev,
+) -> None:
+    address = engine_of(dev)[0]
+    for number in (4, 5):
+        before = dev.log.read_text()
+        os.kill(engine_of(dev)[1], signal.SIGKILL)
+        dev.drop(f"170645040{number}-c.ndjson", [{"id": number}])
+        until(lambda: dev.ids()[-1:] == [number], "the file after the engine's death is loaded", dev.log)  # noqa: B023 - called in this round
+        said = dev.log.read_text().removeprefix(before)
+        assert "was ended by SIGKILL (a lack of memory does that): starting another" in said
+        assert engine_of(dev)[0] == address
+    assert dev.ids() == [1, 2, 3, 4, 5]
+
+
+def test_it_says_what_it_has_started_and_which_dataflows_are_broken_and_keeps_runs_below_the_project(
+    dev: Dev,
+) -> None:
+    said = dev.log.read_text()
+    home = dev.project / ".strandline/dagster"
+    assert (
+        f"project: {dev.project}; Dagster's runs: {home}\ndataflows: arrivals, days\nbroken: broken" in said
+    )
+    assert "  broken: dataflows/broken.yaml:1:" in said
+    assert f"Dagster UI: {dev.url}" in said
+    assert "DEBUG" not in said + (home / "dev/code-server.log").read_text()
+    assert (home / "history/runs.db").exists()
+
+
+@pytest.mark.timeout(600)
+def test_after_term_nothing_that_it_has_started_is_left_and_there_is_no_stack_trace(dev: Dev) -> None:
+    """The last one of this module: it ends what the others use."""
+    started = descendants(dev.process.pid)
+    assert len(started) >= 5  # engine, code server and its child, daemon, webserver
+    dev.process.send_signal(signal.SIGTERM)
+    assert dev.process.wait(60) == 0
+    assert started & alive() == set()
+    assert "Traceback" not in dev.log.read_text()
+
+
+def engine_of(dev: Dev) -> tuple[str, int]:
+    """Address and process of the newest engine."""
+    found = re.findall(r"^Spark Connect server: (\S+) \(process (\d+),", dev.log.read_text(), re.MULTILINE)
+    return found[-1][0], int(found[-1][1])
+
+
+def descendants(of: int) -> set[int]:
+    """All processes below one."""
+    children: dict[int, set[int]] = {}
+    for pid in alive():
+        with suppress(OSError):
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, set()).add(pid)
+    found, left = set[int](), [of]
+    while left:
+        below = children.get(left.pop(), set())
+        found |= below
+        left += below
+    return found
+
+
+def alive() -> set[int]:
+    """All processes that are not dead, reaped or not."""
+    found = set[int]()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if stat.read_text().rpartition(")")[2].split()[0] not in ("Z", "X"):
+                found.add(int(stat.parent.name))
+    return found
+
+
 def counts(dev: Dev) -> tuple[int, int]:
     """How many partitions are loaded, and how many failed."""
     query = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
@@ -297,12 +374,16 @@ def backfill(dev: Dev, days: Sequence[str]) -> str:
 
 
 def runs(dev: Dev, job: str | None = None, tags: Mapping[str, str] | None = None) -> list[dict[str, str]]:
-    """Runs of a job, or with tags."""
-    query = "query($filter: RunsFilter!) { runsOrError(filter: $filter) { ... on Runs { results { runId status } } } }"
+    """Runs of a job, or with tags, newest first: id, status, and all their tags."""
+    query = """query($filter: RunsFilter!) { runsOrError(filter: $filter) { ... on Runs {
+        results { runId status tags { key value } } } } }"""
     wanted = [{"key": key, "value": value} for key, value in (tags or {}).items()]
     chosen: dict[str, object] = {"pipelineName": job} if job else {"tags": wanted}
-    found: list[dict[str, str]] = graphql(dev, query, {"filter": chosen})["data"]["runsOrError"]["results"]
-    return found
+    found = graphql(dev, query, {"filter": chosen})["data"]["runsOrError"]["results"]
+    return [
+        {"runId": run["runId"], "status": run["status"], **{tag["key"]: tag["value"] for tag in run["tags"]}}
+        for run in found
+    ]
 
 
 def shown(dev: Dev) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,13 @@ from dagster import (
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
 from resources.io_managers import Load, RunOptions, WatermarkIOManager
+from resources.loop.outcome import Step
 from resources.platform import Platform
+from resources.reporting import Untold, untold
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.feed import NAME, NOW, Feed
+from tests.support.steps import killed_at
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -45,10 +48,13 @@ def run(
     job: str = f"load_{NAME}",
     config: Mapping[str, Any] | None = None,
     instance: DagsterInstance | None = None,
+    **options: Any,
 ) -> ExecuteInProcessResult:
     """Run a job as the command line, a sensor and the launchpad do; ``config`` is that of its one op."""
     project = load_project(feed.folder)
-    definitions = build_definitions(project, platform_of(feed), RunOptions(now=NOW, hold_wait=timedelta(0)))
+    definitions = build_definitions(
+        project, platform_of(feed), RunOptions(now=NOW, hold_wait=timedelta(0), **options)
+    )
     ops = {"ops": {f"{job}_step": {"config": dict(config)}}} if config is not None else {}
     return definitions.resolve_job_def(job).execute_in_process(
         instance=instance or DagsterInstance.ephemeral(), raise_on_error=False, run_config=QUIET | ops
@@ -170,6 +176,91 @@ def test_what_was_committed_before_a_failure_is_materialised_and_the_run_fails_w
         "failed",
     )
     assert failed(result)[0].startswith("file 2.ndjson, line 1: expected a record of the pinned schema")
+
+
+class TestARunThatDiedBeforeItCouldTell:
+    """Its slices are in the log; the next run materialises them, once."""
+
+    @pytest.fixture
+    def feed(self, make_feed: MakeFeed) -> Feed:
+        """Each file is a slice."""
+        feed = make_feed(watermark={"checkpoint": {"interval_files": 1}})
+        feed.put("1.ndjson", 1)
+        feed.put("2.ndjson", 2, 22)
+        return feed
+
+    @pytest.fixture
+    def instance(self) -> Iterator[DagsterInstance]:
+        with DagsterInstance.ephemeral() as instance:
+            yield instance
+
+    def die(self, feed: Feed, instance: DagsterInstance, times: int) -> str:
+        """A run that is killed after so many entries; returns its id."""
+        before = self.told(instance)
+        result = run(feed, instance=instance, observer=killed_at(Step.APPENDED, times))
+        assert (result.success, self.told(instance)) == (False, before)
+        return result.run_id
+
+    def told(self, instance: DagsterInstance) -> list[dict[str, Any]]:
+        """What the table's materialisations show, oldest first."""
+        records = instance.fetch_materializations(AssetKey(["bronze", NAME]), limit=100).records
+        found = [one.asset_materialization for one in records if one.asset_materialization]
+        names = ("status", "rows", "files", "slices", "state_number", "loaded_by")
+        return [{key: value for key, value in values(one).items() if key in names} for one in reversed(found)]
+
+    def test_is_materialised_by_the_next_run_which_has_nothing_to_do(
+        self, feed: Feed, instance: DagsterInstance
+    ) -> None:
+        dead = self.die(feed, instance, 2)
+        assert run(feed, instance=instance).success
+        nothing = {"status": "nothing", "rows": 0, "files": 0, "slices": 0, "state_number": 2}
+        lost = {"status": "committed", "rows": 3, "files": 2, "slices": 2, "state_number": 2}
+        assert self.told(instance) == [lost | {"loaded_by": dead}, nothing]
+        assert run(feed, instance=instance).success
+        assert self.told(instance) == [lost | {"loaded_by": dead}, nothing, nothing]
+
+    def test_is_materialised_beside_what_the_next_run_loads_itself(
+        self, feed: Feed, instance: DagsterInstance
+    ) -> None:
+        dead = self.die(feed, instance, 1)
+        assert run(feed, instance=instance).success
+        assert [(one["rows"], one["state_number"], one.get("loaded_by")) for one in self.told(instance)] == [
+            (1, 1, dead),
+            (2, 2, None),
+        ]
+
+    def test_is_materialised_after_several_that_died_each_by_itself(
+        self, feed: Feed, instance: DagsterInstance
+    ) -> None:
+        dead = [self.die(feed, instance, 1), self.die(feed, instance, 1)]
+        assert run(feed, instance=instance).success
+        assert [one.get("loaded_by") for one in self.told(instance)] == [*dead, None]
+
+    def test_is_materialised_also_where_the_next_run_fails(
+        self, feed: Feed, instance: DagsterInstance
+    ) -> None:
+        dead = self.die(feed, instance, 2)
+        feed.put_text("3.ndjson", '{"id": "no number"}\n')
+        for _ in range(2):
+            assert not run(feed, instance=instance).success
+        assert [one.get("loaded_by") for one in self.told(instance)] == [dead]
+
+    def test_and_another_of_which_nothing_is_left_to_tell_costs_the_next_one_nothing(
+        self, feed: Feed, instance: DagsterInstance
+    ) -> None:
+        assert not run(feed, instance=instance, observer=killed_at(Step.PLANNED, 1)).success
+        assert run(feed, instance=instance).success
+        assert untold(instance, feed.platform.log, NAME, "another", 2) == Untold()
+
+
+def test_what_the_command_line_has_loaded_without_dagster_is_not_told_for_it(feed: Feed) -> None:
+    feed.put("1.ndjson", 1)
+    feed.load()
+    with DagsterInstance.ephemeral() as instance:
+        feed.put("2.ndjson", 2)
+        result = run(feed, instance=instance)
+    shown = [one for one in result.all_events if one.is_step_materialization]
+    assert len(shown) == 2
 
 
 def test_a_project_file_with_errors_leaves_the_others_loaded_and_fails_when_it_is_materialised(

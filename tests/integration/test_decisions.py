@@ -16,6 +16,16 @@ from tests.support.crash_runner import crash
 from tests.support.feed import NAME, Answer, Feed
 
 
+def lose_all_but_rows(feed: Feed) -> None:
+    """Lose the state, and what the table's commits say of it."""
+    for commit in sorted((feed.table / "_delta_log").glob("*.json")):
+        lines = [json.loads(line) for line in commit.read_text().splitlines()]
+        for line in lines:
+            line.get("commitInfo", {}).pop("userMetadata", None)
+        commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shutil.rmtree(feed.state)
+
+
 def decide(feed: Feed, *arguments: str) -> Answer:
     answer = feed.cli("state", *arguments, "--reason", "because", "--yes")
     assert answer.code == 0, answer.err + answer.out
@@ -207,17 +217,28 @@ class TestLostState:
         assert feed.cli("late", NAME).json["late"] == []
 
     def test_where_no_commit_tells_adopt_takes_the_largest_origin_path(self, feed: Feed) -> None:
-        for commit in sorted((feed.table / "_delta_log").glob("*.json")):
-            lines = [json.loads(line) for line in commit.read_text().splitlines()]
-            for line in lines:
-                line.get("commitInfo", {}).pop("userMetadata", None)
-            commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        shutil.rmtree(feed.state)
+        lose_all_but_rows(feed)
         answer = decide(feed, "adopt", NAME)
         assert answer.json["entry"]["watermark"] == {"path": "3.ndjson"}
         feed.put("4.ndjson", 4)
         feed.load()
         assert feed.ids == [1, 2, 3, 4]
+
+    def test_with_scope_partition_adopt_takes_the_largest_origin_path_of_each_partition_the_root_too(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(watermark={"scope": "partition"})
+        for number, path in enumerate(("b", "p=1/b", "p=2/a", "p=2/b")):
+            feed.put(f"{path}.ndjson", number)
+        feed.load()
+        lose_all_but_rows(feed)
+        names = {"": "b.ndjson", "p=1": "b.ndjson", "p=2": "b.ndjson"}
+        answer = decide(feed, "adopt", NAME)
+        assert answer.json["entry"]["watermark"] == {"paths": names, "closed_before": None}
+        for number, path in enumerate(("c", "p=0/a", "p=1/c")):
+            feed.put(f"{path}.ndjson", 10 + number)
+        feed.load()
+        assert feed.ids == [0, 1, 2, 3, 10, 11, 12]
 
     def test_where_a_set_is_tracked_adopt_takes_the_files_that_rows_came_from_and_no_others(
         self, make_feed: MakeFeed

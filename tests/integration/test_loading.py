@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from resources.loop.outcome import Step
 from tests.integration.conftest import MakeFeed
-from tests.support.feed import Feed
+from tests.support.feed import NAME, Feed
 
 DAY = datetime(2026, 3, 10, tzinfo=UTC)
 
@@ -122,14 +122,43 @@ class TestScopePartition:
         feed.put("region=eu/3.ndjson", 3)
         feed.put("region=us/0.ndjson", 99)
         feed.put("region=ap/0.ndjson", 4)
-        feed.put("root.ndjson", 98)
-        outcome = feed.load()
-        assert feed.ids == [1, 2, 3, 4], "99 is late, 98 has no partition"
+        feed.load()
+        assert feed.ids == [1, 2, 3, 4], "99 is late"
         assert feed.watermark == {
             "paths": {"region=ap": "0.ndjson", "region=eu": "3.ndjson", "region=us": "1.ndjson"},
             "closed_before": None,
         }
-        assert "root_level_files_ignored" in outcome.warnings
+
+    def test_the_root_is_a_partition_like_any_other(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(
+            watermark={
+                "scope": "partition",
+                "partition_filter": {"prefix_template": "date=%Y-%m-%d", "lookback": 0},
+                "close_after": "P1D",
+            }
+        )
+        feed.put("date=2026-03-10/b.ndjson", 1)
+        feed.put("date=2026-03-09/b.ndjson", 99)
+        feed.put("b.ndjson", 2)
+        outcome = feed.run(now=DAY)
+        assert (outcome.error, feed.ids) == (None, [1, 2]), "99 lies before the filter"
+        assert "1 partition does not fit the time template and never closes: the root" in outcome.warnings
+        feed.put("c.ndjson", 3)
+        feed.put("date=2026-03-12/b.ndjson", 4)
+        later = DAY + timedelta(days=30)
+        assert feed.run(now=later).error is None
+        names = {"": "c.ndjson", "date=2026-03-12": "b.ndjson"}
+        assert feed.watermark == {"paths": names, "closed_before": datetime(2026, 3, 12, tzinfo=UTC)}
+        feed.put("a.ndjson", 5)
+        answer = feed.cli("late", NAME)
+        assert (answer.json["late"], answer.json["verified_up_to"]["paths"]) == (["a.ndjson"], names)
+        assert feed.ids == [1, 2, 3, 4, 5]
+        assert feed.cli("list").json[0]["watermark"]["paths"] == names
+        feed.put("d.ndjson", 6)
+        text = '{"paths": {"": "d.ndjson", "date=2026-03-12": "b.ndjson"}, "closed_before": {"__datetime__": "2026-03-12T00:00:00+00:00"}}'
+        assert feed.cli("state", "set", NAME, text, "--reason", "x", "--yes").code == 0
+        assert feed.run(now=later).status == "nothing"
+        assert feed.cli("late", NAME).json["late"] == []
 
     def test_a_partition_closes_when_its_time_is_over_and_its_files_are_late_from_then_on(
         self, make_feed: MakeFeed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 import pyarrow as pa
@@ -27,9 +27,11 @@ from platform_assets.build import build_definitions
 from platform_assets.factory.windows import window_schedule, window_sensor
 from platform_assets.project import load_project
 from resources.io_managers import PLAN_TAG, RunOptions
+from resources.loop.outcome import Observer, Step
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.feed import NAME, Feed
+from tests.support.steps import killed_at
 from tests.support.window_feed import (
     BY_COLUMNS,
     DatabaseTable,
@@ -54,6 +56,7 @@ class Dagster:
         self.feed, self.now = feed, instant(now)
         self.instance = DagsterInstance.ephemeral()
         self.cursor: str | None = None
+        self.observer: Observer | None = None
 
     @property
     def partitions(self) -> WindowPartitions:
@@ -61,7 +64,7 @@ class Dagster:
 
     @property
     def job(self) -> Any:
-        options = RunOptions(now=self.now, hold_wait=timedelta(0))
+        options = RunOptions(now=self.now, hold_wait=timedelta(0), observer=self.observer)
         project = load_project(self.feed.folder, environment=self.feed.environment)
         return build_definitions(project, self.feed.platform, options).resolve_job_def(f"load_{NAME}")
 
@@ -99,6 +102,14 @@ class Dagster:
         self.cursor = result.cursor
         for request in result.dynamic_partitions_requests or ():
             self.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
+        return result
+
+    def dies(self, request: RunRequest, step: Step, times: int) -> ExecuteInProcessResult:
+        """Run what was asked for, until the process is killed at a step."""
+        self.observer = killed_at(step, times)
+        result = self.asked(request)
+        self.observer = None
+        assert not result.success
         return result
 
     def materialised(self, asset: AssetKey = TABLE) -> list[str]:
@@ -299,6 +310,57 @@ def test_buckets_are_partitions_of_the_units_in_them_whichever_a_secondary_input
     assert dagster.run("bucket-1|2020-01-01").success
     assert {unit for unit, value in made.feed.rows("unit", "value") if value == 7} == set(held["bucket-1"])
     assert len(made.feed.ids) == 12
+
+
+class TestARunThatDiedBeforeItCouldTell:
+    """Its partitions are in the table and in the log; the next run materialises them, once."""
+
+    @pytest.fixture
+    def dagster(self, make: Make) -> Dagster:
+        """Three days of two units, a slice for each day."""
+        made = make(watermark=watermark(partial=False, checkpoint={"interval_windows": 2}))
+        made.table.put(*(event(day * 10 + place, f"2020-01-0{day}T01:00", unit) for day in (1, 2, 3) for place, unit in enumerate("ab")))  # fmt: skip
+        return Dagster(made.feed)
+
+    KEYS: ClassVar[list[str]] = [f"{unit}|2020-01-0{day}" for unit in "ab" for day in (1, 2, 3)]
+
+    def test_its_partitions_are_materialised_by_the_next_run_over_others(self, dagster: Dagster) -> None:
+        dead = dagster.dies(dagster.asks(), Step.APPENDED, 2)
+        assert dagster.materialised() == dagster.materialised(WATERMARK) == []
+        request = dagster.asks()
+        assert (request.tags[START], request.tags[END]) == ("a|2020-01-03", "b|2020-01-03")
+        result = dagster.asked(request)
+        assert result.success
+        assert dagster.materialised() == dagster.materialised(WATERMARK) == self.KEYS
+        found = shown(result)
+        assert {key for key, one in found.items() if one.get("loaded_by") == dead.run_id} == {
+            f"{unit}|2020-01-0{day}" for unit in "ab" for day in (1, 2)
+        }
+        one = found["a|2020-01-02"]
+        assert (one["rows"], one["work_units"], one["reason"], one["state_number"]) == (1, 1, "new", 2)
+        assert one["window"] == "[2020-01-02T00:00:00+00:00, 2020-01-03T00:00:00+00:00)"
+
+    def test_they_are_materialised_also_by_a_run_without_partitions_that_has_nothing_to_do_and_only_once(
+        self, dagster: Dagster
+    ) -> None:
+        dagster.dies(dagster.asks(), Step.APPENDED, 3)
+        first = shown(dagster.run())
+        assert sorted(key for key in first if key) == self.KEYS
+        assert list(shown(dagster.run())) == [None]
+
+    def test_what_it_left_half_way_is_finished_and_materialised_by_the_next_run(
+        self, dagster: Dagster
+    ) -> None:
+        dagster.dies(dagster.asks(), Step.WRITTEN, 2)
+        assert dagster.run().success
+        assert dagster.materialised() == dagster.materialised(WATERMARK) == self.KEYS
+        assert dagster.feed.ids == [10, 11, 20, 21, 30, 31]
+
+    def test_partitions_that_the_definition_no_longer_has_are_left_out(self, dagster: Dagster) -> None:
+        dagster.dies(dagster.asks(), Step.APPENDED, 3)
+        dagster.feed.define(watermark={"definition": watermark(units="a")["definition"]})
+        assert dagster.run().success
+        assert dagster.materialised() == self.KEYS[:3]
 
 
 class TestAFailingUnit:

@@ -48,13 +48,20 @@ class _Handler(QuietHandler):
         """Answer ListObjectsV2."""
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
         self.server.lists += 1
-        prefix, keys = query.get("prefix", ""), self.server.keys
+        prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
         after = query.get("continuation-token") or query.get("start-after", "")
+        keys = self.server.keys
+        if delimiter:
+            keys = list(
+                dict.fromkeys(_shown(key, prefix, delimiter) for key in keys if key.startswith(prefix))
+            )
         ahead = (keys[index] for index in range(bisect_right(keys, after), len(keys)))
         matching = list(islice((key for key in ahead if key.startswith(prefix)), self.server.page + 1))
         page, more = matching[: self.server.page], len(matching) > self.server.page
         items = "".join(
-            f"<Contents><Key>{escape(key)}</Key><LastModified>{_TIME}</LastModified><ETag>&quot;{len(key)}&quot;</ETag>"
+            f"<CommonPrefixes><Prefix>{escape(key)}</Prefix></CommonPrefixes>"
+            if delimiter and key.endswith(delimiter)
+            else f"<Contents><Key>{escape(key)}</Key><LastModified>{_TIME}</LastModified><ETag>&quot;{len(key)}&quot;</ETag>"
             f"<Size>{self.server.sizes[key]}</Size></Contents>"
             for key in page
         )
@@ -77,3 +84,9 @@ class _Handler(QuietHandler):
             "Last-Modified": _HTTP_TIME,
         }
         self.answer(200, headers)
+
+
+def _shown(key: str, prefix: str, delimiter: str) -> str:
+    """A key, or the folder that stands for it."""
+    inner, found, _ = key[len(prefix) :].partition(delimiter)
+    return f"{prefix}{inner}{found}" if found else key

@@ -34,6 +34,12 @@ class Scene:
         return sorted(found, key=FileKey.of)
 
     @property
+    def closes(self) -> bool:
+        """Whether a listing by key jumps over closed partitions, and so looks beside them, too."""
+        start = self.position.since if isinstance(self.position, AtOrBelow) else self.position
+        return isinstance(start, AbovePartitions) and start.closed_before is not None
+
+    @property
     def shows_folder_by_folder(self) -> bool:
         """Whether a store that lists folder by folder shows it all: see ``resources.listing.objects``."""
         start = self.position.since if isinstance(self.position, AtOrBelow) else self.position
@@ -59,26 +65,33 @@ def partition_scenes(draw: st.DrawFn) -> Scene:
     """Scope partition, some partitions open, none closed."""
     tree, leaf = draw(trees()), draw(st.booleans())
     tree = leaf_tree(tree) if leaf else tree
-    inside = [path for path in tree if "/" in path]
-    committed = draw(st.lists(st.sampled_from(inside), unique=True) if inside else st.just([]))
+    committed = draw(st.lists(st.sampled_from(tree), unique=True) if tree else st.just([]))
     return Scene(tree, AbovePartitions(dict(FileKey.of(path) for path in committed), leaf=leaf))
 
 
 @st.composite
 def dated_scenes(draw: st.DrawFn) -> Scene:
-    """Scope partition, with regions, and days that are closed."""
-    region = st.sampled_from(["aa", "eu", "eu-1", "us"])
-    file = st.builds(
-        lambda region, day, name: f"{region}/d=2026-01-0{day}/{name}",
+    """Scope partition, with regions or without, days that are closed, and files and folders beside them that are no day."""
+    regions = draw(st.booleans())
+    region = st.sampled_from(["aa/", "eu/", "eu-1/", "us/"] if regions else [""])
+    name = st.sampled_from("123").map(lambda name: name + ENDING)
+    day = st.integers(1, 9).map(lambda day: f"d=2026-01-0{day}")
+    file = st.builds(lambda region, day, name: f"{region}{day}/{name}", region, day, name)
+    beside = st.builds(
+        lambda region, day, more, name: f"{region}{day}{more}{name}",
         region,
-        st.integers(1, 9),
-        st.sampled_from("123").map(lambda name: name + ENDING),
+        day | st.sampled_from(["a", "d", "z"]),
+        st.sampled_from(["-", "", "-x/", "x/", "/"]),
+        name,
     )
-    tree = draw(st.lists(file, unique=True, max_size=25))
+    root = st.sampled_from([f"{stem}{ENDING}" for stem in ("a", "d=2026-01-05", "eu", "eu-0", "z")])
+    tree = draw(st.lists(file | file | file | beside | root, unique=True, max_size=25))
     committed = draw(st.lists(st.sampled_from(tree), unique=True, max_size=4) if tree else st.just([]))
     bound = draw(st.none() | st.integers(1, 9).map(lambda day: datetime(2026, 1, day, tzinfo=UTC)))
     names = dict(FileKey.of(path) for path in committed)
-    return Scene(tree, AbovePartitions(names, TimeTemplate("*/d=%Y-%m-%d"), bound, draw(st.booleans())))
+    template = TimeTemplate("*/d=%Y-%m-%d" if regions else "d=%Y-%m-%d")
+    leaf = draw(st.booleans()) and leaf_tree(tree) == tree
+    return Scene(tree, AbovePartitions(names, template, bound, leaf))
 
 
 @st.composite
@@ -126,7 +139,7 @@ class Sweep(Scene):
         if self.definition.scope == "global":
             return self.since is None or self.since.last is None or FileKey.of(path) > self.since.last
         partition = FileKey.of(path).partition
-        return bool(partition) and not (self.since and self._before(partition, self.since.closed_before))
+        return not (self.since and self._before(partition, self.since.closed_before))
 
     def _before(self, partition: str, bound: datetime | None) -> bool:
         start = self.definition.template.time(partition) if self.definition.template else None
@@ -157,8 +170,9 @@ def dated_sweeps(draw: st.DrawFn) -> Sweep:
     state = PathState(names=position.names, closed_before=position.closed_before, status="active")
     bound = draw(st.none() | st.integers(1, 9).map(lambda day: datetime(2026, 1, day, tzinfo=UTC)))
     since = PathState(closed_before=bound, status="active") if bound else None
-    definition = PathWatermark(type="path", scope="partition", time_template="*/d=%Y-%m-%d")
-    return _sweep([*scene.tree, *draw(st.sampled_from([[], [f"root{ENDING}"]]))], definition, state, since)
+    template = position.template.text if position.template else None
+    definition = PathWatermark(type="path", scope="partition", time_template=template)
+    return _sweep(scene.tree, definition, state, since)
 
 
 sweeps = st.one_of(global_sweeps(), dated_sweeps())

@@ -1,9 +1,10 @@
-"""Functions that the tests' dataflows name as their ``transform``."""
+"""Functions that the tests' dataflows name as their ``transform``, and a run's death at one of its steps."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from resources.loop.outcome import Observer, Step
 from resources.loop.transform import Batch
 
 if TYPE_CHECKING:
@@ -21,3 +22,19 @@ def with_batch(df: DataFrame, batch: Batch) -> DataFrame:
         "upper": batch.upper,
     }
     return df.withColumns({name: F.lit(value).cast("string") for name, value in told.items()})
+
+
+class Killed(BaseException):
+    """Ends a run as SIGKILL does: nothing in the product catches it."""
+
+
+def killed_at(step: Step, times: int) -> Observer:
+    """An observer that ends the run when a step was done that often."""
+    seen: list[Step] = []
+
+    def observer(done: Step, line: str) -> None:
+        seen.append(done)
+        if done is step and seen.count(step) == times:
+            raise Killed
+
+    return observer

@@ -89,7 +89,7 @@ class Ticker:
         first = {} if last else {"kind": "path", "app_id": "a"}
         loaded = {
             "why": "run",
-            "watermark": serialise({"path": paths[-1]}) if paths else last and last.watermark,
+            "watermark": serialise({"path": paths[-1]}) if paths else last.watermark if last else "{}",
             "file_list": log.put_list(
                 name,
                 f"{number:010d}-x",
@@ -98,6 +98,10 @@ class Ticker:
             "fingerprint": self.flow.fingerprint,
         }
         return log.append(name, following(last, **{**loaded, **first, **changes}), expected=number - 1)
+
+    def abandon(self) -> Entry:
+        """What a run leaves that has given its number up, and has loaded nothing."""
+        return self.commit(why="abandon")
 
     def set_aside(self, path: str, *, released: bool) -> Entry:
         """What leaves a file in quarantine, released or not."""
@@ -110,3 +114,15 @@ def asked(answer: RunRequest | str) -> RunRequest:
     """The run that a tick asks for."""
     assert isinstance(answer, RunRequest), answer
     return answer
+
+
+def ticks(ticker: Ticker, minutes: int, run: Callable[[], object]) -> list[str]:
+    """Tick every minute; what each run that is asked for does is ``run``. Returns their keys."""
+    keys = list[str]()
+    for _ in range(minutes):
+        answer = ticker.tick()
+        if isinstance(answer, RunRequest):
+            keys.append(str(answer.run_key))
+            run()
+        ticker.now += 60
+    return keys

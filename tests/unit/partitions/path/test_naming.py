@@ -61,6 +61,36 @@ def test_padded_numbers_and_times_are_not_reported() -> None:
 
 
 @pytest.mark.parametrize(
+    "paths",
+    [
+        ["orders_2024-01-01.csv"],
+        ["orders_2024-01-01.csv", "orders_2024-01-02.csv"],
+        ["d=1/sales.eu-1706450400.json", "d=1/sales.eu-1706450401.json", "d=2/1706450402.json"],
+    ],
+)
+def test_names_that_all_begin_alike_sort_by_the_time_that_follows(paths: list[str]) -> None:
+    assert examine(paths).findings == ()
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["customers_2024-01-01.csv", "orders_2024-01-01.csv"],
+        ["2024-01-01.csv", "orders_2024-01-01.csv"],
+        ["orders_2024-01-01.csv", "orders_again.csv"],
+        ["part-00000-5c2a7b1e.json"],
+    ],
+)
+def test_names_that_begin_in_several_ways_sort_by_that_first_and_are_reported(paths: list[str]) -> None:
+    (finding,) = examine(paths).findings
+    assert "do not start with a time or a number" in finding
+
+
+def test_files_at_the_root_are_in_nobody_s_way_where_each_partition_has_its_own_watermark() -> None:
+    assert examine(["001.json", "d=1/001.json"], by_partition=True).sorts
+
+
+@pytest.mark.parametrize(
     ("paths", "said"),
     [
         (["d=1/event-ab.json"], "do not start with a time or a number"),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -12,7 +11,7 @@ from pydantic import ByteSize
 
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.path.order import FileKey
-from partitions.path.plan import covering, plan, position
+from partitions.path.plan import adopted, covering, plan, position
 from partitions.path.position import AbovePartitions, AbovePath, Start
 from partitions.path.slices import PathSlice
 from partitions.path.source import Found, SourceFile, in_pair_order
@@ -130,7 +129,7 @@ def test_what_is_planned_or_settles_later_is_above_each_state_before_it(
     definition: PathWatermark, found: tuple[SourceFile, ...]
 ) -> None:
     made = _plan(definition, found)
-    settling = [skip.what for skip in made.skips if "/" in skip.what or definition.scope == "global"]
+    settling = [skip.what for skip in made.skips]
     for index, piece in enumerate(made.slices):
         after = position(definition, PathState.of(piece.after), NOW)
         rest = [file.path for later in made.slices[index + 1 :] for file in later.files]
@@ -246,19 +245,42 @@ def test_a_filter_that_reaches_the_leaves_implies_layout_leaf() -> None:
     assert not deeper.leaf
 
 
-@pytest.mark.parametrize("scope", ["global", "partition"])
-def test_root_files_beside_a_partition_watermark_are_warned_about(scope: str) -> None:
+@pytest.mark.parametrize(("scope", "warned"), [("global", True), ("partition", False)])
+def test_root_files_beside_a_partition_watermark_are_warned_about_in_scope_global(
+    scope: str, warned: bool
+) -> None:
     definition = PathWatermark.model_validate({"type": "path", "scope": scope})
     state = PathState().processed(["d=1/001"])
-    made = plan(
-        definition,
-        replace(state, status="active"),
-        Found((), root_files=True),
-        NOW,
-        dataflow="flow",
-        number=1,
+    made = plan(definition, state, Found((), root_files=True), NOW, dataflow="flow", number=1)
+    assert ("root_level_files_ignored" in made.warnings) is warned
+
+
+def test_scope_partition_files_at_the_root_are_planned_and_the_root_is_reported_since_it_never_closes() -> (
+    None
+):
+    definition = PathWatermark(
+        type="path", scope="partition", time_template="d=%Y-%m-%d", close_after=timedelta(0)
     )
-    assert "root_level_files_ignored" in made.warnings
+    found = (_file("001"), _file("d=2026-01-07/001"), _file("d=2026-01-27/001"))
+    made = plan(definition, PathState(), Found(found, root_files=True), NOW, dataflow="flow", number=0)
+    assert [file.path for file in _planned(made)] == ["001", "d=2026-01-07/001", "d=2026-01-27/001"]
+    assert made.skips == ()
+    assert made.warnings == ("1 partition does not fit the time template and never closes: the root",)
+    assert made.slices[-1].after == {
+        "paths": {"": "001", "d=2026-01-27": "001"},
+        "closed_before": datetime(2026, 1, 27, tzinfo=UTC),
+    }
+
+
+def test_scope_partition_a_filtered_cold_start_leaves_the_root_to_the_next_listing() -> None:
+    definition = PathWatermark(
+        type="path",
+        scope="partition",
+        partition_filter=PartitionFilter(prefix_template="d=%Y-%m-%d", lookback=1),
+    )
+    assert not position(definition, PathState(), NOW).above("001")
+    (piece,) = _plan(definition, (_file("d=2026-01-28/a"),)).slices
+    assert position(definition, PathState.of(piece.after), NOW).above("001")
 
 
 @pytest.mark.parametrize(
@@ -291,8 +313,30 @@ def test_a_covering_watermark_is_below_nothing_that_was_loaded_and_never_falls(
     definition: PathWatermark, found: tuple[SourceFile, ...], more: tuple[SourceFile, ...]
 ) -> None:
     states = [PathState.of(piece.after) for piece in _plan(definition, found).slices] or [PathState()]
-    known = [file.path for file in more if "/" in file.path]
+    known = [file.path for file in more]
     made = PathState.of(covering(definition, states[-1], known))
     above = position(definition, made, NOW).above if made.status == "active" else lambda path: False
     assert not any(map(above, known))
     assert made.covers(states[-1], definition.template)
+
+
+@given(definitions | closing, files | dated)
+def test_the_watermark_that_loaded_files_tell_is_that_of_the_run_that_loaded_them(
+    definition: PathWatermark, found: tuple[SourceFile, ...]
+) -> None:
+    never = definition.model_copy(update={"close_after": None})
+    made = _plan(never, found)
+    assume(made.slices)
+    assert adopted(never, [file.path for file in _planned(made)]) == made.slices[-1].after
+
+
+def test_loaded_files_of_a_filtered_cold_start_leave_what_lies_before_the_oldest_closed() -> None:
+    definition = PathWatermark(
+        type="path",
+        scope="partition",
+        partition_filter=PartitionFilter(prefix_template="d=%Y-%m-%d", lookback=1),
+    )
+    assert adopted(definition, ["001", "d=2026-01-27/001", "d=2026-01-28/001", "d=2026-01-28/002"]) == {
+        "paths": {"": "001", "d=2026-01-27": "001", "d=2026-01-28": "002"},
+        "closed_before": datetime(2026, 1, 27, tzinfo=UTC),
+    }

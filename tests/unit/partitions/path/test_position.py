@@ -70,7 +70,10 @@ def test_a_jump_leaves_out_nothing_that_is_above(position: Position, tree: list[
             skipped = [
                 path for path in ordered[index + 1 :] if past(target, key) and order(path) <= order(target)
             ]
-            assert not any(map(position.above, skipped))
+            beside = position.passes(key, target)
+            assert not any(
+                position.above(path) for path in skipped if not _looked_for_by_itself(position, path, beside)
+            )
 
 
 @given(_above_path | _above_partitions, _above_path, paths)
@@ -121,8 +124,29 @@ def test_a_partition_without_an_entry_is_new_unless_it_is_closed() -> None:
     assert position.above("eu/other/a"), "what the template does not parse never closes"
 
 
-def test_no_entry_remembers_a_root_file() -> None:
-    assert not AbovePartitions({}).above("a")
+def test_scope_partition_the_root_is_a_partition_like_any_other_and_never_closes() -> None:
+    assert AbovePartitions({}).above("a")
+    position = AbovePartitions(
+        {"": "b", "d=2026-01-05": "b"}, TimeTemplate("d=%Y-%m-%d"), datetime(2026, 1, 5, tzinfo=UTC)
+    )
+    assert [path for path in ["a", "b", "c", "d=2026-01-04/z"] if position.above(path)] == ["c"]
+
+
+def test_layout_leaf_does_not_jump_at_the_root_where_all_partitions_lie() -> None:
+    assert AbovePartitions({"": "z"}, leaf=True).seek("a") == "a"
+
+
+def test_a_jump_over_closed_partitions_names_the_folder_that_they_lie_in() -> None:
+    closed = AbovePartitions({}, TimeTemplate("*/d=%Y-%m-%d"), datetime(2026, 1, 5, tzinfo=UTC))
+    key = "eu/d=2026-01-01/a"
+    assert closed.passes(key, closed.seek(key)) == "eu"
+    assert [closed.belongs(f"eu/{folder}") for folder in ("d=2026-01-03", "d=2026-01-03-again", "x")] == [
+        True,
+        False,
+        False,
+    ]
+    root = AbovePartitions({}, TimeTemplate("d=%Y-%m-%d"), datetime(2026, 1, 5, tzinfo=UTC))
+    assert root.passes("d=2026-01-01/a", root.seek("d=2026-01-01/a")) == ""
 
 
 @pytest.mark.parametrize("prefixes", [None, [], [""]])
@@ -148,6 +172,14 @@ def test_a_listing_of_prefixes_jumps_from_one_to_the_next() -> None:
 def test_prefixes_whose_order_depends_on_the_store_are_found_by_listing_everything() -> None:
     position = Start.within(["a/x", "a-b/x"])
     assert (position.span(), position.seek("b/y")) == (Span(), "b/y")
+
+
+def _looked_for_by_itself(position: Position, path: str, folder: str | None) -> bool:
+    """Whether a path lies in the folder that a listing looks at beside a jump, or in one of it that is no closed partition."""
+    if folder is None or not path.startswith(f"{folder}/" if folder else ""):
+        return False
+    inner = path[len(folder) :].lstrip("/").partition("/")
+    return not inner[1] or not position.belongs(f"{folder}/{inner[0]}".lstrip("/"))
 
 
 def _hidden_from_component_order(position: Position, path: str) -> bool:

@@ -23,8 +23,6 @@ CLOSING = PathWatermark(
     type="path", scope="partition", time_template="d=%Y-%m-%d", close_after=timedelta(days=1)
 )
 
-_inside = paths.filter(lambda path: "/" in path)  # scope partition loads no file at the root
-
 
 def file(path: str) -> SourceFile:
     return SourceFile(path, 1, "v", 0)
@@ -43,7 +41,7 @@ def slices(draw: st.DrawFn) -> PathSlice:
     """A slice in either scope, which passes over some of its files."""
     definition = draw(st.sampled_from([GLOBAL, PARTITION]))
     piece = slice_over(
-        *draw(st.lists(_inside, min_size=1, max_size=8, unique=True)),
+        *draw(st.lists(paths, min_size=1, max_size=8, unique=True)),
         definition=definition,
         replaces=draw(st.booleans()),
         since=draw(st.sampled_from([None, {"path": "a"}])),

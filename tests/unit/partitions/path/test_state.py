@@ -34,7 +34,7 @@ def test_the_order_of_processing_does_not_matter(files: list[str]) -> None:
 def test_the_last_is_the_greatest_pair_and_each_partition_keeps_its_greatest_name(files: list[str]) -> None:
     state, keys = PathState().processed(files), [FileKey.of(path) for path in files]
     assert state.last == max(keys)
-    partitions = {key.partition for key in keys if key.partition}
+    partitions = {key.partition for key in keys}
     assert state.names == {one: max(key.name for key in keys if key.partition == one) for one in partitions}
 
 

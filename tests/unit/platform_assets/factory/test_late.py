@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,8 +16,9 @@ from dagster._core.test_utils import create_run_for_test
 from partitions.errors import NeedsDecision
 from platform_assets.factory.late import late_job, late_sensor
 from resources import sweep
-from resources.io_managers import DATAFLOW_TAG, RunOptions
+from resources.io_managers import RunOptions
 from resources.listing import Budget
+from resources.reporting import DATAFLOW_TAG
 from tests.support.ticks import Ticker, asked, flow_of
 
 BEGUN = datetime.fromtimestamp(1_700_000_000, UTC)
@@ -129,6 +131,32 @@ def test_what_a_run_did_not_deal_with_is_asked_for_again_after_a_pause_that_doub
     ticker.now += 119
     assert isinstance(ticker.tick(), str)
     ticker.now += 1
+    asked(ticker.tick())
+
+
+def test_a_late_file_that_stays_bad_is_tried_once_an_hour_though_new_files_are_loaded_all_the_time(
+    make_ticker: MakeTicker,
+) -> None:
+    ticker = make_ticker()
+    numbers = count(3)
+    keys = list[str]()
+    for _ in range(36):  # three hours
+        answer = ticker.tick()
+        if not isinstance(answer, str):
+            keys.append(str(answer.run_key))
+            ticker.abandon()
+        ticker.commit(f"d={next(numbers)}/b.ndjson")
+        ticker.now += 300
+    assert len(set(keys)) == len(keys) <= 8
+
+
+def test_another_late_file_is_tried_at_once(make_ticker: MakeTicker) -> None:
+    ticker = make_ticker()
+    for _ in range(12):
+        ticker.tick()
+        ticker.now += 300
+    assert isinstance(ticker.tick(), str)
+    ticker.put("d=1/aa.ndjson")
     asked(ticker.tick())
 
 

@@ -11,11 +11,15 @@ from dagster import DagsterInstance, DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
 
 from partitions.errors import SourceError
+from platform_assets.factory import sensors
+from platform_assets.factory.asking import Cursor
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.factory.sensors import Cursor, dataflow_sensor
-from resources.io_managers import DATAFLOW_TAG, HOLDER_TAG
+from platform_assets.factory.sensors import dataflow_sensor
+from resources.io_managers import HOLDER_TAG
+from resources.listing import Budget
 from resources.loop.holder import this_process
-from tests.support.ticks import Ticker, asked, flow_of
+from resources.reporting import DATAFLOW_TAG
+from tests.support.ticks import Ticker, asked, flow_of, ticks
 
 
 @pytest.fixture
@@ -103,11 +107,84 @@ def test_what_was_asked_for_and_not_committed_is_asked_for_again_after_a_pause_t
     asked(ticker.tick())
 
 
-def test_the_pause_between_attempts_never_exceeds_an_hour(ticker: Ticker) -> None:
-    cursor = Cursor()
-    for _ in range(30):
-        cursor = cursor.next_attempt("same", 0.0)
-    assert (cursor.attempt, cursor.pause_until) == (30, 3600.0)
+def test_a_bad_file_whose_number_is_given_up_each_time_starts_7_runs_in_two_hours_and_not_240(
+    ticker: Ticker,
+) -> None:
+    ticker.put("bad.ndjson")
+    keys = ticks(ticker, 120, ticker.abandon)
+    assert (len(keys), len(set(keys))) == (7, 7)
+    assert ticker.abandon().number == 8
+
+
+def test_a_good_file_behind_the_bad_one_changes_nothing_and_one_before_it_is_asked_for_at_once(
+    ticker: Ticker,
+) -> None:
+    ticker.put("m.ndjson")
+    ticks(ticker, 60, ticker.abandon)
+    ticker.put("z.ndjson")
+    assert isinstance(ticker.tick(), str)
+    ticker.put("c.ndjson")
+    asked(ticker.tick())
+
+
+def test_files_that_arrive_before_each_other_while_no_run_commits_are_asked_for_twice_in_a_pause(
+    ticker: Ticker,
+) -> None:
+    """Of many partitions each file may be the first; when the engine is down none of them is loaded."""
+    times = list[float]()
+    for number in range(120):
+        ticker.put(f"{500 - number}.ndjson")
+        if not isinstance(ticker.tick(), str):
+            times.append(ticker.now)
+        ticker.now += 60
+    assert len(times) <= 10
+
+
+def test_a_bad_file_that_is_repaired_is_asked_for_at_once(ticker: Ticker) -> None:
+    ticker.put("a.ndjson")
+    ticks(ticker, 60, ticker.abandon)
+    (ticker.landing / "a.ndjson").write_text("{}")
+    asked(ticker.tick())
+
+
+def test_a_run_that_commits_files_before_the_bad_one_resets_the_pause(ticker: Ticker) -> None:
+    ticker.put("a.ndjson", "bad.ndjson")
+    asked(ticker.tick())
+    ticker.commit("a.ndjson")
+    ticker.abandon()
+    ticker.now += 1
+    asked(ticker.tick())
+    ticker.abandon()
+    ticker.now += 59
+    assert ticker.tick() == "attempt 1 did not commit; the next one is in 1 s"
+
+
+def test_a_decision_resets_the_pause(ticker: Ticker) -> None:
+    ticker.put("a.ndjson")
+    ticks(ticker, 60, ticker.abandon)
+    assert isinstance(ticker.tick(), str)
+    ticker.commit(why="accept")
+    asked(ticker.tick())
+
+
+def test_a_listing_that_needs_several_ticks_keeps_the_attempts(
+    ticker: Ticker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "_BUDGET", Budget(pages=1))
+    ticker.put("d=1/a.ndjson", "d=2/b.ndjson", "d=3/c.ndjson")
+    ticker.commit("d=2/b.ndjson")
+    keys = ticks(ticker, 60, ticker.abandon)
+    assert len(set(keys)) == len(keys) <= 7
+
+
+def test_files_that_are_gone_end_the_attempts(ticker: Ticker) -> None:
+    ticker.put("a.ndjson")
+    asked(ticker.tick())
+    (ticker.landing / "a.ndjson").unlink()
+    ticker.now += 30
+    ticker.tick()
+    ticker.put("a.ndjson")
+    asked(ticker.tick())
 
 
 def test_a_commit_makes_the_next_file_due_at_once(ticker: Ticker) -> None:

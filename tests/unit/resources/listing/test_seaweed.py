@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import count
 from secrets import token_hex
 from unittest.mock import patch
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 from partitions.errors import SourceError
 from partitions.path.order import FileKey
-from partitions.path.position import AbovePath, Start
+from partitions.path.position import AbovePartitions, AbovePath, Start
+from partitions.path.template import TimeTemplate
 from resources.listing import Budget, Listing, list_above, objects
 from resources.places import Place
 from tests.support.proxy import CountingProxy, Record
@@ -65,7 +67,8 @@ def test_the_steps_of_a_listing_are_the_whole_listing(
             found += _found(step)
             resume = step.resume
             assert resume is None or resume != before, "else it would never end"
-    assert sorted(found, key=FileKey.of) == scene.expected
+    once = found if not scene.closes else set(found)
+    assert sorted(once, key=FileKey.of) == scene.expected
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +101,16 @@ def test_two_calls_find_up_to_a_thousand_new_files(counted: tuple[Place, Record]
     place, record = counted
     listing = list_above(place, AbovePath(FileKey("d=2", f"00299{ENDING}"), leaf=True), (ENDING,))
     assert (len(listing.found.files), len(record.lists), listing.found.calls) == (1000, 2, 2)
+
+
+def test_scope_partition_the_root_s_own_files_are_found_between_closed_days(bucket: Place) -> None:
+    days = [f"2026-01-{day}/{number}{ENDING}" for day in range(10, 28) for number in range(5)]
+    root = [f"2026-01-15{ENDING}", f"a{ENDING}"]
+    place = put_objects(bucket, [*days, *root])
+    names = {"": f"2026-01-14{ENDING}", "2026-01-27": f"3{ENDING}"}
+    position = AbovePartitions(names, TimeTemplate("%Y-%m-%d"), datetime(2026, 1, 27, tzinfo=UTC))
+    with patch.object(objects, "PAGE", 3):
+        assert _found(list_above(place, position, (ENDING,))) == [*root, f"2026-01-27/4{ENDING}"]
 
 
 def test_no_page_is_asked_for_ahead(counted: tuple[Place, Record]) -> None:

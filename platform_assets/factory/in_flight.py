@@ -1,0 +1,112 @@
+"""Runs of a dataflow that Dagster takes to be in flight: which of them is, and which died without a word.
+
+A run whose process is gone stays "started" in Dagster for ever. On this machine the process tells. For a run on another machine its
+lease in the watermark log does: it is watched from tick to tick, by the sensor's own clock alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
+
+from resources.io_managers import HOLDER_TAG
+from resources.loop import lease
+from resources.loop.holder import host_name, process_lives
+from resources.reporting import DATAFLOW_TAG
+from resources.watermarks.entry import Holder
+from resources.watermarks.log import WatermarkLog
+
+_STATUSES = [
+    DagsterRunStatus.QUEUED,
+    DagsterRunStatus.NOT_STARTED,
+    DagsterRunStatus.STARTING,
+    DagsterRunStatus.STARTED,
+    DagsterRunStatus.CANCELING,
+]
+
+
+@dataclass(frozen=True)
+class Sign:
+    """What was seen of the lease of a run on another machine.
+
+    Attributes:
+        text: tells this sign from all others.
+        at: when it was seen first, epoch seconds of the sensor's clock.
+    """
+
+    text: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True)
+class Busy:
+    """A run that is in flight.
+
+    Attributes:
+        reason: for people.
+        sign: of its lease, for the next tick.
+    """
+
+    reason: str
+    sign: Sign = field(default_factory=Sign)
+
+
+def in_flight(
+    instance: DagsterInstance, log: WatermarkLog, dataflow: str, now: float, seen: Sign | None = None
+) -> Busy | None:
+    """A run of the dataflow that goes on. One that is dead is reported as failed, which frees its pool, too.
+
+    Args:
+        instance: which takes runs to be in flight.
+        log: with the leases.
+        dataflow: its name.
+        now: epoch seconds.
+        seen: of the last tick; without it no lease is dead.
+    """
+    filters = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=_STATUSES)
+    for record in instance.get_run_records(filters):
+        busy, death = _judged(record, log, dataflow, now, seen or Sign())
+        if busy is not None:
+            return busy
+        instance.report_run_failed(
+            record.dagster_run, f"{death}. What it had begun is finished by the next run"
+        )
+    return None
+
+
+class _Judged(NamedTuple):
+    busy: Busy | None
+    death: str = ""
+
+
+def _judged(record: RunRecord, log: WatermarkLog, dataflow: str, now: float, seen: Sign) -> _Judged:
+    run = record.dagster_run
+    name, tag = f"run {run.run_id[:8]}", run.tags.get(HOLDER_TAG)
+    holder = Holder.model_validate_json(tag) if tag else None
+    lives = process_lives(holder) if holder else True
+    if lives is False:
+        return _Judged(None, f"the process of this run is gone (killed?): {tag}")
+    if lives or holder is None:
+        return _Judged(Busy(f"{name} is in flight"))
+    where = f"{name} is in flight on {host_name(holder)} (process {holder.pid}), since {_time(record)}"
+    held = lease.newest_open(log, dataflow)
+    if held is None or held.holder.run_id != run.run_id:
+        nobody = "it holds no number now, so no lease tells whether it lives; if that machine is gone, mark the run as failed in the UI"
+        return _Judged(Busy(f"{where}: {nobody}"))
+    text = lease.sign(log, held)
+    if text != seen.text or now < seen.at:
+        renewed = "its lease was renewed" if seen.text.startswith(f"{held.id} ") else "it has a lease"
+        look = f"{renewed} (number {held.number}), and is looked at again at the next tick"
+        return _Judged(Busy(f"{where}: {look}", Sign(text, now)))
+    still = f"its lease (number {held.number}) was not renewed for {now - seen.at:.0f} s"
+    if now - seen.at < lease.PATIENCE:
+        return _Judged(Busy(f"{where}: {still}", seen))
+    return _Judged(None, f"{where}, as Dagster has it, but {still}")
+
+
+def _time(record: RunRecord) -> str:
+    started = record.start_time or record.create_timestamp.timestamp()
+    return datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,95 @@
+"""What runs have appended to the watermark log and never told Dagster, since they died in between: found by the next run.
+
+Every run that told everything says so in a tag of itself, with the number that it came to. So it costs one query to learn that nothing
+is missing; only where a run ended without that tag are entries compared with runs, back to the first that is older than all of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
+
+from resources.watermarks.entry import Entry
+from resources.watermarks.log import WatermarkLog
+
+DATAFLOW_TAG = "strandline/dataflow"
+"""On every run that loads a dataflow: its name."""
+
+_STATUSES = [
+    DagsterRunStatus.STARTED,
+    DagsterRunStatus.CANCELING,
+    DagsterRunStatus.CANCELED,
+    DagsterRunStatus.FAILURE,
+]
+_RUNS, _ENTRIES = 20, 200
+"""Runs that one look judges, and entries that it compares with them, at most."""
+
+_LOADS = frozenset({"run", "replay", "late", "release"})
+
+
+@dataclass(frozen=True)
+class Untold:
+    """What Dagster does not know of a dataflow.
+
+    Attributes:
+        entries: oldest first.
+        runs: that ended, or seem to have ended, without having told everything.
+    """
+
+    entries: Sequence[Entry] = ()
+    runs: Sequence[str] = ()
+
+
+def untold(instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: str, up_to: int) -> Untold:
+    """Find what runs of this instance have loaded and not told.
+
+    Args:
+        instance: which knows the runs.
+        log: which knows what they did.
+        dataflow: its name.
+        run_id: of the run that asks; what it does itself is not looked at.
+        up_to: the newest entry when that run began.
+    """
+    filters = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=_STATUSES)
+    found = [one for one in instance.get_run_records(filters, limit=_RUNS) if _id(one) != run_id]
+    dead = [one for one in found if _told(one, dataflow) is None or not one.dagster_run.is_finished]
+    if not dead:
+        return Untold()
+    known: dict[str, RunRecord | None] = {_id(one): one for one in found}
+    oldest, entries = min(one.storage_id for one in dead), list[Entry]()
+    for entry in log.history(dataflow, _ENTRIES):
+        if entry.number > up_to or entry.run_id is None or entry.run_id == run_id:
+            continue
+        if entry.run_id not in known:
+            known[entry.run_id] = instance.get_run_record_by_id(entry.run_id)
+        record = known[entry.run_id]
+        if record is None:  # of the command line, or of another instance
+            continue
+        if entry.number > (_told(record, dataflow) or 0) and not record.dagster_run.is_success:
+            entries.append(entry)
+        elif record.storage_id < oldest:
+            break
+    loads = [one for one in reversed(entries) if one.why in _LOADS]
+    return Untold(loads, [_id(one) for one in dead])
+
+
+def tell(instance: DagsterInstance, dataflow: str, runs: Sequence[str], number: int) -> None:
+    """Note that Dagster knows all that these runs have done up to an entry."""
+    for run_id in runs:
+        instance.add_run_tags(run_id, {_tag(dataflow): str(number)})
+
+
+def _told(record: RunRecord, dataflow: str) -> int | None:
+    tag = record.dagster_run.tags.get(_tag(dataflow), "")
+    return int(tag) if tag.isdecimal() else None
+
+
+def _tag(dataflow: str) -> str:
+    """Of each dataflow, since one run may load several."""
+    return f"strandline/told_{dataflow}"
+
+
+def _id(record: RunRecord) -> str:
+    return record.dagster_run.run_id

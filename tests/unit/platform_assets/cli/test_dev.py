@@ -1,0 +1,108 @@
+"""`strandline dev` starts an engine that died again, and gives up on one that dies again and again; each project has its own runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from partitions.errors import StrandlineError
+from platform_assets.cli import dev as module
+from platform_assets.cli.dev import Dev
+from platform_assets.dagster_home import dagster_home, project_home
+from platform_assets.platform import CHECKOUT
+from resources import connect_server
+from resources.spark import SparkEngine
+
+STARTS = ["sh", "-c", "echo Spark Connect server started at; exec sleep 600"]
+
+
+class Time:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def dev(tmp_path: Path, time: Time, monkeypatch: pytest.MonkeyPatch) -> Dev:
+    """An engine that is a process of a few kilobytes."""
+    monkeypatch.setattr(connect_server, "_command", lambda engine, port: STARTS)
+    monkeypatch.setattr(connect_server, "_environment", lambda engine: dict(os.environ))
+    found = Dev(tmp_path, lambda: False, time)
+    found.start_engine(SparkEngine())
+    return found
+
+
+def kill(dev: Dev) -> None:
+    assert dev._engine is not None
+    assert dev._engine.process is not None
+    os.kill(dev._engine.process.pid, signal.SIGKILL)
+    dev._engine.process.wait()
+
+
+def test_an_engine_that_died_is_started_again_under_the_same_address(
+    dev: Dev, time: Time, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dev._engine is not None
+    url = dev._engine.url
+    for _ in range(10):
+        time.now += 300
+        kill(dev)
+        dev.look()
+        assert dev._engine.process is not None
+        assert dev._engine.process.poll() is None
+    said = capsys.readouterr().out
+    assert said.count(f"starting another under the same address, {url} …") == 10
+    dev.end()
+
+
+def test_one_that_dies_again_and_again_is_an_error_that_says_how_and_what_to_do(dev: Dev, time: Time) -> None:
+    for _ in range(3):
+        time.now += 60
+        kill(dev)
+        dev.look()
+    time.now += 60
+    kill(dev)
+    with pytest.raises(StrandlineError, match="was ended by SIGKILL") as caught:
+        dev.look()
+    assert "it has died 4 times within 10 minutes" in caught.value.message
+    assert "spark.driver.memory" in caught.value.message
+    assert "Spark Connect server started at" in caught.value.message
+    dev.end()
+
+
+def test_one_that_does_not_start_again_counts_as_dead(
+    dev: Dev, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connect_server, "_command", lambda engine, port: ["sh", "-c", "echo no room; exit 7"])
+    kill(dev)
+    for _ in range(3):
+        dev.look()
+    with pytest.raises(StrandlineError, match="ended with code 7; it has died 4 times"):
+        dev.look()
+    assert "Spark Connect server ended with code 7; its last lines: no room" in capsys.readouterr().out
+
+
+def test_a_taken_port_is_said_before_anything_is_started() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(StrandlineError, match=f"expected 127.0.0.1:{port} to be free") as caught:
+            module._check_free("127.0.0.1", port)
+    assert caught.value.choices == (f"strandline dev --port {port + 1}",)
+
+
+def test_each_project_has_runs_of_its_own_and_a_home_that_the_user_has_set_wins(tmp_path: Path) -> None:
+    home = dagster_home(tmp_path, {})
+    assert home == tmp_path / ".strandline/dagster"
+    assert (CHECKOUT / "dagster.yaml").read_text() in (home / "dagster.yaml").read_text()
+    assert dagster_home(tmp_path, {"DAGSTER_HOME": "/elsewhere"}) == Path("/elsewhere")
+    assert project_home(CHECKOUT / "platform_assets") == CHECKOUT / ".strandline/dagster"

@@ -1,0 +1,165 @@
+"""A run on another machine keeps its dataflow quiet as long as its lease is renewed, and no longer, whatever Dagster believes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
+from dagster._core.test_utils import create_run_for_test
+
+from platform_assets.factory.jobs import dataflow_job
+from platform_assets.factory.sensors import dataflow_sensor
+from resources.io_managers import HOLDER_TAG
+from resources.loop import lease
+from resources.loop.holder import lives, process_lives
+from resources.reporting import DATAFLOW_TAG
+from resources.watermarks.entry import Holder, Intent, new_id, utc_now
+from resources.watermarks.log import LEASES
+from tests.support.ticks import Ticker, asked, flow_of
+
+MakeRun = Callable[..., DagsterRun]
+
+
+def elsewhere(run_id: str) -> Holder:
+    return Holder(host="worker-7/boot/space", pid=42, started=1, run_id=run_id)
+
+
+@pytest.fixture
+def ticker(tmp_path: Path) -> Iterator[Ticker]:
+    with DagsterInstance.ephemeral() as instance:
+        made = Ticker(
+            tmp_path,
+            instance,
+            flow_of(),
+            lambda flow, platform, now: dataflow_sensor(flow, platform, dataflow_job(flow), now),
+        )
+        made.put("a.ndjson")
+        yield made
+
+
+@pytest.fixture
+def run(ticker: Ticker) -> DagsterRun:
+    """A run on another machine, which Dagster takes to be in flight."""
+    run_id = "12345678-0000-4000-8000-000000000000"
+    tags = {DATAFLOW_TAG: "arrivals", HOLDER_TAG: elsewhere(run_id).model_dump_json()}
+    made: DagsterRun = create_run_for_test(
+        ticker.instance, job_name="load_arrivals", run_id=run_id, status=DagsterRunStatus.STARTED, tags=tags
+    )
+    return made
+
+
+@pytest.fixture
+def intent(ticker: Ticker, run: DagsterRun) -> Intent:
+    """It holds number 1."""
+    return ticker.platform.log.put_intent(
+        Intent(
+            id=new_id(),
+            number=1,
+            dataflow="arrivals",
+            kind="path",
+            app_id="a",
+            before="{}",
+            watermark="{}",
+            definition={},
+            fingerprint="f",
+            pinned="p",
+            file_list="l",
+            holder=elsewhere(run.run_id),
+            run_id=run.run_id,
+            time=utc_now(),
+        )
+    )
+
+
+def renew(ticker: Ticker, intent: Intent, count: int) -> None:
+    name = f"{intent.number:010d}-{intent.id}"
+    ticker.platform.log.put_over("arrivals", LEASES, name, f"{count} {utc_now()}".encode())
+
+
+def status(ticker: Ticker, run: DagsterRun) -> DagsterRunStatus:
+    found = ticker.instance.get_run_by_id(run.run_id)
+    assert found is not None
+    return found.status
+
+
+def test_as_long_as_its_lease_is_renewed_the_sensor_says_which_run_where_and_since_when(
+    ticker: Ticker, run: DagsterRun, intent: Intent
+) -> None:
+    for count in range(5):
+        renew(ticker, intent, count)
+        said = str(ticker.tick())
+        assert said.startswith("run 12345678 is in flight on worker-7 (process 42), since 20")
+        assert ("its lease was renewed (number 1)" in said) == (count > 0)
+        ticker.now += 30
+    assert status(ticker, run) == DagsterRunStatus.STARTED
+
+
+def test_once_its_lease_is_dead_the_run_is_reported_as_failed_and_the_next_one_asked_for(
+    ticker: Ticker, run: DagsterRun, intent: Intent
+) -> None:
+    renew(ticker, intent, 1)
+    assert isinstance(ticker.tick(), str)
+    ticker.now += lease.PATIENCE - 1
+    assert str(ticker.tick()).endswith("its lease (number 1) was not renewed for 19 s")
+    ticker.now += 1
+    asked(ticker.tick())
+    assert status(ticker, run) == DagsterRunStatus.FAILURE
+
+
+def test_an_intent_that_never_got_a_lease_is_watched_as_long(
+    ticker: Ticker, run: DagsterRun, intent: Intent
+) -> None:
+    assert isinstance(ticker.tick(), str)
+    ticker.now += lease.PATIENCE
+    asked(ticker.tick())
+
+
+def test_a_run_that_holds_no_number_has_no_lease_and_the_sensor_says_what_to_do(
+    ticker: Ticker, run: DagsterRun
+) -> None:
+    for _ in range(3):
+        said = str(ticker.tick())
+        assert said.endswith("if that machine is gone, mark the run as failed in the UI")
+        assert "on worker-7" in said
+        ticker.now += 3600
+    assert status(ticker, run) == DagsterRunStatus.STARTED
+
+
+def test_a_clock_that_was_put_back_begins_to_watch_anew(
+    ticker: Ticker, run: DagsterRun, intent: Intent
+) -> None:
+    renew(ticker, intent, 1)
+    ticker.tick()
+    ticker.now -= 86_400
+    assert isinstance(ticker.tick(), str)
+    ticker.now += lease.PATIENCE
+    asked(ticker.tick())
+
+
+def test_that_dagster_takes_a_run_elsewhere_to_be_in_flight_says_nothing_and_that_it_is_over_does() -> None:
+    holder = elsewhere("r")
+    assert process_lives(holder) is None
+    assert lives(holder, "i", lambda run_id: True) is None
+    assert lives(holder, "i", lambda run_id: None) is None
+    assert lives(holder, "i", lambda run_id: False) is False
+
+
+def test_list_says_who_holds_a_dataflow_where_since_when_and_when_its_lease_was_renewed(
+    ticker: Ticker, run: DagsterRun, intent: Intent
+) -> None:
+    log = ticker.platform.log
+    held = {
+        "number": 1,
+        "run_id": run.run_id,
+        "host": "worker-7",
+        "process": 42,
+        "since": intent.time,
+        "alive": None,
+        "renewed": None,
+    }
+    assert lease.held_by(log, "arrivals", None) == held
+    log.put_over("arrivals", LEASES, f"0000000001-{intent.id}", b"7 2024-01-01T00:00:00+00:00")
+    assert lease.held_by(log, "arrivals", None) == held | {"renewed": "2024-01-01T00:00:00+00:00"}
+    assert lease.held_by(log, "arrivals", ticker.commit("a.ndjson")) is None
