@@ -39,6 +39,21 @@ class Kill(Terse):
 
 
 @dataclass(frozen=True, repr=False)
+class Meanwhile(Terse):
+    """Something else happens while a process is at a point, by somebody who takes that process for dead; then it goes on.
+
+    Attributes:
+        when, what, times: as of :class:`Kill`.
+        action: what happens.
+    """
+
+    when: str
+    what: str
+    action: Action
+    times: int = 1
+
+
+@dataclass(frozen=True, repr=False)
 class Arrive(Terse):
     """Files come, each above all that are there."""
 
@@ -54,14 +69,14 @@ class Late(Terse):
 class Run(Terse):
     """A run."""
 
-    kill: Kill | None = None
+    kill: Kill | Meanwhile | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Sweep(Terse):
     """A whole round of the sweep, with its policy."""
 
-    kill: Kill | None = None
+    kill: Kill | Meanwhile | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +84,7 @@ class Follow(Terse):
     """A run; where it stops, the operator follows one of its choices."""
 
     choice: int = 0
-    kill: Kill | None = None
+    kill: Kill | Meanwhile | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +97,7 @@ class Set(Terse):
     """``state set`` to the file so many above the watermark."""
 
     ahead: int = 1
-    kill: Kill | None = None
+    kill: Kill | Meanwhile | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,7 +106,7 @@ class Rewind(Terse):
 
     back: int = 1
     replace: bool = False
-    kill: Kill | None = None
+    kill: Kill | Meanwhile | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,21 +114,21 @@ class Reset(Terse):
     """``state reset``."""
 
     replace: bool = False
-    kill: Kill | None = None
+    kill: Kill | Meanwhile | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Adopt(Terse):
     """``state adopt``."""
 
-    kill: Kill | None = None
+    kill: Kill | Meanwhile | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Accept(Terse):
     """``state accept``."""
 
-    kill: Kill | None = None
+    kill: Kill | Meanwhile | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,21 +136,21 @@ class Import(Terse):
     """``state import`` of what was exported so many actions ago."""
 
     ago: int = 1
-    kill: Kill | None = None
+    kill: Kill | Meanwhile | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Release(Terse):
     """``files release`` of all that is in quarantine."""
 
-    kill: Kill | None = None
+    kill: Kill | Meanwhile | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Unprocess(Terse):
     """``files unprocess`` of the first file that is loaded (tracking: set)."""
 
-    kill: Kill | None = None
+    kill: Kill | Meanwhile | None = None
 
 
 @dataclass(frozen=True, repr=False)

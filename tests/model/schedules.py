@@ -19,6 +19,7 @@ from tests.model.actions import (
     Land,
     Late,
     LoseState,
+    Meanwhile,
     RecreateTable,
     Release,
     RemoveTable,
@@ -37,11 +38,25 @@ from tests.model.world import Config
 _PUT = ("files", "quarantine", "schemas", "intents", "commit", "entries")
 _AGO = st.integers(1, 8)
 
-kills = st.none() | st.builds(
+deaths = st.none() | st.builds(
     Kill, st.sampled_from(["before", "after"]), st.sampled_from(_PUT), st.integers(1, 2)
 ) | st.just(Kill("during", "commit"))  # fmt: skip
 
 arrivals = st.builds(Arrive, st.integers(1, 3))
+
+beside = st.builds(
+    Meanwhile,
+    st.sampled_from(["before", "after"]),
+    st.sampled_from(_PUT),
+    st.sampled_from(
+        [
+            Run(), Sweep(), Arrive(), Late(), Set(), Rewind(1, replace=True), Rewind(0), Reset(), Reset(replace=True), Adopt(), Accept(),
+            Release(),
+        ]
+    ),
+    st.integers(1, 2),
+)  # fmt: skip
+kills = deaths | beside
 runs = st.builds(Run, kills)
 
 decided = st.one_of(

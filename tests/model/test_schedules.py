@@ -2,7 +2,8 @@
 
 What is modelled: one dataflow over files, by watermark (late files ingested or quarantined) or by set; two files a slice, a row a file.
 Files arrive, in order and late. Runs and rounds of the sweep load them. All decisions are made, also as answers to a run that stopped. Each of
-these dies before or after anything that it puts beside the log, or around its commit, which may land later. State and table
+these dies before or after anything that it puts beside the log, or around its commit, which may land later; or another process does
+something there, that takes it for dead. State and table
 are lost, restored, made again, cleaned up and written by others (:mod:`tests.model.actions`).
 
 What is right: :mod:`tests.model.oracle`. What is real, and what stands in for Spark: :mod:`tests.support.jvmless`.

@@ -27,6 +27,7 @@ from typing import Any, cast
 import click
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.dataflow import Dataflow
@@ -36,6 +37,7 @@ from platform_assets.state_views import exported
 from resources import decisions
 from resources.late import late_step
 from resources.listing import Budget
+from resources.loop import holder
 from resources.places import Place
 from resources.platform import Platform
 from resources.watermarks.blobs import open_blobs
@@ -57,6 +59,7 @@ from tests.model.actions import (
     Land,
     Late,
     LoseState,
+    Meanwhile,
     RecreateTable,
     Release,
     RemoveTable,
@@ -235,7 +238,7 @@ class World:
     # Processes
 
     @contextmanager
-    def _process(self, kill: Kill | None) -> Iterator[Platform]:
+    def _process(self, kill: Kill | Meanwhile | None) -> Iterator[Platform]:
         seen: Counter[Point] = Counter()
 
         def heard(point: Point, write: Write | None) -> None:
@@ -248,6 +251,10 @@ class World:
                     self._appended()
             if kill is None or seen[point] != kill.times or point[1] != kill.what:
                 return
+            if isinstance(kill, Meanwhile):
+                if kill.when == point[0]:
+                    self._meanwhile(kill.action)
+                return
             if kill.when == "during" and point[0] == "before":
                 assert write is not None
                 self.running.append(write)
@@ -256,6 +263,15 @@ class World:
                 raise Killed
 
         yield self.parts.platform(self.state, self.root / "lake", self.landing, Process(heard))
+
+    def _meanwhile(self, action: Action) -> None:
+        """Let something happen in another process, which takes ours for dead."""
+        named = self._named
+        with pytest.MonkeyPatch.context() as patch, self._judged():
+            patch.setattr(holder, "lives", lambda *asked: False)
+            self.say(f"       meanwhile {action!r}: {self._act(action)}; {self._shown()}")
+            self._check()
+        self._named = named
 
     @contextmanager
     def _judged(self) -> Iterator[None]:
@@ -279,7 +295,7 @@ class World:
         else:
             self.oracle.decide(entry, before, paths if entry.why == "late" else self._named)
 
-    def _run(self, kill: Kill | None = None) -> str | StrandlineError:
+    def _run(self, kill: Kill | Meanwhile | None = None) -> str | StrandlineError:
         try:
             with self._process(kill) as process:
                 outcome = process.loop(self.flow, NOW).run()
@@ -287,7 +303,7 @@ class World:
             return "killed"
         return self._noted(outcome.error) if outcome.error else outcome.status
 
-    def _sweep(self, kill: Kill | None = None) -> str | StrandlineError:
+    def _sweep(self, kill: Kill | Meanwhile | None = None) -> str | StrandlineError:
         try:
             with self._process(kill) as process:
                 step = late_step(process, self.flow, NOW, Budget())
@@ -364,7 +380,9 @@ class World:
             return []
         return list(exported(WatermarkLog(open_blobs(Place(str(then.folder / "state")))), NAME))
 
-    def _decided(self, making: decisions.Making, kill: Kill | None = None) -> str | StrandlineError:
+    def _decided(
+        self, making: decisions.Making, kill: Kill | Meanwhile | None = None
+    ) -> str | StrandlineError:
         """As the command does it: show what would follow, then decide."""
         try:
             with self._process(None) as process:
@@ -378,7 +396,7 @@ class World:
         except Exception as error:
             raise Violation(f"a decision fails with {type(error).__name__}: {error}") from error
 
-    def _follow(self, choice: int, kill: Kill | None) -> str:
+    def _follow(self, choice: int, kill: Kill | Meanwhile | None) -> str:
         done = self._run()
         if not isinstance(done, NeedsDecision) or not done.choices:
             return self._told(done)
@@ -388,7 +406,7 @@ class World:
         except Stuck as stuck:
             return f"{done.code}, {command!r}: {stuck}"
 
-    def obey(self, command: str, kill: Kill | None = None) -> str | StrandlineError:
+    def obey(self, command: str, kill: Kill | Meanwhile | None = None) -> str | StrandlineError:
         """Do what a choice says, word by word.
 
         Raises:

@@ -5,6 +5,7 @@ real ones; and Delta's rules for a commit:
 
 - a write whose number is not above the one that the table has recorded for its app id is skipped in silence;
 - of two writes with one app id that began on the same version one fails, also where the table is made by both;
+- rows that replace others must be among those that the predicate names;
 - an overwrite fails where somebody else has changed the data since it began; an append does not.
 
 What a commit says of itself (``operationMetrics`` and the like) is what Delta 4.4 on Spark 4.1 writes;
@@ -221,6 +222,10 @@ class Write:
             draft.unlink()
 
     def _check(self, versions: list[int]) -> None:
+        if self.deleted and not set(self.paths) <= self.deleted:
+            raise CommitFailed(
+                "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES: rows are not among those that are replaced"
+            )
         if self.read is not None and self.read > max(versions, default=-1):
             raise CommitFailed(f"version {self.read} of the table is gone")
         winners = [one for one in versions if self.read is None or one > self.read]
