@@ -9,6 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+_LONGEST = 2000
+
+
+def in_one_line(text: str, most: int = _LONGEST) -> str:
+    """Return what a library said in one line; a longer text loses its middle, since the cause often stands at its end."""
+    line = "; ".join(stripped for one in text.splitlines() if (stripped := one.strip()))
+    kept = (most - 3) // 2
+    return line if len(line) <= most else f"{line[:kept]} … {line[-kept:]}"
+
 
 class StrandlineError(Exception):
     """Base of all errors that the product raises on purpose.

@@ -15,6 +15,12 @@ CACHE = CHECKOUT / ".strandline" / "cache"
 """Where the class-data archive and the list of jars lie: of this installation, not of a project."""
 
 
+def build_engine(project: Project, told: Callable[[str], None] = lambda line: None) -> SparkEngine:
+    """A project's Spark, which reaches no place yet; arguments as of :func:`build_platform`."""
+    settings = project.spark_settings
+    return SparkEngine(settings.master, settings.remote, settings.conf, cache=CACHE, told=told)
+
+
 def build_platform(project: Project, told: Callable[[str], None] = lambda line: None) -> Platform:
     """Put a project's settings together; opens nothing.
 
@@ -22,8 +28,7 @@ def build_platform(project: Project, told: Callable[[str], None] = lambda line: 
         project: loaded.
         told: hears, with a line for people, of what takes seconds.
     """
-    settings = project.spark_settings
-    spark = SparkEngine(settings.master, settings.remote, settings.conf, cache=CACHE, told=told)
+    spark = build_engine(project, told)
     kept = project.settings.history
     history = History(kept.entries, kept.age)
     return Platform(

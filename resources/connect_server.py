@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from resources.processes import end, how_it_ended, last_lines, start
+from resources.processes import end, how_it_ended, start
 from resources.spark import SparkEngine, SparkUnavailable
+from resources.spark_process import telling
 
 _STARTED = b"Spark Connect server started at"
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -67,7 +68,7 @@ class ConnectServer:
                 code = self.process.poll()
                 ended = f"was not ready after {self.patience:.0f} s" if code is None else how_it_ended(code)
                 raise SparkUnavailable(
-                    f"Spark Connect server {ended}; its last lines: {last_lines(self.log, before)}",
+                    f"Spark Connect server {ended}; it said: {telling(_read(self.log, before).decode(errors='replace'))}. All of it is in {self.log}",
                     choices=("strandline doctor",),
                 )
             time.sleep(0.1)

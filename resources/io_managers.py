@@ -32,6 +32,7 @@ from partitions.errors import ConfigurationError, StrandlineError
 from partitions.sentinels import Watermark
 from partitions.window.plan import Selection
 from partitions.window.slices import WindowSlice, WorkUnit
+from resources.attempts import not_begun
 from resources.loop.flow import Flow
 from resources.loop.holder import RunIsLive, this_process
 from resources.loop.loop import Loop, clock
@@ -139,21 +140,26 @@ class TableIOManager(IOManager):
         instance = context.step_context.instance
         if not instance.is_ephemeral:  # else no sensor will ask for the run
             mark_run(instance, context.run_id, dataflow.name)
-        loop = self._platform.loop(
-            dataflow,
-            now,
-            self._selection(context, dataflow, now),
-            run_id=context.run_id,
-            job_id=context.job_name,
-            hold_wait=self._options.hold_wait,
-            run_is_live=self._options.run_is_live,
-            observer=self._observer(context),
-        )
+        selection = self._selection(context, dataflow, now)
+        try:
+            loop = self._platform.loop(
+                dataflow,
+                now,
+                selection,
+                run_id=context.run_id,
+                job_id=context.job_name,
+                hold_wait=self._options.hold_wait,
+                run_is_live=self._options.run_is_live,
+                observer=self._observer(context),
+            )
+        except StrandlineError as error:  # a variable that is not set, say
+            self._options.report(not_begun(self._platform.log, dataflow.name, error, context.run_id))
+            raise failure(error) from error
         obj.outcome = outcome = loop.run()
         if outcome.committed:
             self._loops.append(loop)
         self._options.report(outcome)
-        for warning in outcome.warnings:
+        for warning in outcome.news:
             context.log.warning(warning)
         metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
         obj.told = lambda: tell(instance, dataflow.name, [context.run_id], _number(outcome))

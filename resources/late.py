@@ -15,7 +15,6 @@ from partitions.plan import counted
 from resources import listing
 from resources.decisions import decide, quarantine_late
 from resources.listing import Budget
-from resources.loop.guards import check_definition
 from resources.loop.holder import RunIsLive
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
@@ -71,9 +70,9 @@ def look(
 
     Raises:
         SourceError: where a listing fails.
-        NeedsDecision: code ``definition_changed``: of another source every file would be late.
+        NeedsDecision: as a run would. Of another source every file would be late, and beside a table that is gone nothing is verified.
     """
-    check_definition(dataflow, platform.log.newest(dataflow.name), platform.log)
+    platform.checked(dataflow)
     return step(platform.log, platform.root_of(dataflow), dataflow, now, budget, most)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from partitions.errors import ConfigurationError, StrandlineError
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.spark_process import java_end, java_runs, last_words, start_java
+from resources.spark_process import java_end, java_runs, last_words, said, start_java
 from resources.spark_runtime import (
     DELTA_PACKAGE,
     HADOOP_AWS_PACKAGE,
@@ -235,7 +235,7 @@ class SparkEngine:
             )  # the first call tells whether the server is there
         except Exception as error:
             raise SparkUnavailable(
-                f"Spark Connect server {self.remote}: expected an answer, found: {_first_line(error)}. Start one with `strandline dev`, or remove spark.remote",
+                f"Spark Connect server {self.remote}: expected an answer, found: {said(error).rstrip('.')}. Start one with `strandline dev`, or remove spark.remote",
                 choices=("strandline dev", "strandline doctor"),
             ) from error
         return cast("SparkSession", session)
@@ -273,16 +273,9 @@ def _starting(settings: Mapping[str, str]) -> str:
 
 
 def _no_spark(error: Exception) -> str:
-    said = last_words()
-    why = java_end() or f"{_first_line(error)}{f'. Java said: {said}' if said else ''}"
+    printed = last_words()
+    why = java_end() or f"{said(error).rstrip('.')}{f'. Java said: {printed}' if printed else ''}"
     return (
         f"Spark did not start: {why}. Expected Java 17 or 21 and the jars of"
         " spark.jars.packages; `strandline doctor` says which is missing"
     )
-
-
-def _first_line(error: Exception) -> str:
-    """The first line, but for py4j's, which says only what was called: Java's own error is in the second."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    told = lines[1].removeprefix(": ") if len(lines) > 1 and lines[1].startswith(": ") else lines[0]
-    return told.rstrip(".")[:300]

@@ -14,15 +14,18 @@ import tempfile
 from collections.abc import Mapping
 from typing import IO
 
+from partitions.errors import in_one_line
+
 SHOW = "STRANDLINE_DEBUG"
 """The variable that, set to 1, leaves Java its own place to print to: the terminal."""
 
 _DYING_SECONDS = 0.2
 _TAIL_BYTES = 64 * 1024
-_SHOWN_LINES, _SHOWN_LETTERS = 3, 300
+_SHOWN_LINES = 3
 _TELLING = re.compile(
     r"unresolved dependency|not found|UnknownHost|OutOfMemory|Exception|Error|error:|Killed"
 )
+_IN_PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\S.*)")
 _NOISE = re.compile(
     r"^\s+at |^\s*\.\.\. \d+ more|^WARNING: |^\S+ \S+ (WARN|INFO) |^Setting |^Using Spark's default|^To adjust logging"
 )
@@ -77,8 +80,27 @@ def last_words() -> str:
     if _output is None:
         return ""
     size = os.fstat(_output.fileno()).st_size
-    text = os.pread(_output.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace")
+    return telling(
+        os.pread(_output.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace")
+    )
+
+
+def telling(text: str) -> str:
+    """The last lines of what Java printed that say what failed, without its stack traces; its last lines where none does."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _NOISE.match(line)]
-    telling = [line for line in lines if _TELLING.search(line)]
-    chosen = dict.fromkeys(telling or lines[-_SHOWN_LINES:])
-    return " | ".join(line[:_SHOWN_LETTERS] for line in list(chosen)[-_SHOWN_LINES:])
+    chosen = dict.fromkeys([line for line in lines if _TELLING.search(line)] or lines[-_SHOWN_LINES:])
+    return " | ".join(in_one_line(line) for line in list(chosen)[-_SHOWN_LINES:])
+
+
+def said(error: Exception) -> str:
+    """The line of an error of Spark or pyspark that says what happened, whole.
+
+    A function of the user's has failed in Python: its own error stands at the end of a traceback. py4j's first line says only
+    what was called, and Java's own error is in the second.
+    """
+    text = str(error).strip()
+    if found := _IN_PYTHON.search(text):
+        return in_one_line(found[1])
+    lines = text.splitlines() or [type(error).__name__]
+    in_java = lines[1:2] and lines[1].startswith(": ")
+    return in_one_line(lines[1][2:] if in_java else lines[0])

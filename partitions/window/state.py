@@ -10,13 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from partitions.errors import CorruptWatermark
+from partitions.errors import CorruptWatermark, in_one_line
 from partitions.sentinels import Watermark
 from partitions.watermark import is_empty
 from partitions.window.grid import Grid
 from partitions.window.runs import Run, Runs
 
 __all__ = ["Done", "Failure", "LeftOut", "Run", "Start", "WindowState"]
+
+_SHOWN = 500
+"""Letters of an error that a state keeps: every failed work unit has one."""
 
 Start = int | None
 """A window's start; None where there is no time dimension."""
@@ -203,7 +206,9 @@ class WindowState:
             made.succeeded(one)
         for unit, start, error in failed:
             before = made.failure(unit, start)
-            made.set_failure(unit, start, Failure((before.attempts if before else 0) + 1, error[:500], at))
+            made.set_failure(
+                unit, start, Failure((before.attempts if before else 0) + 1, in_one_line(error, _SHOWN), at)
+            )
         for left in left_out:
             made.left_out(left, at)
         return made.state()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from partitions.dataflow import Dataflow
-    from platform_assets.project import Project
+    from platform_assets.project import InvalidProject, Project
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -34,7 +34,7 @@ class Context:
     Attributes:
         folder: of the project; None is the default one.
         as_json: one JSON document on stdout, everything else on stderr.
-        now: the clock of ``plan`` and ``run``, in UTC; None is the real one.
+        now: the clock of all that plans or compares times, in UTC; None is the real one.
     """
 
     folder: Path | None = None
@@ -64,10 +64,27 @@ class Context:
             click.echo(f"{name}: left out, its file has errors (strandline validate shows them)", err=True)
         return found
 
+    def asked(self, names: Sequence[str]) -> tuple[list[Dataflow], dict[str, InvalidProject]]:
+        """The valid dataflows of these names, and the errors of those whose files have some; without names all of both.
+
+        Raises:
+            InvalidProject: where platform.yaml has errors, or the only file that is named.
+            ConfigurationError: for an unknown name.
+        """
+        from platform_assets.project import InvalidProject
+
+        project, named = self.project, list(dict.fromkeys(names))
+        if len(named) == 1:
+            return project.named(named), {}
+        broken = [name for name in named or project.broken if name in project.broken]
+        valid = [name for name in named if name not in broken]
+        found = project.named(valid) if valid or not named else []
+        return found, {name: InvalidProject(project.broken[name]) for name in broken}
+
     def emit(self, document: Any, people: Callable[[], None]) -> None:
         """Show a result: the document as JSON, or whatever ``people`` prints."""
         if self.as_json:
-            click.echo(json.dumps(document, indent=2, allow_nan=False))
+            click.echo(self.hide(json.dumps(document, indent=2, allow_nan=False)))
         else:
             people()
 
@@ -98,7 +115,12 @@ def shared(command: Command) -> Command:
     options = (
         _option("--project", "folder", type=_FOLDER, metavar="DIR", help="The project folder."),
         _option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
-        _option("--now", "now", type=_Instant(), help="The clock of plan and run; UTC if it has no zone."),
+        _option(
+            "--now",
+            "now",
+            type=_Instant(),
+            help="Use this instant as the current time; UTC if it has no zone.",
+        ),
     )
     for option in reversed(options):
         with_context = option(with_context)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -13,16 +14,21 @@ from uuid import uuid4
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError
+from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError, StrandlineError
+from partitions.path.position import Start
+from partitions.plan import counted
 from partitions.sources import JdbcSource, TableSource
 from platform_assets.cli.context import Context, shared
-from platform_assets.platform import build_platform
+from platform_assets.platform import build_engine, build_platform
+from platform_assets.project import Project
 from resources.jdbc import JdbcConnection
-from resources.listing import Budget
+from resources.listing import Budget, Listing, list_above
 from resources.places import Place
-from resources.platform import Platform
 from resources.readers.look import look_at_database, look_at_table
 from resources.watermarks.blobs import open_blobs
+
+_BUDGET = Budget(pages=5, seconds=20.0)
+_CORRECT = "set the variable, or correct the key, that this names"
 
 
 @dataclass(frozen=True)
@@ -74,37 +80,39 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
         f"{len(project.dataflows)} dataflows, {len(project.errors)} errors in {project.folder}",
         "strandline validate" if project.errors else None,
     )
-    platform = build_platform(project)
     yield _tried(
         "state",
-        lambda: _state(platform),
+        lambda: _state(project),
         "check address, credentials and permissions of `state` in platform.yaml",
     )
     yield _tried(
-        "lake", lambda: _lake(platform), "check path, credentials and permissions of `lake` in platform.yaml"
+        "lake", lambda: _lake(project), "check path, credentials and permissions of `lake` in platform.yaml"
     )
     for flow in project.dataflows.values():
         yield _tried(
-            f"source {flow.name}", partial(_source, platform, flow), "check `source` and its connection"
+            f"source {flow.name}", partial(_source, project, flow), "check `source` and its connection"
         )
     yield _tried("dagster", lambda: _dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml")
     if not no_spark:
-        flows = list(project.dataflows.values())
-        yield _tried("spark", lambda: _spark(platform, flows), "run `make setup`, which fetches the jars")
+        yield _tried("spark", lambda: _spark(project), "run `make setup`, which fetches the jars")
 
 
 def _tried(check: str, act: Callable[[], str], todo: str) -> Finding:
     try:
         return Finding(check, True, act())
+    except ConfigurationError as error:  # says what is wrong with which key, or which variable is not set
+        return Finding(check, False, error.message, "; ".join(error.choices) or _CORRECT)
     except StrandlineError as error:
-        return Finding(check, False, error.message, "; ".join(error.choices) or todo)
+        choices = [choice for choice in error.choices if choice != "strandline doctor"]
+        return Finding(check, False, error.message, "; ".join(choices) or todo)
     except Exception as error:  # noqa: BLE001 - whatever fails, the other parts are still to be tried
         return Finding(check, False, f"{type(error).__name__}: {error}", todo)
 
 
-def _state(platform: Platform) -> str:
+def _state(project: Project) -> str:
     """Writing, and refusing to write twice: what the log stands on."""
-    blobs, key = open_blobs(platform.state), f".doctor/{uuid4().hex}"
+    place = project.state
+    blobs, key = open_blobs(place), f".doctor/{uuid4().hex}"
     first = blobs.put_if_absent(key, b"1")  # where this fails there is nothing to delete
     try:
         second = blobs.put_if_absent(key, b"2")
@@ -112,33 +120,58 @@ def _state(platform: Platform) -> str:
         blobs.delete(key)
     if not first or second:
         raise StrandlineError(
-            f"{platform.state}: expected the second conditional put of one name to be refused, found that it was taken; use a store that supports If-None-Match"
+            f"{place}: expected the second conditional put of one name to be refused, found that it was taken; use a store that supports If-None-Match"
         )
-    return f"{platform.state}: writes, and refuses to write twice"
+    return f"{place}: writes, and refuses to write twice"
 
 
-def _lake(platform: Platform) -> str:
-    blobs, key = open_blobs(platform.lake), f".doctor/{uuid4().hex}"
+def _lake(project: Project) -> str:
+    place = project.lake
+    blobs, key = open_blobs(place, "lake"), f".doctor/{uuid4().hex}"
     blobs.put(key, b"1")
     blobs.delete(key)
-    return f"{platform.lake}: writes"
+    return f"{place}: writes"
 
 
-def _spark(platform: Platform, flows: Sequence[Dataflow]) -> str:
-    engine = platform.spark.with_places([platform.lake, *map(platform.source_of, flows)])
+def _spark(project: Project) -> str:
+    """Spark as runs start it, for all places that can be found: one that cannot is told by its own check."""
+    places: list[Place | JdbcConnection] = []
+    finds: list[Callable[[], Place | JdbcConnection]] = [lambda: project.lake]
+    finds += [partial(project.source_place, flow) for flow in project.dataflows.values()]
+    for find in finds:
+        with suppress(ConfigurationError):
+            places.append(find())
+    engine = build_engine(project).with_places(places)
     return f"Spark {engine.session().version}, {engine.remote or engine.master}, {', '.join(engine.packages)}"
 
 
-def _source(platform: Platform, flow: Dataflow) -> str:
-    found = platform.source_of(flow)
+def _source(project: Project, flow: Dataflow) -> str:
+    found = project.source_place(flow)
     if isinstance(flow.source, JdbcSource) and isinstance(found, JdbcConnection):
         return look_at_database(found, flow.source)
     if isinstance(flow.source, TableSource) and isinstance(found, Place):
         return look_at_table(found, flow.source)
-    entry = platform.log.newest(flow.name)
-    look = platform.path_flow(flow).peek(entry, datetime.now(UTC), Budget(pages=5, seconds=20.0), None)
-    more = "" if look.complete else " or more"
-    return f"{platform.source_of(flow)}: reads, {len(look.found.files)}{more} files above the watermark"
+    if not isinstance(found, Place):
+        raise ConfigurationError(f"dataflow {flow.name}: expected a folder or a bucket, found {found}")
+    return _files(project, flow, found)
+
+
+def _files(project: Project, flow: Dataflow, root: Place) -> str:
+    """A listing: above the watermark where there is one and it can be read, else from the beginning."""
+    if flow.kind == "path":
+        with suppress(
+            ProviderError, CorruptWatermark, ConfigurationError
+        ):  # which the check of the state tells, or a run
+            platform = build_platform(project)
+            entry = platform.log.newest(flow.name)
+            look = platform.path_flow(flow).peek(entry, datetime.now(UTC), _BUDGET, None)
+            return f"{root}: reads, {_counted(look)} above the watermark"
+    look = list_above(root, Start(), flow.files.endings, budget=_BUDGET)
+    return f"{root}: reads, {_counted(look)}"
+
+
+def _counted(look: Listing) -> str:
+    return f"{counted(len(look.found.files), 'file')}{'' if look.complete else ' or more'}"
 
 
 def _dagster(project: Path) -> str:

@@ -1,4 +1,4 @@
-"""``strandline list``: how every dataflow stands, from the watermark log alone."""
+"""``strandline list``: how every dataflow stands, from its log, the note of its last run, and a short look at its source."""
 
 from __future__ import annotations
 
@@ -9,94 +9,177 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
+from partitions.plan import counted
+from platform_assets.cli.attempts import Attempts, kept_runs
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import each
+from platform_assets.cli.waiting import UNKNOWN, Waiting
 from platform_assets.file_views import aside
 from platform_assets.platform import build_platform
-from platform_assets.words import held_in_words, in_words
+from platform_assets.words import held_in_words, in_words, lasting
 from resources.loop.lease import held_by
 from resources.loop.outcome import error_json
+from resources.watermarks.entry import Entry
 
 _NONE = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
+_UNDECIDED = ("held", "skipped", "running", "queued")
+_ENDED_WELL = ("committed", "nothing", "recovered")
 
 
 @click.command("list")
 @click.argument("names", nargs=-1)
 @shared
 def command(context: Context, names: tuple[str, ...]) -> int:
-    """Show all dataflows: kind, target, state, watermark, lag, last run."""
-    log, now = build_platform(context.project).log, context.now or datetime.now(UTC)
+    """Show all dataflows: state, watermark, lag, what waits, last attempt and last run, late and quarantined files."""
+    flows, broken = context.asked(names)
+    platform, now = build_platform(context.project), context.now or datetime.now(UTC)
+    log, waiting = platform.log, Waiting(platform, now)
+    with kept_runs(context.project.folder) as dagster:
+        attempts = Attempts(log, dagster)
 
-    def answer(flow: Dataflow) -> dict[str, Any]:
-        entry = log.newest(flow.name)
-        public = entry.as_json() if entry else {}
-        lag = round(now.timestamp() - entry.modified / 1000, 3) if entry and entry.modified else None
-        known = {
-            "state_number": entry.number if entry else 0,
-            "watermark": public.get("watermark"),
-            "lag_seconds": lag,
-            "last_run": public.get("time"),
-        }
-        return {
-            "dataflow": flow.name,
-            "kind": flow.kind,
-            "target": flow.table,
-            **known,
-            **aside(log, flow, entry, now),
-            "held_by": held_by(log, flow.name, entry),
-        }
+        def answer(flow: Dataflow) -> dict[str, Any]:
+            entry = log.newest(flow.name)
+            attempt = attempts.last(flow.name, entry)
+            return {
+                **_of(flow),
+                **_state(entry, now),
+                "last_attempt": attempt.as_json() if attempt else None,
+                "waiting": waiting.of(flow, entry),
+                **aside(log, flow, entry, now),
+                "held_by": held_by(log, flow.name, entry),
+            }
 
-    documents, code = each(context.dataflows(names), answer, _failed)
-    context.emit(documents, lambda: _people(context, documents))
+        documents, code = each(flows, answer, _failed, broken)
+    context.emit(documents, lambda: _people(context, documents, datetime.now(UTC)))
     return code
+
+
+def _of(flow: Dataflow) -> dict[str, Any]:
+    return {"dataflow": flow.name, "kind": flow.kind, "target": flow.table}
+
+
+def _state(entry: Entry | None, now: datetime) -> dict[str, Any]:
+    public = entry.as_json() if entry else {}
+    return {
+        "state_number": entry.number if entry else 0,
+        "watermark": public.get("watermark"),
+        "lag_seconds": round(now.timestamp() - entry.modified / 1000, 3)
+        if entry and entry.modified
+        else None,
+        "last_run": public.get("time"),
+    }
 
 
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     unknown = {"state_number": None, "watermark": None, "lag_seconds": None, "last_run": None}
-    return {
-        "dataflow": flow.name,
-        "kind": flow.kind,
-        "target": flow.table,
-        **unknown,
-        **_NONE,
-        "held_by": None,
-        "error": error_json(error),
-    }
+    told = {"last_attempt": None, "waiting": UNKNOWN, **_NONE, "held_by": None, "error": error_json(error)}
+    return {**_of(flow), **unknown, **told}
 
 
-def _people(context: Context, documents: list[dict[str, Any]]) -> None:
+def _people(context: Context, documents: list[dict[str, Any]], now: datetime) -> None:
     from rich.table import Column, Table
 
-    names = ("dataflow", "kind", "target", "state", "watermark", "lag", "last run", "late", "quarantined")
+    names = (
+        "dataflow",
+        "kind",
+        "target",
+        "state",
+        "watermark",
+        "lag",
+        "waits",
+        "last attempt",
+        "last entry",
+        "late",
+        "quarantined",
+    )
     table = Table(*(Column(name, overflow="fold") for name in names))  # a cut watermark cannot be used
     for document in documents:
-        error, watermark = document.get("error"), document["watermark"] or {}
-        shown = (
-            error["message"]
-            if error
-            else watermark.get("path") or (in_words(watermark) if watermark else "-")
-        )
-        lag = "-" if document["lag_seconds"] is None else f"{document['lag_seconds']:.0f} s"
+        name = document["dataflow"]
         table.add_row(
-            document["dataflow"],
-            document["kind"],
-            document["target"],
-            "-" if error else str(document["state_number"]),
-            shown,
-            lag,
-            document["last_run"] or "-",
-            str(document["late"]["count"] or "-"),
-            str(document["quarantined"]["count"] or "-"),
+            *(
+                _row(document, now)
+                if "watermark" in document
+                else (name, *["-"] * 6, "broken file", *["-"] * 3)
+            )
         )
     context.console.print(table)
     for document in documents:
-        _people_aside(document)
+        _people_aside(document, now)
 
 
-def _people_aside(document: dict[str, Any]) -> None:
+def _row(document: dict[str, Any], now: datetime) -> tuple[str, ...]:
+    watermark, lag = document["watermark"], document["lag_seconds"]
+    return (
+        document["dataflow"],
+        document["kind"],
+        document["target"],
+        "-" if document["state_number"] is None else str(document["state_number"]),
+        in_words(watermark) if watermark else "-",
+        "-" if lag is None else lasting(lag),
+        _waits(document["waiting"]),
+        "cannot be told" if "error" in document else _attempt(document["last_attempt"], now),
+        _ago(document["last_run"], now) if document["last_run"] else "-",
+        str(document["late"]["count"] or "-"),
+        str(document["quarantined"]["count"] or "-"),
+    )
+
+
+def _waits(waiting: dict[str, Any]) -> str:
+    if waiting["files"] is not None:
+        more = " or more" if waiting["more"] else ""
+        return f"{counted(waiting['files'], 'file')}{more}" if waiting["files"] else "nothing"
+    if waiting["work_units"] is not None:
+        failed = f", {waiting['failed_units']:,} failed" if waiting["failed_units"] else ""
+        return (
+            f"{counted(waiting['work_units'], 'work unit')}{failed}"
+            if waiting["work_units"] or failed
+            else "nothing"
+        )
+    return "cannot be told"
+
+
+def _attempt(attempt: dict[str, Any] | None, now: datetime) -> str:
+    if attempt is None:
+        return "none"
+    status, since = attempt["status"], attempt["failing_since"]
+    if since and status not in _UNDECIDED:
+        return f"{status} for {lasting(_seconds(since, now))}"
+    return f"{'nothing new' if status == 'nothing' else status} {_ago(attempt['time'], now)}"
+
+
+def _ago(time: str, now: datetime) -> str:
+    return f"{lasting(_seconds(time, now))} ago"
+
+
+def _seconds(time: str, now: datetime) -> float:
+    return now.timestamp() - datetime.fromisoformat(time).timestamp()
+
+
+def _people_aside(document: dict[str, Any], now: datetime) -> None:
+    """What a cell has no room for, a line each."""
+    name, attempt = document["dataflow"], document.get("last_attempt")
+    error = document.get("error")
+    if error:
+        _problem(f"{name}: {error['message']}", error["choices"])
+    if "watermark" not in document:
+        return
+    if attempt and attempt["error"] and attempt["status"] not in _ENDED_WELL:
+        since = f", failing since {attempt['failing_since']}" if attempt["failing_since"] else ""
+        _problem(
+            f"{name}: {attempt['status']} {_ago(attempt['time'], now)}{since}: {attempt['error']['message']}",
+            attempt["error"]["choices"],
+        )
+    if document["waiting"]["why"]:
+        _problem(f"{name}: what waits cannot be told: {document['waiting']['why']}")
     for path in document["late"]["paths"]:
-        click.echo(f"  {document['dataflow']}: late: {path}")
+        click.echo(f"  {name}: late: {path}")
     if holder := document.get("held_by"):
-        click.echo(f"  {document['dataflow']}: {held_in_words(holder)}")
+        click.echo(f"  {name}: {held_in_words(holder)}")
     for held in document["quarantined"]["files"]:
-        click.echo(f"  {document['dataflow']}: quarantined: {held['path']}: {held['reason']}")
+        click.echo(f"  {name}: quarantined: {held['path']}: {held['reason']}")
+
+
+def _problem(line: str, choices: list[str] | tuple[str, ...] = ()) -> None:
+    click.secho(f"  {line}", fg="red")
+    for choice in choices:
+        click.echo(f"    {choice}")

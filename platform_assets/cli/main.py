@@ -20,7 +20,7 @@ from platform_assets.cli.context import Context, shared
 
 COMMANDS = {
     "validate": "Check all project files.",
-    "list": "Show how every dataflow stands.",
+    "list": "Show how every dataflow stands (also: status).",
     "plan": "Show what the next run would do, and why.",
     "run": "Load what is new, exactly once.",
     "ledger": "Show what is covered and missing, unit by unit.",
@@ -32,6 +32,9 @@ COMMANDS = {
     "dev": "Open the Dagster UI with a warm engine beside it.",
 }
 """Every command with its line of help. It is ``command`` in the module of its name beside this one."""
+
+ALIASES = {"status": "list"}
+"""Other names that people try first."""
 
 _INTERRUPTED = 130
 
@@ -48,6 +51,7 @@ class Strandline(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import one command."""
+        cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         found: click.Command = import_module(f"{__package__}.{cmd_name}").command
@@ -70,7 +74,7 @@ class Strandline(click.Group):
             raise click.UsageError(f"no command {args[0]!r}: {hint}", error.ctx) from None
 
     def main(self, args: Sequence[str] | None = None, *positional: Any, **named: Any) -> NoReturn:
-        """Run, and exit with the code of spec 09."""
+        """Run, and exit with the code that docs/cli.md names."""
         gc.set_threshold(_COLLECTED_AT)
         arguments = list(sys.argv[1:] if args is None else args)
         context = Context(as_json="--json" in arguments)  # a usage error may come before the option is read

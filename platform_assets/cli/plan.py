@@ -23,12 +23,13 @@ _SHOWN = 12
 @shared
 def command(context: Context, names: tuple[str, ...]) -> int:
     """Show what the next run would do, and why."""
+    flows, broken = context.asked(names)
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
 
     def answer(flow: Dataflow) -> dict[str, Any]:
         return dict(platform.plan(flow, now).as_json())
 
-    documents, code = each(context.dataflows(names), answer, _failed)
+    documents, code = each(flows, answer, _failed, broken)
     context.emit(documents, lambda: _people(documents))
     return code
 
@@ -48,6 +49,10 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
 
 def _people(documents: list[dict[str, Any]]) -> None:
     for document in documents:
+        if "why" not in document:  # its file has errors
+            click.secho(f"{document['dataflow']}: {document['error']['message']}", fg="red")
+            click.echo("  strandline validate")
+            continue
         click.secho(f"{document['dataflow']}: {document['why']}", bold=True)
         pieces = document["slices"]
         for number, piece in enumerate(pieces[:_SHOWN], 1):

@@ -24,6 +24,7 @@ from platform_assets.dagster_home import HOME, dagster_home, project_home
 from platform_assets.platform import build_platform
 from platform_assets.project import InvalidProject
 from platform_assets.words import in_words
+from resources.attempts import not_begun
 from resources.loop.outcome import Outcome, Step
 from resources.platform import Platform
 
@@ -121,17 +122,17 @@ def _run_all(
     )
     platform = build_platform(context.project, _say)
     errors = {name: InvalidProject(context.project.broken[name]) for name in broken}
-    outcomes += [_not_run(platform, name, error) for name, error in errors.items()]
+    outcomes += [not_begun(platform.log, name, error) for name, error in errors.items()]
     with instance(context.project.folder) as kept:
         by_name = {flow.name: flow for flow in flows}
         for name in platform.lineage.in_order(list(by_name)):
             above = platform.lineage.above(name)
             failed = [one for one in outcomes if one.error is not None and one.dataflow in above]
             if failed:
-                outcomes.append(_not_run(platform, name, _upstream(name, failed)))
+                outcomes.append(not_begun(platform.log, name, _upstream(name, failed)))
             else:
                 job = build_job(by_name[name], platform, options, checked=not kept.is_ephemeral)
-                _run_one(job, kept, name, outcomes)
+                _run_one(platform, job, kept, name, outcomes)
     return outcomes
 
 
@@ -145,21 +146,14 @@ def _upstream(name: str, failed: Sequence[Outcome]) -> UpstreamNotLoaded:
     )
 
 
-def _not_run(platform: Platform, name: str, error: StrandlineError) -> Outcome:
-    """Why a dataflow was not run, with its state; where that cannot be read, that is what is wrong."""
-    try:
-        newest = platform.log.newest(name)
-    except StrandlineError as unreadable:
-        return Outcome(name, None, {}, 0, error=unreadable)
-    return Outcome(name, None, newest.state() if newest else {}, 0, newest=newest, error=error)
-
-
-def _run_one(job: JobDefinition, instance: DagsterInstance, name: str, outcomes: list[Outcome]) -> None:
+def _run_one(
+    platform: Platform, job: JobDefinition, instance: DagsterInstance, name: str, outcomes: list[Outcome]
+) -> None:
     count = len(outcomes)
     result = execute(job, instance)
     if len(outcomes) == count:  # the step failed before, or beside, the loop
         error = StrandlineError(_first_failure(result), code="dagster")
-        outcomes.append(Outcome(name, result.run_id, {}, 0, error=error))
+        outcomes.append(not_begun(platform.log, name, error, result.run_id))
 
 
 def execute(job: JobDefinition, instance: DagsterInstance) -> ExecuteInProcessResult:
@@ -211,14 +205,15 @@ def _people(outcomes: list[Outcome]) -> None:
         amount = counted(outcome.work_units, "work unit") if windows else counted(outcome.files, "file")
         done = f"{counted(outcome.rows, 'row')} of {amount} in {counted(len(outcome.committed), 'slice')}, "
         calls = f"{counted(outcome.calls, 'listing call')}, " if outcome.calls else ""
+        aside = f"{counted(outcome.quarantined, 'file')} put in quarantine, " if outcome.quarantined else ""
         click.secho(
-            f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{calls}"
+            f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{aside}{calls}"
             f"{outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
             fg=color,
         )
         before, after = in_words(outcome.before), in_words(outcome.after)
         click.echo(f"  watermark {before} -> {after}" if before != after else f"  watermark stays at {after}")
-        for warning in outcome.warnings:
+        for warning in outcome.news:
             click.secho(f"  warning: {warning}", fg="yellow", err=True)
         if outcome.error is not None:
             click.secho(f"  {outcome.error.message}", fg="red", err=True)

@@ -1,12 +1,14 @@
-"""Commands over several dataflows: all are tried, and one exit code tells the worst (spec 09, Exit codes)."""
+"""Commands over several dataflows: all are tried, and one exit code tells the worst: docs/cli.md."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
+from resources.loop.outcome import error_json
 
 _ORDER = (4, 1, 3, 0)
 _USAGE = 2
@@ -17,11 +19,18 @@ def each(
     flows: Sequence[Dataflow],
     answer: Callable[[Dataflow], dict[str, Any]],
     failed: Callable[[Dataflow, StrandlineError], dict[str, Any]],
+    broken: Mapping[str, StrandlineError] = MappingProxyType({}),
 ) -> tuple[list[dict[str, Any]], int]:
     """Ask for every dataflow; an error of one becomes its part of the answer.
 
+    Args:
+        flows: with files that are valid.
+        answer: for one of them.
+        failed: the answer for one that has failed.
+        broken: the errors of those with files that are not; each has a record, and the exit code is that of wrong project files.
+
     Returns:
-        the answers in order, and the exit code.
+        the answers, those of broken files last, and the exit code.
 
     Raises:
         StrandlineError: that of a single dataflow which is of the wrong kind, which somebody must decide about, or which is held.
@@ -31,11 +40,12 @@ def each(
         try:
             documents.append(answer(flow))
         except StrandlineError as error:
-            if len(flows) == 1 and error.exit_code in _ALONE:
+            if len(flows) == 1 and not broken and error.exit_code in _ALONE:
                 raise
             documents.append(failed(flow, error))
             codes.append(error.exit_code)
-    return documents, worst(codes)
+    documents += [{"dataflow": name, "error": error_json(error)} for name, error in broken.items()]
+    return documents, _USAGE if broken else worst(codes)
 
 
 def worst(codes: Sequence[int]) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, Conflict, SourceError, StrandlineError
 from partitions.plan import Plan, counted
+from resources.attempts import note_attempt, said_before
 from resources.listing import OUTDATED
 from resources.loop import holder as holders
 from resources.loop.flow import CanLeaveOut, Flow, SliceT
@@ -35,9 +36,8 @@ if TYPE_CHECKING:
 
 
 _PASSED_OVER = "passed over"
-
 _SHOWN = 20
-"""Bad files that an error names."""
+"""Bad files, or work units that could not be read, that an error names, each with its whole reason."""
 
 
 @dataclass
@@ -113,6 +113,13 @@ class Loop(Generic[SliceT]):
             self._tidy(outcome)
         outcome.calls = self.flow.calls
         outcome.seconds = time.monotonic() - started
+        outcome.repeated = said_before(
+            self.log, self.dataflow.name, outcome.plan.warnings if outcome.plan else ()
+        )
+        if (
+            only is None or outcome.error is not None
+        ):  # late files that are loaded say nothing of what is above the watermark
+            note_attempt(self.log, outcome)
         return outcome
 
     def prepare_next(self) -> None:
@@ -134,9 +141,11 @@ class Loop(Generic[SliceT]):
             return None
         told = [warning for warning in outcome.warnings if warning.startswith(_PASSED_OVER)]
         outcome.warnings = [warning for warning in outcome.warnings if warning not in told]
+        rest = counted(max(0, len(told) - _SHOWN), "more reason")
+        more = f"; and {rest} (strandline ledger {self.dataflow.name})" if len(told) > _SHOWN else ""
         return SourceError(
             f"dataflow {self.dataflow.name}: {counted(unread, 'work unit')} could not be read; what failed is asked for again."
-            f" {'; '.join(told)[:2000]}",
+            f" {'; '.join(told[:_SHOWN])}{more}",
             code="failed_units",
         )
 

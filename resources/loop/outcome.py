@@ -86,6 +86,7 @@ class Outcome:
         before: the watermark that the run found.
         calls: LIST calls, or folders opened.
         left_out: by part, what held back nothing but itself.
+        repeated: those of the warnings that an earlier run has given already; people are not told them again.
     """
 
     dataflow: str
@@ -99,6 +100,7 @@ class Outcome:
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
     left_out: dict[str, LeftOut] = field(default_factory=dict)
+    repeated: frozenset[str] = frozenset()
     error: StrandlineError | None = None
 
     @property
@@ -111,6 +113,11 @@ class Outcome:
         if any(piece.recovered for piece in self.committed):
             return "recovered"
         return "committed" if self.committed else "nothing"
+
+    @property
+    def news(self) -> list[str]:
+        """The warnings that people are told."""
+        return [warning for warning in self.warnings if warning not in self.repeated]
 
     @property
     def rows(self) -> int:

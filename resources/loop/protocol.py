@@ -307,7 +307,8 @@ class SliceProtocol(Generic[SliceT]):
             bad = self.flow.blame(self.spark, piece, self._pinned(intent), error)
             if bad is None and not _refused(error):
                 raise TargetError(
-                    f"dataflow {self.dataflow.name}: the write of slice {intent.number} failed: {cause(error)}"
+                    f"dataflow {self.dataflow.name}: the write of slice {intent.number} into table {self.dataflow.table} failed:"
+                    f" {cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
                 ) from error
             why = bad or TargetError(
                 f"dataflow {self.dataflow.name}: table {self.dataflow.table} refuses the rows of slice {intent.number}: {cause(error)}"

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from typing import IO, cast
 from urllib.parse import unquote
 
-from partitions.errors import BadFile
+from partitions.errors import BadFile, in_one_line
 from resources.listing import FILE_VANISHED
 from resources.places import Place
-from resources.spark_process import java_end
+from resources.spark_process import java_end, said
+from resources.stores import spark_failure
 
 BAD_RECORD = "bad_record"
 """Code of a BadFile with a record that does not parse."""
@@ -26,8 +27,10 @@ _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
 
 
 def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
-    """Find the file that made Spark fail among those of the slice; None where no file is to blame."""
+    """Find the file that made Spark fail among those of the slice; None where no file is to blame, as where a store does not answer."""
     text = str(error)
+    if (of_store := spark_failure(text)) and of_store[1].transient:
+        return None
     match = _READING.search(text) or _MISSING.search(text)
     if match is None:
         return None
@@ -51,7 +54,7 @@ def bad_record(bad: BadFile, record: str, line: int | None) -> BadFile:
     where = f"file {bad.path}" + (f", line {line}" if line else "")
     shown = record if len(record) <= 200 else record[:197] + "..."
     return BadFile(
-        f"{where}: expected a record of the pinned schema, found {shown!r}. max_bad_records is 0, so nothing of the file was loaded:"
+        f"{where}: expected a record of the pinned schema, found {shown!r}. Nothing of the file was loaded:"
         " mend or remove it; the watermark stays below it",
         path=bad.path,
         why=(f"line {line}: " if line else "") + f"expected a record of the pinned schema, found {shown!r}",
@@ -82,9 +85,9 @@ def cause(error: Exception) -> str:
     """The deepest reason in one line."""
     if end := java_end():
         return end
-    text = str(error)
-    causes = _CAUSE.findall(text)
-    if causes:
-        name, message = causes[-1]
-        return f"{name}: {message.strip()[:300]}"
-    return (text.strip().splitlines() or [type(error).__name__])[0][:300]
+    if of_store := spark_failure(str(error)):
+        return f"{of_store[0]}: {of_store[1]}"
+    causes = _CAUSE.findall(str(error))
+    if causes and not causes[-1][1].startswith("Traceback "):
+        return in_one_line(": ".join(causes[-1]))
+    return said(error)

@@ -14,6 +14,7 @@ from partitions.path.hive import NULL_FOLDER, folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.sources import FilesSource
 from resources.places import Place
+from resources.spark_process import said
 from resources.sql import literal, quoted
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ class FilesReader:
             return spark.createDataFrame([], self._source.schema_).schema
         except (PySparkException, ValueError, TypeError) as error:
             raise ConfigurationError(
-                f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {_first(error)}"
+                f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {said(error)}"
             ) from error
 
     def _infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
@@ -416,7 +417,3 @@ def _is_glob(text: str) -> bool:
 
 def _escaped(root: str) -> str:
     return "".join(f"\\{character}" if character in _GLOB else character for character in root)
-
-
-def _first(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:300]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from partitions.errors import SourceError, SourceUnreachable
+from partitions.errors import SourceError, SourceUnreachable, in_one_line
 from resources.jdbc import JdbcConnection
 
-_LONGEST = 300
 _SAID = (
     # Spark quotes the query that it asked for the columns, and then the database.
     re.compile(r"\[JDBC_EXTERNAL_ENGINE_SYNTAX_ERROR[^\]]*\].*?WHERE 1=0\. (?P<said>[^\n]*)", re.DOTALL),
@@ -46,7 +45,7 @@ def first_line(text: str) -> str | None:
 
 def told(said: str, connection: JdbcConnection) -> SourceError:
     """The error for what a database or its driver said."""
-    line = connection.hide(said).strip().rstrip(".")[:_LONGEST] or "nothing"
+    line = in_one_line(connection.hide(said)).rstrip(".") or "nothing"
     if _PASSING.search(line):
         return SourceUnreachable(
             f"database {connection}: expected an answer, found: {line}. Check that it runs and can be reached from where Spark runs;"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC
 
-from partitions.errors import SourceError
+from partitions.errors import SourceError, in_one_line
 from partitions.sources import JdbcSource, TableSource
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
@@ -55,7 +55,9 @@ def _postgresql_columns(connection: JdbcConnection, query: str) -> list[str]:
         with psycopg.connect(**settings, connect_timeout=5, options=options) as asking:  # type: ignore[arg-type]
             found = asking.execute(query.encode()).description
     except psycopg.Error as error:
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        said = (
+            in_one_line(str(error)) or type(error).__name__
+        )  # of several servers each has a line of its own
         raise told(said, connection) from None  # its own text may quote the address
     if found is None:
         raise SourceError(f"database {connection}: expected columns, found none; a query is a SELECT")

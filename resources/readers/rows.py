@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import SourceError, TargetError
+from partitions.errors import SourceError, TargetError, in_one_line
 from resources.places import Place
 from resources.writers.delta_log import DeltaLog
 
@@ -106,5 +106,5 @@ def _distinct(table: DeltaTable, place: Place, fields: Sequence[str], most: int)
         found = QueryBuilder().register("source", table).execute(query)
         return [pa.record_batch(batch).select(range(len(fields))) for batch in found]
     except Exception as error:
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        said = in_one_line(str(error)) or type(error).__name__
         raise SourceError(f"table {place}: cannot be read: {said}") from error

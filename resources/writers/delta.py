@@ -193,7 +193,7 @@ class DeltaTarget:
         if "state" in ours:
             return str(ours["state"])
         name, wanted = ours.get("state_object"), ours.get("state_sha256")
-        data = open_blobs(self._place).get(str(name)) if name else None
+        data = open_blobs(self._place, "table").get(str(name)) if name else None
         if data is None or hashlib.sha256(data).hexdigest() != wanted:
             raise NeedsDecision(
                 f"table {self._place}: expected the watermark of version {commit.version} in {name}, found {'nothing' if data is None else 'another one'}."
@@ -247,7 +247,7 @@ class DeltaTarget:
         if len(metadata) <= _LONGEST_STATE:
             return {"state": metadata}
         name = f"_strandline/{tag.owner}.json"
-        open_blobs(self._place).put(name, metadata.encode())
+        open_blobs(self._place, "table").put(name, metadata.encode())
         return {"state_object": name, "state_sha256": hashlib.sha256(metadata.encode()).hexdigest()}
 
 

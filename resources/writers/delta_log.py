@@ -12,13 +12,16 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import TargetError
+from partitions.errors import TargetError, in_one_line
 from resources.places import Place
+from resources.stores import store_failure
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _COMMIT = re.compile(r"(?:^|/)(\d{20})\.json$")
+_COLOUR = re.compile(r"\x1b\[\d+m")
+_OF_THE_STORE = re.compile(r"Error performing|HTTP error|lacked the necessary privileges|[Cc]redential")
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class DeltaLog:
                 self._place.url, version=version, storage_options=self._place.storage_options or None
             )
         except (DeltaError, OSError) as error:
-            raise self._failed("read", error) from error
+            raise self._failed("read", error) from None
 
     def _list(self, offset: str | None) -> list[str]:
         from obstore.exceptions import BaseError
@@ -107,7 +110,7 @@ class DeltaLog:
                 for meta in page
             ]
         except (BaseError, OSError) as error:
-            raise self._failed("list", error) from error
+            raise self._failed("list", error) from None
 
     def read(self, version: int) -> Commit:
         """One commit.
@@ -120,13 +123,16 @@ class DeltaLog:
         try:
             data = bytes(self._place.store.get(f"_delta_log/{version:020d}.json").bytes())
         except (BaseError, OSError) as error:
-            raise self._failed(f"read version {version} of", error) from error
+            raise self._failed(f"read version {version} of", error) from None
         return _parse(version, data)
 
     def _failed(self, verb: str, error: Exception) -> TargetError:
-        return TargetError(
-            f"table {self._place}: cannot {verb} its Delta log: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
-        )
+        said = f"{type(error).__name__}: {in_one_line(_COLOUR.sub('', str(error)))}"
+        if self._place.local is None and _OF_THE_STORE.search(str(error)):
+            said = str(store_failure(self._place, error))
+        elif isinstance(error, OSError):
+            said += ". Check the table's path, owner and mode"
+        return TargetError(f"table {self._place}: cannot {verb} its Delta log: {said}")
 
 
 def _version(path: str) -> int | None:

@@ -299,6 +299,7 @@ class TestTableOfAnotherHistory:
         shutil.rmtree(feed.table)
         assert stopped(feed, "run", NAME) == "table_missing"
         assert stopped(feed, "plan", NAME) == "table_missing"
+        assert stopped(feed, "late", NAME) == "table_missing"
 
     def test_a_renamed_table_is_accepted_with_all_that_it_holds(self, feed: Feed) -> None:
         feed.table.rename(feed.table.with_name("renamed"))

@@ -14,9 +14,14 @@ from partitions.errors import ProviderError
 class LocalBlobs:
     """Blobs as files: a temporary file is written, synced and linked to its name, so a crash leaves no half entry."""
 
-    def __init__(self, root: Path) -> None:
-        """Use a folder, which is made at the first write."""
-        self._root = root
+    def __init__(self, root: Path, what: str = "watermark store") -> None:
+        """Use a folder, which is made at the first write.
+
+        Args:
+            root: the folder.
+            what: it is, for errors.
+        """
+        self._root, self._what = root, what
 
     def get(self, key: str) -> bytes | None:
         """Read the file."""
@@ -85,7 +90,8 @@ class LocalBlobs:
             yield
         except OSError as error:
             raise ProviderError(
-                f"watermark store {self._root}: cannot {verb} {key}: {error.strerror or error}"
+                f"{self._what} {self._root}: cannot {verb} {key}: {error.strerror or error}. Check the folder's path, owner and mode,"
+                " and that its disk has room"
             ) from error
 
 

@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from partitions.errors import ProviderError
+from partitions.errors import ProviderError, ProviderRefused
 from resources.places import Place
+from resources.stores import is_missing_bucket, store_failure
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
 class ObjectBlobs:
     """Blobs as objects; ``If-None-Match: *`` makes a put conditional."""
 
-    def __init__(self, place: Place) -> None:
-        """Use the prefix of a bucket."""
-        self._place = place
+    def __init__(self, place: Place, what: str = "watermark store") -> None:
+        """Use the prefix of a bucket.
+
+        Args:
+            place: the prefix.
+            what: it is, for errors.
+        """
+        self._place, self._what = place, what
 
     @property
     def _store(self) -> ObjectStore:
@@ -29,7 +35,9 @@ class ObjectBlobs:
         with self._failing("read", key):
             try:
                 return bytes(self._store.get(key).bytes())
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                if is_missing_bucket(error):  # nobody has looked whether the object is there
+                    raise
                 return None
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
@@ -66,8 +74,6 @@ class ObjectBlobs:
         try:
             yield
         except (BaseError, OSError) as error:
-            # obstore's texts hold whole requests; the class and the first line say enough and hold no secret.
-            first = str(error).strip().splitlines()[0][:200] if str(error).strip() else ""
-            raise ProviderError(
-                f"watermark store {self._place}: cannot {verb} {key}: {type(error).__name__} {first}"
-            ) from error
+            found = store_failure(self._place, error)
+            kind = ProviderError if found.transient else ProviderRefused
+            raise kind(f"{self._what} {self._place}: cannot {verb} {key}: {found}") from None

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import psycopg
 
-from partitions.errors import ProviderError, ProviderRefused
+from partitions.errors import ProviderError, ProviderRefused, in_one_line
 from resources.databases import Database
 
 # Classes of SQLSTATE: connection, transaction rolled back, resources, operator intervention, system.
 _PASSING = ("08", "40", "53", "55", "57", "58")
-_LONGEST = 400
 
 
 class Standby(psycopg.Error):
@@ -74,8 +73,7 @@ def provider_error(database: Database, what: str, error: psycopg.Error) -> Provi
     refusal, passing = _refusal(error), may_pass(error)
     kind = ProviderError if passing else ProviderRefused
     advice = refusal.advice.format(schema=database.schema) if refusal else _LATER if passing else _SAID
-    text = database.hide("; ".join(str(error).strip().splitlines()) or type(error).__name__)
-    said = text[:_LONGEST].rstrip(".")
+    said = in_one_line(database.hide(str(error))).rstrip(".") or type(error).__name__
     return kind(f"watermark store {database}: cannot {what}: {said}. What to do: {advice}")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from platform_assets.words import held_in_words
+from platform_assets.words import held_in_words, in_words, lasting
 
 MINUTE_LATER = "2024-01-01T00:01:00+00:00"
 HELD: dict[str, Any] = {
@@ -37,3 +37,67 @@ def test_a_holder_is_told_with_run_process_host_and_since_when_and_what_its_leas
 ) -> None:
     held = "number 7 is held by run 12345678, process 42 on worker-7 since 2024-01-01T00:00:00+00:00: "
     assert held_in_words(HELD | changes) == held + said
+
+
+DAY = 86_400_000
+A, B = '{"unit": "a"}', '{"unit": "b"}'
+
+
+def windows(units: dict[str, Any], failed: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"grid": "daily UTC", "units": units, **({"failed": failed} if failed else {})}
+
+
+@pytest.mark.parametrize(
+    ("watermark", "words"),
+    [
+        (None, "none"),
+        ({}, "none"),
+        ({"path": "d=1/a.json"}, "d=1/a.json"),
+        ({"paths": {"d=1": "a", "d=2": "b"}, "closed_before": None}, "2 open partitions, closed before None"),
+        (windows({"{}": [[0, 2 * DAY]]}), "up to 1970-01-03T00:00:00+00:00"),
+        (windows({A: [[0, 2 * DAY]], B: [[0, 2 * DAY]]}), "up to 1970-01-03T00:00:00+00:00, 2 units"),
+        (windows({A: [], B: []}), "2 units"),
+        (
+            windows(
+                {A: [[0, 9 * DAY]], B: [[0, 3 * DAY]]},
+                {B: {str(3 * DAY): [2, "no answer", 1], str(4 * DAY): [1, "no answer", 1]}},
+            ),
+            "complete up to 1970-01-04T00:00:00+00:00, at most up to 1970-01-10T00:00:00+00:00 (1 of 2 units behind), 2 work units failed",
+        ),
+        (
+            windows({A: [[0, 9 * DAY]]}, {B: {"0": [1, "no answer", 1]}}),
+            "not all is begun, at most up to 1970-01-10T00:00:00+00:00 (1 of 2 units behind), 1 work unit failed",
+        ),
+        (
+            windows({"{}": [[0, 3 * DAY], [4 * DAY, 9 * DAY]]}, {"{}": {str(3 * DAY): [1, "no answer", 1]}}),
+            "complete up to 1970-01-04T00:00:00+00:00, at most up to 1970-01-10T00:00:00+00:00, 1 work unit failed",
+        ),
+        (
+            windows({"{}": [[0, 3 * DAY], [3 * DAY, 9 * DAY, "weekly UTC"]]}),
+            "up to 1970-01-10T00:00:00+00:00",
+        ),
+        (windows({}, {A: {"": [0, None, 7]}}), "1 unit"),
+    ],
+)
+def test_a_watermark_in_words_never_says_that_what_failed_has_got_there(watermark: Any, words: str) -> None:
+    assert in_words(watermark) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-5, "0 s"),
+        (0.4, "0 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (61, "1 min 1 s"),
+        (660, "11 min"),
+        (3600 * 3 + 1200, "3 h 20 min"),
+        (3600 * 20 + 1200, "20 h"),
+        (86_400, "1 day"),
+        (86_400 * 2 + 3600 * 5, "2 days 5 h"),
+        (86_400 * 40 + 3600, "40 days"),
+    ],
+)
+def test_a_length_of_time_is_told_in_its_largest_steps(seconds: float, words: str) -> None:
+    assert lasting(seconds) == words

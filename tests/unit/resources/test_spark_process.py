@@ -46,3 +46,8 @@ def test_without_an_error_the_last_lines_are_told(monkeypatch: pytest.MonkeyPatc
 def test_of_much_output_only_the_end_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "java.lang.Error: early\n" + "x" * 100_000 + "\njava.lang.OutOfMemoryError: Java heap space\n"
     assert said(text, monkeypatch) == "java.lang.OutOfMemoryError: Java heap space"
+
+
+def test_a_line_that_says_what_failed_is_told_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = f"java.io.IOException: {'x' * 500}: the cause"
+    assert said(f"{line}\n", monkeypatch) == line

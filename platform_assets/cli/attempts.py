@@ -1,0 +1,150 @@
+"""How the last attempt to load a dataflow went.
+
+Three tell of it: the note of its last run, a slice that a run has begun and not finished, and the runs that Dagster keeps
+(DAGSTER_HOME).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resources.attempts import Attempt, last_attempt
+from resources.loop import holder
+from resources.watermarks.entry import Entry, Holder
+from resources.watermarks.log import WatermarkLog
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance, DagsterRun, RunRecord
+
+
+class Attempts:
+    """Answers for each dataflow, with one or two reads of the log and one or two questions to Dagster."""
+
+    def __init__(self, log: WatermarkLog, dagster: DagsterInstance | None = None) -> None:
+        """Use a log, and Dagster where it keeps its runs."""
+        self._log, self._dagster = log, dagster
+
+    def last(self, dataflow: str, entry: Entry | None) -> Attempt | None:
+        """The newest attempt that anything knows of; None where there was none.
+
+        Args:
+            dataflow: its name.
+            entry: its newest.
+        """
+        noted = last_attempt(self._log, dataflow)
+        known = [noted, self._begun(dataflow, entry, noted), self._kept(dataflow, noted)]
+        return max(
+            (one for one in known if one is not None), key=lambda one: _instant(one.time), default=None
+        )
+
+    def _begun(self, dataflow: str, entry: Entry | None, noted: Attempt | None) -> Attempt | None:
+        """A slice that was begun after the last run that came to its end, and is not finished."""
+        intent = self._log.intent(dataflow, entry.number + 1 if entry else 1)
+        if intent is None or intent.is_decision or (noted and _instant(noted.time) > _instant(intent.time)):
+            return None
+        if holder.lives(intent.holder, intent.id, self._run_goes_on) is not False:
+            return Attempt(intent.time, "running", run_id=intent.run_id)
+        return _died(dataflow, intent.time, f"slice {intent.number}", noted, intent.run_id)
+
+    def _run_goes_on(self, run_id: str) -> bool | None:
+        run = self._dagster.get_run_by_id(run_id) if self._dagster else None
+        return None if run is None else not run.is_finished
+
+    def _kept(self, dataflow: str, noted: Attempt | None) -> Attempt | None:
+        """The newest run that Dagster keeps, where it has ended otherwise than well, or not yet; a note of it says more."""
+        if self._dagster is None:
+            return None
+        from dagster import RunsFilter
+
+        from resources.reporting import DATAFLOW_TAG
+
+        found = self._dagster.get_run_records(RunsFilter(tags={DATAFLOW_TAG: dataflow}), limit=1)
+        if (
+            not found
+            or found[0].dagster_run.is_success
+            or (noted and found[0].dagster_run.run_id == noted.run_id)
+        ):
+            return None
+        return self._told(dataflow, found[0], noted)
+
+    def _told(self, dataflow: str, record: RunRecord, noted: Attempt | None) -> Attempt:
+        run, begun = record.dagster_run, record.create_timestamp.isoformat(timespec="milliseconds")
+        if not run.is_finished:
+            if _process_is_gone(run):
+                return _died(dataflow, begun, f"run {run.run_id[:8]}", noted, run.run_id)
+            return Attempt(begun, "running" if run.status.value == "STARTED" else "queued", run_id=run.run_id)
+        since = noted.failing_since if noted else None
+        error = {"code": "dagster", "message": self._failure(run), "choices": [f"strandline run {dataflow}"]}
+        return Attempt(
+            begun,
+            "canceled" if run.status.value == "CANCELED" else "failed",
+            error,
+            since or begun,
+            run.run_id,
+        )
+
+    def _failure(self, run: DagsterRun) -> str:
+        """Why a run failed, as its step or else the run itself has said."""
+        from dagster import DagsterEventType
+
+        said: Any = None
+        for kind in (DagsterEventType.STEP_FAILURE, DagsterEventType.RUN_FAILURE):
+            if self._dagster is None or said:
+                break
+            found = self._dagster.get_records_for_run(
+                run.run_id, of_type=kind, limit=1, ascending=False
+            ).records
+            event = found[0].event_log_entry.dagster_event if found else None
+            data: Any = event.event_specific_data if event else None
+            told = getattr(data, "user_failure_data", None)
+            error = getattr(data, "error", None)
+            said = (
+                (told and told.description)
+                or (error and str(error.message).strip())
+                or (event and event.message)
+            )
+        return str(said or f"run {run.run_id} ended as {run.status.value.lower()}, and did not say why")
+
+
+@contextmanager
+def kept_runs(project: Path) -> Iterator[DagsterInstance | None]:
+    """Dagster with the runs that it keeps; None without DAGSTER_HOME. Where it cannot be opened the log alone tells."""
+    if "DAGSTER_HOME" not in os.environ:
+        yield None
+        return
+    from platform_assets.cli.run import instance
+
+    try:
+        opened = instance(project)
+    except Exception as error:  # noqa: BLE001 - what Dagster knows of runs is a help, and no reason to say nothing of states
+        click.echo(f"DAGSTER_HOME: its runs cannot be read ({type(error).__name__}: {error})", err=True)
+        yield None
+        return
+    with opened as found:
+        yield found
+
+
+def _process_is_gone(run: DagsterRun) -> bool:
+    from resources.io_managers import HOLDER_TAG
+
+    tag = run.tags.get(HOLDER_TAG)
+    return tag is not None and holder.process_lives(Holder.model_validate_json(tag)) is False
+
+
+def _died(dataflow: str, begun: str, what: str, noted: Attempt | None, run_id: str | None) -> Attempt:
+    message = (
+        f"the process that began {what} at {begun} is gone (killed?); the next run finishes what it left"
+    )
+    error = {"code": "died", "message": message, "choices": [f"strandline run {dataflow}"]}
+    return Attempt(begun, "died", error, (noted.failing_since if noted else None) or begun, run_id)
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)

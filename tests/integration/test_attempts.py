@@ -1,0 +1,73 @@
+"""What is known of a run after it, whatever became of it: the note that it writes at its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import NAME, Feed
+
+
+def _attempt(feed: Feed) -> dict[str, Any]:
+    (listed,) = feed.cli("list").json
+    found: dict[str, Any] = listed["last_attempt"]
+    return found
+
+
+def test_a_first_run_that_fails_is_listed_with_its_error_until_one_succeeds(feed: Feed) -> None:
+    feed.put_text("1.ndjson", '{"id": "no number"}\n')
+    assert feed.cli("run", NAME).code == 1
+    first = _attempt(feed)
+    assert (first["status"], first["error"]["code"], first["failing_since"]) == (
+        "failed",
+        "bad_record",
+        first["time"],
+    )
+    assert feed.cli("run", NAME).code == 1
+    again = _attempt(feed)
+    assert again["time"] > first["time"]
+    assert again["failing_since"] == first["time"]
+    feed.put("1.ndjson", 1)
+    assert feed.cli("run", NAME).code == 0
+    assert {
+        key: value for key, value in _attempt(feed).items() if key in ("status", "error", "failing_since")
+    } == {
+        "status": "committed",
+        "error": None,
+        "failing_since": None,
+    }
+    assert feed.ids == [1]
+
+
+def test_a_run_whose_secret_is_not_set_is_noted_and_fails_with_what_is_missing(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"path": "s3://bucket/landing", "connection": "land"})
+    land = "{type: s3, endpoint: 'http://127.0.0.1:1', region: r, access_key_id: {env: NO_SUCH_KEY}}"
+    (feed.folder / "platform.yaml").write_text(
+        f"state: ./state\nlake: ./lake\nconnections: {{land: {land}}}\n"
+    )
+    answer = feed.cli("run", NAME)
+    assert (answer.code, answer.error["code"]) == (1, "configuration")
+    message = "connections.land.access_key_id: expected the environment variable NO_SUCH_KEY to be set, found it unset or empty"
+    assert answer.error["message"] == message
+    attempt = _attempt(feed)
+    assert (attempt["status"], attempt["error"]["message"]) == ("failed", message)
+
+
+def test_late_files_that_are_loaded_do_not_hide_that_runs_fail(feed: Feed) -> None:
+    feed.put("2.ndjson", 2)
+    feed.load()
+    feed.put_text("3.ndjson", '{"id": "no number"}\n')
+    assert feed.run().error is not None
+    feed.put("1.ndjson", 1)
+    assert feed.cli("late", NAME).json["ingested"] == 1
+    assert _attempt(feed)["status"] == "failed"
+
+
+def test_a_warning_that_repeats_is_given_by_the_first_run_alone(feed: Feed) -> None:
+    feed.put("b-x.ndjson", 1)
+    first = feed.load()
+    feed.put("c-y.ndjson", 2)
+    feed.put("d-z.ndjson", 3)
+    second = feed.load()
+    assert [text.split(" names")[0] for text in (*first.news, *second.warnings)] == ["1 of 1", "2 of 2"]
+    assert second.news == []

@@ -1,0 +1,103 @@
+"""The last attempt, where Dagster keeps runs: what no note tells is asked there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance, DagsterRunStatus, Failure, RunsFilter, job, op
+
+from partitions.errors import SourceError
+from platform_assets.cli.attempts import Attempts
+from resources.attempts import note_attempt
+from resources.io_managers import HOLDER_TAG
+from resources.loop.holder import this_process
+from resources.loop.outcome import Outcome
+from resources.reporting import DATAFLOW_TAG
+from resources.watermarks.blobs.local import LocalBlobs
+from resources.watermarks.log import WatermarkLog
+
+FLOW = "flow"
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@op
+def fails() -> None:
+    raise Failure("connections.erp.password: expected the environment variable PW to be set")
+
+
+@op
+def works() -> None:
+    return
+
+
+@job
+def failing() -> None:
+    fails()
+
+
+@job
+def working() -> None:
+    works()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> WatermarkLog:
+    return WatermarkLog(LocalBlobs(tmp_path))
+
+
+@pytest.fixture
+def dagster() -> Iterator[DagsterInstance]:
+    with DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+def test_a_run_that_failed_before_it_came_to_its_dataflow_is_known_from_dagster(
+    log: WatermarkLog, dagster: DagsterInstance
+) -> None:
+    note_attempt(log, Outcome(FLOW, "earlier", {}, 0))
+    failing.execute_in_process(
+        instance=dagster, raise_on_error=False, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET
+    )
+    found = Attempts(log, dagster).last(FLOW, None)
+    assert found is not None
+    assert (found.status, found.failing_since) == ("failed", found.time)
+    assert found.error == {
+        "code": "dagster",
+        "message": "connections.erp.password: expected the environment variable PW to be set",
+        "choices": ["strandline run flow"],
+    }
+    assert Attempts(log, dagster).last("other", None) is None
+
+
+def test_of_a_run_that_has_a_note_the_note_says_more(log: WatermarkLog, dagster: DagsterInstance) -> None:
+    run = failing.execute_in_process(
+        instance=dagster, raise_on_error=False, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET
+    )
+    note_attempt(log, Outcome(FLOW, run.run_id, {}, 0, error=SourceError("the bucket is gone")))
+    found = Attempts(log, dagster).last(FLOW, None)
+    assert found is not None
+    assert (found.status, found.error and found.error["message"]) == ("failed", "the bucket is gone")
+
+
+def test_a_run_that_ended_well_and_left_no_note_was_no_attempt(
+    log: WatermarkLog, dagster: DagsterInstance
+) -> None:
+    working.execute_in_process(instance=dagster, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET)
+    assert Attempts(log, dagster).last(FLOW, None) is None
+
+
+@pytest.mark.parametrize(("pid", "status"), [(None, "running"), (0, "running"), (2**22 + 1, "died")])
+def test_a_run_that_goes_on_is_told_and_one_whose_process_is_gone_has_died(
+    log: WatermarkLog, dagster: DagsterInstance, pid: int | None, status: str
+) -> None:
+    run = dagster.create_run_for_job(working, tags={DATAFLOW_TAG: FLOW}, status=DagsterRunStatus.STARTED)
+    if pid is not None:
+        ours = this_process(run.run_id)
+        who = ours.model_copy(update={"pid": pid}) if pid else ours
+        dagster.add_run_tags(run.run_id, {HOLDER_TAG: who.model_dump_json()})
+    assert dagster.get_runs(RunsFilter(tags={DATAFLOW_TAG: FLOW}))
+    found = Attempts(log, dagster).last(FLOW, None)
+    assert found is not None
+    assert (found.status, found.error is None) == (status, status != "died")

@@ -1,0 +1,111 @@
+"""``strandline doctor`` blames each part for what is wrong with it, and for nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from partitions.errors import ConfigurationError
+from platform_assets.cli import main
+from resources.places import Place
+from resources.spark import SparkEngine
+
+FILES = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
+FOLDERS = (
+    "source: {type: files, path: './landing/{start:%Y-%m-%d}', format: ndjson}\n"
+    "watermark: {type: window, definition: [{name: day, type: datetime, range: {from: '2026-01-01', to: '-'}}], window: daily}\n"
+    "target: {load: merge_overwrite, replace_by_watermark: true}\n"
+)
+BUCKET = FILES.replace("./landing", "s3://bucket/landing").replace("format:", "connection: land, format:")
+LAND = "connections: {land: {type: s3, endpoint: 'http://127.0.0.1:1', region: us-east-1, access_key_id: {env: NO_SUCH_KEY}}}\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    (tmp_path / "dataflows").mkdir()
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "platform.yaml").write_text("state: ./state\nlake: ./lake\n")
+    (tmp_path / "dataflows/good.yaml").write_text(FILES)
+    return tmp_path
+
+
+def checks(project: Path, *arguments: str) -> dict[str, dict[str, Any]]:
+    found = CliRunner().invoke(
+        main.strandline, ["--project", str(project), "--json", "doctor", *(arguments or ["--no-spark"])]
+    )
+    return {one["check"]: one for one in json.loads(found.stdout)["checks"]}
+
+
+def test_a_variable_that_is_not_set_is_a_sources_fault_and_not_sparks(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "platform.yaml").write_text("state: ./state\nlake: ./lake\n" + LAND)
+    (project / "dataflows/cloud.yaml").write_text(BUCKET)
+    asked: list[Any] = []
+
+    class Started:
+        version = "4"
+
+    def session(engine: SparkEngine) -> Started:
+        asked.append(engine.places)
+        return Started()
+
+    monkeypatch.setattr(SparkEngine, "session", session)
+    found = checks(project, "--json")
+    assert found["spark"]["ok"]
+    assert asked == [(Place(str(project / "lake")), Place(str(project / "landing")))]
+    source = found["source cloud"]
+    assert not source["ok"]
+    assert source["found"] == (
+        "connections.land.access_key_id: expected the environment variable NO_SUCH_KEY to be set, found it unset or empty"
+    )
+    assert source["todo"] == "set the variable, or correct the key, that this names"
+
+
+def test_a_state_that_cannot_be_read_is_not_the_sources_fault(project: Path) -> None:
+    (project / "state").write_text("a file, not a folder")
+    (project / "landing/a.ndjson").touch()
+    found = checks(project)
+    assert not found["state"]["ok"]
+    assert found["source good"] == {
+        "check": "source good",
+        "ok": True,
+        "found": f"{project}/landing: reads, 1 file",
+        "todo": None,
+    }
+
+
+def test_a_variable_of_the_state_that_is_not_set_stops_no_other_check(project: Path) -> None:
+    (project / "platform.yaml").write_text(
+        "state: {path: s3://bucket/state, connection: land}\nlake: ./lake\n" + LAND
+    )
+    found = checks(project)
+    assert "NO_SUCH_KEY" in found["state"]["found"]
+    assert [name for name, one in found.items() if not one["ok"] and name != "java"] == ["state"]
+
+
+def test_windows_over_folders_are_listed(project: Path) -> None:
+    (project / "dataflows/good.yaml").write_text(FOLDERS)
+    (project / "landing/2026-01-01").mkdir()
+    (project / "landing/2026-01-01/a.ndjson").touch()
+    found = checks(project)["source good"]
+    assert (found["ok"], found["found"]) == (True, f"{project}/landing: reads, 1 file")
+
+
+def test_a_lake_that_cannot_be_written_is_called_a_lake(project: Path) -> None:
+    (project / "lake").write_text("a file, not a folder")
+    found = checks(project)["lake"]
+    assert (found["ok"], found["found"].startswith(f"lake {project}/lake: cannot write ")) == (False, True)
+
+
+def test_an_error_of_a_check_is_told_whole(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(engine: SparkEngine) -> Any:
+        raise ConfigurationError("x" * 1000 + " the cause")
+
+    monkeypatch.setattr(SparkEngine, "session", refuse)
+    assert checks(project, "--json")["spark"]["found"].endswith(" the cause")

@@ -1,0 +1,263 @@
+"""``strandline list`` and ``plan``: what they answer beside a broken file, and how the last attempt and what waits are told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from partitions.errors import SourceError
+from platform_assets.cli import main
+from resources.attempts import note_attempt
+from resources.loop import holder
+from resources.loop.outcome import Outcome
+from resources.places import Place
+from resources.watermarks.blobs import open_blobs
+from resources.watermarks.entry import Entry, Holder, Intent, following
+from resources.watermarks.log import WatermarkLog
+
+FILES = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
+WINDOWS = (
+    "source: {type: jdbc, connection: erp, table: public.a, window_column: at}\n"
+    "watermark: {type: window, definition: [{name: day, type: datetime, range: {from: '2026-01-01', to: '2026-01-04'}}], window: daily}\n"
+    "target: {load: merge_overwrite, replace_by_watermark: true}\n"
+)
+NOW = "2026-06-01T00:00:00+00:00"
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "dataflows").mkdir()
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "platform.yaml").write_text("state: ./state\nlake: ./lake\n")
+    (tmp_path / "dataflows/good.yaml").write_text(FILES)
+    return tmp_path
+
+
+@pytest.fixture
+def log(project: Path) -> WatermarkLog:
+    return WatermarkLog(open_blobs(Place(str(project / "state"))))
+
+
+def call(project: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main.strandline, ["--project", str(project), "--now", NOW, *arguments])
+
+
+def answers(project: Path, *arguments: str) -> tuple[int, Any]:
+    found = call(project, "--json", *arguments)
+    return found.exit_code, json.loads(found.stdout)
+
+
+def append(log: WatermarkLog, number: int = 1, **changes: Any) -> Entry:
+    first: dict[str, Any] = {"kind": "path", "app_id": "a", "fingerprint": "", "why": "run"}
+    entry = following(None, **first | {"watermark": '{"path": "a.ndjson"}', "modified": 1} | changes)
+    return log.append("good", entry, expected=number - 1)
+
+
+def intent(number: int, who: Holder, time: str) -> Intent:
+    return Intent(
+        id=f"intent-{number}", number=number, dataflow="good", kind="path", app_id="a", why="run", before="{}", watermark="{}",
+        upper="{}", definition={}, fingerprint="", pinned="p", file_list="l", holder=who, time=time,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["plan", "list", "status"])
+class TestABrokenFile:
+    def test_it_has_a_record_with_its_error_the_others_are_answered_and_the_exit_code_is_2(
+        self, project: Path, command: str
+    ) -> None:
+        (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
+        code, documents = answers(project, command)
+        assert code == 2
+        good, bad = documents
+        assert (good["dataflow"], good["state_number"], good.get("error")) == ("good", 0, None)
+        assert sorted(bad) == ["dataflow", "error"]
+        assert (bad["dataflow"], bad["error"]["code"], bad["error"]["choices"]) == (
+            "bad",
+            "project",
+            ["strandline validate"],
+        )
+        assert bad["error"]["message"].startswith("dataflows/bad.yaml:3: lyer: found an unknown key")
+
+    def test_people_read_its_error(self, project: Path, command: str) -> None:
+        (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
+        found = call(project, command)
+        assert (found.exit_code, found.stderr) == (2, "")
+        assert "bad: dataflows/bad.yaml:3: lyer: found an unknown key" in found.stdout
+        assert "strandline validate" in found.stdout
+
+    def test_beside_others_that_are_named_it_has_a_record_too(self, project: Path, command: str) -> None:
+        (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
+        code, documents = answers(project, command, "bad", "good")
+        assert (code, [one["dataflow"] for one in documents]) == (2, ["good", "bad"])
+
+    def test_named_alone_it_is_the_whole_answer(self, project: Path, command: str) -> None:
+        (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
+        code, document = answers(project, command, "bad")
+        assert (code, document["error"]["code"]) == (2, "project")
+
+    def test_where_all_files_are_good_the_exit_code_is_0(self, project: Path, command: str) -> None:
+        assert answers(project, command)[0] == 0
+
+
+class TestTheLastAttempt:
+    def test_without_a_run_there_is_none(self, project: Path) -> None:
+        _, (found,) = answers(project, "list")
+        assert (found["last_attempt"], found["last_run"]) == (None, None)
+
+    def test_one_that_failed_before_any_entry_is_shown_with_its_error_and_since_when(
+        self, project: Path, log: WatermarkLog
+    ) -> None:
+        note_attempt(
+            log,
+            Outcome(
+                "good", None, {}, 0, error=SourceError("file a.ndjson is bad", choices=["strandline doctor"])
+            ),
+        )
+        _, (found,) = answers(project, "list")
+        attempt = found["last_attempt"]
+        assert (attempt["status"], attempt["failing_since"]) == ("failed", attempt["time"])
+        assert attempt["error"] == {
+            "code": "source",
+            "message": "file a.ndjson is bad",
+            "choices": ["strandline doctor"],
+        }
+        people = call(project, "list").stdout
+        assert "failed for 0 s" in people
+        assert (
+            f"good: failed 0 s ago, failing since {attempt['time']}: file a.ndjson is bad\n    strandline doctor"
+            in people
+        )
+
+    def test_a_slice_that_a_dead_process_began_is_an_attempt_that_died(
+        self, project: Path, log: WatermarkLog
+    ) -> None:
+        append(log)
+        gone = holder.this_process(None).model_copy(update={"pid": 2**22 + 1})
+        log.put_intent(intent(2, gone, "2026-05-31T00:00:00.000+00:00"))
+        _, (found,) = answers(project, "list")
+        attempt = found["last_attempt"]
+        assert (attempt["status"], attempt["error"]["code"], attempt["error"]["choices"]) == (
+            "died",
+            "died",
+            ["strandline run good"],
+        )
+        assert (
+            "the process that began slice 2 at 2026-05-31T00:00:00.000+00:00 is gone"
+            in attempt["error"]["message"]
+        )
+
+    def test_a_slice_that_another_machine_works_on_is_running(self, project: Path, log: WatermarkLog) -> None:
+        append(log)
+        log.put_intent(intent(2, Holder(host="elsewhere", pid=1, started=1), "2026-05-31T00:00:00.000+00:00"))
+        _, (found,) = answers(project, "list")
+        assert (found["last_attempt"]["status"], found["last_attempt"]["error"]) == ("running", None)
+
+    def test_a_run_that_failed_after_it_began_a_slice_says_more_than_the_slice(
+        self, project: Path, log: WatermarkLog
+    ) -> None:
+        append(log)
+        gone = holder.this_process(None).model_copy(update={"pid": 2**22 + 1})
+        log.put_intent(intent(2, gone, "2026-05-31T00:00:00.000+00:00"))
+        note_attempt(log, Outcome("good", None, {}, 0, error=SourceError("no room left")))
+        _, (found,) = answers(project, "list")
+        assert found["last_attempt"]["error"]["message"] == "no room left"
+
+
+class TestWhatWaits:
+    def test_files_above_the_watermark_wait(self, project: Path, log: WatermarkLog) -> None:
+        for name in ("a.ndjson", "b.ndjson", "c.ndjson"):
+            (project / "landing" / name).touch()
+        _, (found,) = answers(project, "list")
+        assert found["waiting"] == {
+            "files": 3,
+            "work_units": None,
+            "failed_units": None,
+            "more": False,
+            "why": None,
+        }
+        append(log)
+        _, (found,) = answers(project, "list")
+        assert found["waiting"]["files"] == 2
+        assert "2 files" in call(project, "list").stdout
+
+    def test_a_source_that_is_not_there_is_said_and_hides_nothing_else(
+        self, project: Path, log: WatermarkLog
+    ) -> None:
+        append(log)
+        (project / "landing").rmdir()
+        code, (found,) = answers(project, "list")
+        assert (code, found["state_number"], found["waiting"]["files"]) == (0, 1, None)
+        assert f"{project}/landing: expected a folder, found none" in found["waiting"]["why"]
+
+    def test_a_changed_definition_is_said(self, project: Path, log: WatermarkLog) -> None:
+        append(log, fingerprint="another")
+        _, (found,) = answers(project, "list")
+        assert "its definition differs" in found["waiting"]["why"]
+
+    def test_work_units_wait_and_failed_ones_are_counted_apart(
+        self, project: Path, log: WatermarkLog
+    ) -> None:
+        (project / "platform.yaml").write_text(
+            "state: ./state\nlake: ./lake\nconnections: {erp: {type: jdbc, url: 'jdbc:postgresql://h/d', user: u}}\n"
+        )
+        (project / "dataflows/good.yaml").write_text(WINDOWS)
+        day, first = 86_400_000, 1_767_225_600_000
+        watermark = {
+            "grid": "daily UTC",
+            "units": {"{}": [[first, first + day]]},
+            "failed": {"{}": {str(first + day): [1, "no", 1]}},
+        }
+        append(log, kind="window", watermark=json.dumps(watermark))
+        _, (found,) = answers(project, "list")
+        assert (found["waiting"]["work_units"], found["waiting"]["failed_units"]) == (2, 1)
+
+    def test_a_store_that_does_not_answer_is_asked_once_for_all_dataflows(self, project: Path) -> None:
+        (project / "platform.yaml").write_text(
+            "state: ./state\nlake: ./lake\nconnections: {land: {type: s3, endpoint: 'http://127.0.0.1:1', region: us-east-1,"
+            " access_key_id: {env: K}, secret_access_key: {env: S}}}\n"
+        )
+        for name in ("good", "other"):
+            (project / f"dataflows/{name}.yaml").write_text(
+                FILES.replace("./landing", "s3://bucket/landing").replace(
+                    "format:", "connection: land, format:"
+                )
+            )
+        runner = CliRunner(env={"K": "key", "S": "very-secret"})
+        found = runner.invoke(main.strandline, ["--project", str(project), "--json", "list"])
+        one, other = json.loads(found.stdout)
+        assert one["waiting"]["why"] == other["waiting"]["why"]
+        assert (
+            "s3://bucket/landing: no usable answer from http://127.0.0.1:1 (Connection refused)"
+            in one["waiting"]["why"]
+        )
+        assert "very-secret" not in found.output
+
+
+def test_lag_is_told_in_words(project: Path, log: WatermarkLog) -> None:
+    append(log, modified=1_780_272_000_000 - 200_000_000)
+    _, (found,) = answers(project, "list")
+    assert found["lag_seconds"] == 200_000.0
+    assert "2 days 7 h" in call(project, "list").stdout
+
+
+def test_list_starts_neither_dagster_nor_spark(project: Path) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        f"import sys, atexit, runpy; sys.argv[1:] = ['list', '--json', '--project', {str(project)!r}]\n"
+        "heavy = ('dagster', 'pyspark', 'pandas')\n"
+        "atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))\n"
+        "runpy.run_module('platform_assets.cli', run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"

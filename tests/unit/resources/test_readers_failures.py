@@ -1,0 +1,109 @@
+"""What is told of an error of Spark: its cause, whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from partitions.errors import BadFile
+from resources.readers.failures import bad_file, bad_record, cause
+
+LONG = "no room left on " + "x" * 400
+
+S3A = (
+    "(java.nio.file.AccessDeniedException) s3a://bucket/t/_delta_log: listObjects() on s3a://bucket/t/_delta_log: software.amazon.awssdk"
+    ".services.s3.model.S3Exception: The access key ID you provided does not exist in our records. (Service: S3, Status Code: 403, Request"
+    " ID: 18EA70D6054B89663A57A595):InvalidAccessKeyId\n\nJVM stacktrace:\njava.nio.file.AccessDeniedException\n\tat a.B\nCaused by: software"
+    ".amazon.awssdk.services.s3.model.S3Exception: The access key ID you provided does not exist in our records. (Service: S3, Status Code:"
+    " 403, Request ID: 18EA70D6054B89663A57A595)\n\tat c.D"
+)
+NO_BUCKET = (
+    "(org.apache.hadoop.fs.s3a.UnknownStoreException) `s3a://no-such-bucket/a.json': getFileStatus on s3a://no-such-bucket/a.json:"
+    " software.amazon.awssdk.services.s3.model.NoSuchBucketException: The specified bucket does not exist (Service: S3, Status Code: 404,"
+    " Request ID: 1):NoSuchBucket: The specified bucket does not exist (Service: S3, Status Code: 404, Request ID: 1)"
+)
+SILENT = (
+    "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3a://bucket/in/a.json. SQLSTATE: KD001\nCaused by:"
+    " org.apache.hadoop.net.ConnectTimeoutException: x\nCaused by: software.amazon.awssdk.core.exception.SdkClientException: Unable to"
+    " execute HTTP request: Connect to 127.0.0.1:1 failed: Connection refused:    software.amazon.awssdk.core.exception.SdkClientException:"
+    " Unable to execute HTTP request: Connect to 127.0.0.1:1 failed: Connection refused: Connection refused\n\tat c.D"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            f"(org.apache.spark.SparkException) Job aborted\n\tat a.B.c(B.java:1)\nCaused by: a.b.X: x\n\tat d\nCaused by: java.io.IOException: {LONG}\n\tat e",
+            f"IOException: {LONG}",
+        ),
+        (
+            f"[PATH_NOT_FOUND] Path does not exist: {LONG}. SQLSTATE: 42K03\n'Project",
+            f"[PATH_NOT_FOUND] Path does not exist: {LONG}. SQLSTATE: 42K03",
+        ),
+        (
+            "An error occurred while calling o12.save.\n: org.apache.spark.SparkException: no room left\n\tat a.B",
+            "org.apache.spark.SparkException: no room left",
+        ),
+        (
+            (
+                "\n  An exception was thrown from the Python worker. Please see the stack trace below.\nTraceback (most recent call last):\n"
+                '  File "steps.py", line 3, in clean\n    raise ValueError(text)\nValueError: 7 is no airport\n\nJVM stacktrace:\norg.apache'
+            ),
+            "ValueError: 7 is no airport",
+        ),
+        (
+            (
+                "Job aborted\nCaused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+                "  File \"steps.py\", line 3, in clean\nKeyError: 'id'\n\n\tat org.apache"
+            ),
+            "KeyError: 'id'",
+        ),
+        ("", "RuntimeError"),
+    ],
+    ids=["java", "analysis", "py4j", "python", "python in java", "nothing"],
+)
+def test_the_cause_of_an_error_of_spark_is_told_whole(text: str, told: str) -> None:
+    assert cause(RuntimeError(text)) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            S3A,
+            (
+                "s3://bucket/t/_delta_log: not allowed to list, read or write (HTTP 403: The access key ID you provided does not exist in our"
+                " records). Check key, secret and policy, of its connection in platform.yaml or of the AWS_* variables"
+            ),
+        ),
+        (
+            NO_BUCKET,
+            (
+                "s3://no-such-bucket/a.json: expected a bucket, found none (HTTP 404: The specified bucket does not exist). Make it, or correct"
+                " the name"
+            ),
+        ),
+        (
+            SILENT,
+            (
+                "s3://bucket/in/a.json: no usable answer (Unable to execute HTTP request: Connect to 127.0.0.1:1 failed: Connection refused)."
+                " Check the endpoint and that the store runs, or try again later"
+            ),
+        ),
+    ],
+    ids=["key", "bucket", "down"],
+)
+def test_what_spark_says_of_a_store_names_place_cause_and_remedy(text: str, told: str) -> None:
+    assert cause(RuntimeError(text)) == told
+
+
+def test_a_file_is_not_to_blame_where_its_store_does_not_answer() -> None:
+    assert bad_file(RuntimeError(SILENT), ["a.json"]) is None
+    truncated = (
+        SILENT.partition("Caused by")[0] + "Caused by: java.io.EOFException: Unexpected end of input stream"
+    )
+    assert bad_file(RuntimeError(truncated), ["a.json"]) is not None
+
+
+def test_a_bad_record_does_not_name_an_option_that_is_not_there_yet() -> None:
+    assert "max_bad_records" not in bad_record(BadFile("a", path="a"), "x", 1).message

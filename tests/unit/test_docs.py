@@ -1,0 +1,100 @@
+"""What docs/ shows is what the product takes: every block of YAML is a valid part of a project, every command is in the table."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from platform_assets.cli import main
+from platform_assets.project import load_project
+from platform_assets.project.settings import Settings
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+LAND = {"type": "s3", "region": "us-east-1"}
+ERP = {"type": "jdbc", "url": "jdbc:postgresql://h/d"}
+SETTINGS: dict[str, Any] = {"connections": {"land": LAND, "erp": ERP, "weather": ERP}}
+FILES: dict[str, Any] = {
+    "source": {"type": "files", "path": "./landing", "format": "ndjson"},
+    "watermark": {"type": "path"},
+    "target": {"load": "append"},
+}
+WINDOWS: dict[str, Any] = {
+    "source": {"type": "jdbc", "connection": "erp", "table": "public.t", "window_column": "at"},
+    "watermark": {
+        "type": "window",
+        "definition": [{"name": "day", "type": "datetime", "range": {"from": "2010-01-01", "to": "-"}}],
+        "window": "daily",
+    },
+    "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+}
+
+
+def _blocks() -> list[Any]:
+    return [
+        pytest.param(yaml.safe_load(text), id=f"{page.name}-{number}")
+        for page in sorted(DOCS.glob("*.md"))
+        for number, text in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL))
+        if "ops:" not in text and not text.startswith("state: {env: STATE_URL}")
+    ]
+
+
+def _project(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings and the dataflow that a block is a part of."""
+    if set(block) <= set(Settings.model_fields):
+        return SETTINGS | block | {
+            "connections": SETTINGS["connections"] | block.get("connections", {})
+        }, FILES
+    if "source" in block and "watermark" in block:
+        return SETTINGS, block
+    if set(block) & {"source", "sql"} or block.get("watermark", {}).get("type") == "path":
+        base = WINDOWS if block.get("source", {}).get("type") in ("jdbc", "table") else FILES
+        return SETTINGS, base | block
+    if "query" in block:
+        source = {"type": "jdbc", "connection": "erp", **block}
+        units = {"name": "surveyId", "type": "unit", "units": "a"}
+        watermark = WINDOWS["watermark"] | {"definition": [*WINDOWS["watermark"]["definition"], units]}
+        return SETTINGS, WINDOWS | {"source": source, "watermark": watermark}
+    source = WINDOWS["source"] | (
+        {"unit_columns": {"surveyId": "survey_id"}} if "secondary_input" in block else {}
+    )
+    return SETTINGS, WINDOWS | {"source": source, "watermark": WINDOWS["watermark"] | block}
+
+
+@pytest.mark.parametrize("block", _blocks())
+def test_every_block_of_yaml_is_a_valid_part_of_a_project(block: dict[str, Any], tmp_path: Path) -> None:
+    settings, flow = _project(block)
+    unit_columns = flow["source"].get("unit_columns")
+    if unit_columns and flow.get("watermark") == WINDOWS["watermark"]:
+        unit = [{"name": name, "type": "unit", "units": "a"} for name in unit_columns]
+        flow = flow | {
+            "watermark": {**flow["watermark"], "definition": [*flow["watermark"]["definition"], *unit]}
+        }
+    (tmp_path / "dataflows").mkdir()
+    (tmp_path / "platform.yaml").write_text(yaml.safe_dump(settings))
+    (tmp_path / "dataflows/shown.yaml").write_text(yaml.safe_dump(flow))
+    assert [str(error) for error in load_project(tmp_path, environment={}).errors] == []
+
+
+def test_every_command_is_in_the_table_of_commands() -> None:
+    page = (DOCS / "cli.md").read_text()
+    assert [name for name in main.COMMANDS if f"`{name}" not in page] == []
+
+
+@pytest.mark.parametrize("command", ["list", "plan"])
+def test_every_key_of_a_record_is_in_the_table_of_documents(command: str, tmp_path: Path) -> None:
+    (tmp_path / "dataflows").mkdir()
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "dataflows/good.yaml").write_text(yaml.safe_dump(FILES))
+    found = CliRunner().invoke(main.strandline, ["--project", str(tmp_path), "--json", command])
+    (line,) = [
+        one
+        for one in (DOCS / "cli.md").read_text().splitlines()
+        if one.startswith(f"| `{command}` | a list of")
+    ]
+    assert [key for key in json.loads(found.stdout)[0] if f'"{key}"' not in line] == []
