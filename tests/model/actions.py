@@ -164,6 +164,11 @@ class LoseState(Terse):
 
 
 @dataclass(frozen=True, repr=False)
+class LoseList(Terse):
+    """The newest list of files beside the log is removed."""
+
+
+@dataclass(frozen=True, repr=False)
 class RestoreState(Terse):
     """The state's folder is the one again that it was."""
 
@@ -216,7 +221,7 @@ class CopyRuns(Terse):
 
 Action = (
     Arrive | Late | Run | Sweep | Follow | Land | Set | Rewind | Reset | Adopt | Accept | Import | Release | Unprocess | ChangeDefinition
-    | LoseState | RestoreState | RemoveTable | RestoreTable | RestoreVersion | RecreateTable | AppendForeign | CleanLog | CopyRuns
+    | LoseState | LoseList | RestoreState | RemoveTable | RestoreTable | RestoreVersion | RecreateTable | AppendForeign | CleanLog | CopyRuns
 )  # fmt: skip
 
 Restoring = RestoreState | RestoreTable | Import | CopyRuns

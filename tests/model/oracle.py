@@ -227,13 +227,14 @@ class Oracle:
 
     def _rewind(self, mark: Key, replace: bool) -> None:
         for path in self.due:
-            if key(path) > mark and path not in self.unknown:
+            if key(path) > mark and not (path in self.unknown and self.copies[path]):
                 self.due[path] = Due.MAYBE if path in self.held else Due.ONCE
                 (self.doubling.discard if replace else self.doubling.add)(path)
             elif self.copies[path]:
                 self._settle(path)
 
     def _set(self, mark: Key, old: Key) -> None:
+        self.sparing = False
         for path in self.due:
             if self.by_set or old < key(path) <= mark or (key(path) <= mark and self.copies[path]):
                 self._settle(path)

@@ -15,7 +15,9 @@ from tests.model.actions import (
     Import,
     Kill,
     Late,
+    LoseList,
     LoseState,
+    Meanwhile,
     RecreateTable,
     Release,
     RemoveTable,
@@ -49,6 +51,8 @@ _EMPTIED = "reset --replace still empties the table after rewind or import, whic
 _RESET = "adopt after a reset takes all that was ingested before the reset for late"
 _OTHER_ERA = "rewind --replace does not know of rows that were loaded before the last reset"
 _ERA = "after a rewind to before a reset the sweep takes all files at or below the watermark for late"
+_INSIDE = "an entry is appended to a log that was lost since its intent was put"
+_NO_CHOICE = "a list that is gone stops every run and decision, and offers no command"
 _ABOVE = "adopt forgets that rows above its watermark were to be replaced"
 _GIVEN_UP = "adopt takes the watermark of a give-up, that it has itself just written"
 
@@ -115,6 +119,9 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         _broken(
             Arrive(4), Run(), Rewind(4, replace=True), Run(Kill("after", "entries")), LoseState(), why=_ABOVE, name="adopt-above"
         ),
+        # Parts of the log that are gone
+        _broken(Arrive(1), Run(Meanwhile("before", "entries", LoseState())), Arrive(1), why=_INSIDE, name="lost-inside"),
+        _broken(Arrive(1), Run(), LoseList(), Late(), why=_NO_CHOICE, name="list-lost"),
         # Follow what a run says
         _holds(Arrive(2), Run(), LoseState(), Follow(0), Arrive(1), Run(), name="lost-followed"),
     ],

@@ -58,6 +58,7 @@ from tests.model.actions import (
     Kill,
     Land,
     Late,
+    LoseList,
     LoseState,
     Meanwhile,
     RecreateTable,
@@ -437,6 +438,11 @@ class World:
                 shutil.rmtree(self.state, ignore_errors=True)
                 self.oracle.forget()
                 return "the state is gone"
+            case LoseList():
+                lists = sorted((self.state / NAME / "files").glob("*"))
+                for file in lists[-1:]:
+                    file.unlink()
+                return f"{len(lists[-1:])} list is gone"
             case RestoreState(ago):
                 return self._restore_state(ago)
             case CopyRuns(ago):

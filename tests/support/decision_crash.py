@@ -56,7 +56,8 @@ def crash_deciding(feed: Feed, folder: str, *arguments: str) -> None:
 
 def main(folder: str, arguments: list[str]) -> None:
     """Call the command line until something was put."""
-    platform.open_blobs = lambda store: _Dying(open_blobs(store), folder)  # type: ignore[attr-defined]
+    opened: Any = lambda *store: _Dying(open_blobs(*store), folder)  # noqa: E731
+    vars(platform)["open_blobs"] = opened
     strandline.main(arguments, prog_name="strandline")
 
 
