@@ -304,7 +304,9 @@ class Oracle:
             elif self.due[path] is Due.NEVER:
                 self.due[path] = Due.ONCE if self.loads[path] else Due.MAYBE
         self.held = {path for path in then.held if self.loads[path] == then.loads[path]}
-        self.emptying, self.sparing = then.emptying and self.emptied == then.emptied, then.sparing
+        as_then = +self.copies == +then.copies and +self.foreign == +then.foreign
+        self.emptying = then.emptying and (as_then or self.emptied == then.emptied)
+        self.sparing = then.sparing
 
     def _remember_one(self, path: str, then: Oracle) -> None:
         self.due[path] = then.due[path]

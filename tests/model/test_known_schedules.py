@@ -10,6 +10,7 @@ from tests.model.actions import (
     Adopt,
     AppendForeign,
     Arrive,
+    CleanLog,
     CopyRuns,
     Follow,
     Import,
@@ -51,6 +52,7 @@ _EMPTIED = "reset --replace still empties the table after rewind or import, whic
 _RESET = "adopt after a reset takes all that was ingested before the reset for late"
 _OTHER_ERA = "rewind --replace does not know of rows that were loaded before the last reset"
 _ERA = "after a rewind to before a reset the sweep takes all files at or below the watermark for late"
+_UNKNOWN = "adopt abandons a number whose commit was cleaned up, and then dies: the abandon makes the number look known"
 _INSIDE = "an entry is appended to a log that was lost since its intent was put"
 _NO_CHOICE = "a list that is gone stops every run and decision, and offers no command"
 _ABOVE = "adopt forgets that rows above its watermark were to be replaced"
@@ -118,6 +120,11 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         # Rows that the adopted watermark does not cover
         _broken(
             Arrive(4), Run(), Rewind(4, replace=True), Run(Kill("after", "entries")), LoseState(), why=_ABOVE, name="adopt-above"
+        ),
+        # An adopt that has ended a number of which nobody knows, and dies
+        _broken(
+            Arrive(3), Run(Kill("before", "entries", 2)), AppendForeign(), CleanLog(), Follow(0, Kill("after", "intents")), Arrive(1),
+            why=_UNKNOWN, name="unknown-adopt-dies",
         ),
         # Parts of the log that are gone
         _broken(Arrive(1), Run(Meanwhile("before", "entries", LoseState())), Arrive(1), why=_INSIDE, name="lost-inside"),
