@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, Conflict
+from partitions.errors import ConfigurationError, Conflict, CorruptWatermark
 from partitions.path.quarantine import Quarantine
 from partitions.plan import Plan, counted
 from resources.loop import holder as holders
@@ -250,7 +250,7 @@ def drafted(
         "table": dataflow.table,
         "table_version": tip.version,
         "table_commit": tip.newest.id if tip.newest else None,
-        "table_number": tip.newest.number if tip.newest else 0,
+        "table_number": tip.tag,
     }
     entry = following(last, **{**decided, **(table if takes_table else {}), **changes})
     watermark = platform.flow(dataflow).carried(entry.watermark, clock(), None if why in _ANEW else last)
@@ -296,7 +296,10 @@ def _again(
     platform: Platform, dataflow: Dataflow, last: Entry | None, draft: Draft, plan: Plan[Any]
 ) -> list[str]:
     """What happens to rows that were loaded before."""
-    count, part = platform.flow(dataflow).loaded_before(plan.slices, last)
+    try:
+        count, part = platform.flow(dataflow).loaded_before(plan.slices, last)
+    except CorruptWatermark as error:  # which a decision may be made for
+        return [f"how much of it was loaded before cannot be told: {error.message}"]
     if not count:
         return []
     verb = "ingested" if part == "file" else "loaded"

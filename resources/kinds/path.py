@@ -355,10 +355,10 @@ class PathFlow:
                 f" {self._dataflow.table}, found {', '.join(columns) or 'no table'}. Keep origin_columns (and the column in sql), or reset --replace",
                 choices=(f"strandline state reset {name} --replace --reason TEXT",),
             )
-        known = Ingested(self._log, name, entry).all()
-        return serialise(
-            covering(self._dataflow.path, PathState.of(entry.state()), (one.path for one in known))
-        )
+        known = {one.path for one in Ingested(self._log, name, entry).all()}
+        if entry.era:  # what was loaded before a reset is not known any more, and its rows may be there
+            known |= target.texts(SOURCE_FILE)
+        return serialise(covering(self._dataflow.path, PathState.of(entry.state()), known))
 
     def check_rewind(self) -> None:
         """A set has no order."""

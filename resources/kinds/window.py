@@ -380,7 +380,7 @@ class WindowFlow(ABC):
 
     def reached(self, entry: Entry, target: DeltaTarget) -> str:
         """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""
-        states = [self.state(one) for one in (entry, *self.history()) if one.number > entry.era]
+        states = [self.state(one) for one in (entry, *self.history())]
         return serialise(covering(states).watermark())
 
     def check_rewind(self) -> None:  # noqa: B027 - the protocol's: no source refuses it

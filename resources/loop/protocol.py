@@ -265,6 +265,7 @@ class SliceProtocol(Generic[SliceT]):
         changed = self._changed(piece) if not recovered else None
         size = self.flow.size(piece)
         seen = self._seen(intent, observed)
+        self._check_log(intent)
         entry = self._append(outcome, self._entry(outcome.newest, intent, landed))
         done = Committed(
             entry,
@@ -449,6 +450,22 @@ class SliceProtocol(Generic[SliceT]):
             replace_until=None if until is None or self.flow.covers(intent.watermark, until) else until,
             replace_table=bool(before and before.replace_table and intent.replaces != "table"),
         )
+
+    def _check_log(self, intent: Intent) -> None:
+        """Raise if the log has lost the intent: an entry on top of a log that was lost would hide that it was.
+
+        Raises:
+            NeedsDecision: code ``state_lost``.
+        """
+        found = self.log.intent(self.dataflow.name, intent.number)
+        if found is None or found.id != intent.id:
+            raise NeedsDecision(
+                f"dataflow {self.dataflow.name}: expected the intent of slice {intent.number} in the watermark log, found"
+                f" {'none' if found is None else 'another one'}: the state was lost or restored while the slice was written. Its rows are in the"
+                " table. Take the state that the table tells, or empty it and start again",
+                code="state_lost",
+                choices=self._anew,
+            )
 
     def _in_table(self, landed: Landed) -> dict[str, Any]:
         """What an entry says of the commit that its table must have from now on."""

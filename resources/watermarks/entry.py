@@ -51,7 +51,7 @@ class Entry(Record):
         table_version: the table's version that holds the rows of the newest slice, or that a decision took the state from; None if there
             was no table then.
         table_commit: what tells that commit from any other: the id of the intent or give-up that made it, or a hash of its text.
-        table_number: that the commit carries under the dataflow's tag; 0 where it carries none.
+        table_number: the highest number under the dataflow's tag up to that commit; 0 if there is none.
         definition: hash of all that the rows of the last slice depended on, beside its files.
         pinned: name of the object that holds the pinned schema.
         file_list: name of the object that lists the files of this entry.

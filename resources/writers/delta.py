@@ -171,7 +171,7 @@ class DeltaTarget:
                 versions = [version for version in versions if version <= restored]
                 continue
             ours = _ours(commit)
-            if ours:
+            if ours and not ours.get("gives_up"):  # which says nothing of the rows that are there
                 number = int(ours.get("number", 0))
                 app_id = next((key for key, tag in commit.tags.items() if tag == number), None)
                 return Adopted(self._stored(ours, commit), app_id, number, str(ours.get("owner")))

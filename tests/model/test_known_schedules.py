@@ -37,26 +37,9 @@ _BY_SET = Config(tracking="set")
 _QUARANTINE = Config(late_files="quarantine")
 
 
-def _broken(*schedule: Action, config: Config | None = None, why: str, name: str) -> object:
-    """A schedule that goes wrong today."""
-    marks = pytest.mark.xfail(strict=True, reason=why)
-    return pytest.param(schedule, config, id=name, marks=marks)
-
-
 def _holds(*schedule: Action, config: Config | None = None, name: str) -> object:
     """A schedule that ends well."""
     return pytest.param(schedule, config, id=name)
-
-
-_EMPTIED = "reset --replace still empties the table after rewind or import, which count on its rows"
-_RESET = "adopt after a reset takes all that was ingested before the reset for late"
-_OTHER_ERA = "rewind --replace does not know of rows that were loaded before the last reset"
-_ERA = "after a rewind to before a reset the sweep takes all files at or below the watermark for late"
-_UNKNOWN = "adopt abandons a number whose commit was cleaned up, and then dies: the abandon makes the number look known"
-_INSIDE = "an entry is appended to a log that was lost since its intent was put"
-_NO_CHOICE = "a list that is gone stops every run and decision, and offers no command"
-_ABOVE = "adopt forgets that rows above its watermark were to be replaced"
-_GIVEN_UP = "adopt takes the watermark of a give-up, that it has itself just written"
 
 
 _TWO_AHEAD = (Arrive(2), Run(), Arrive(2), Run(), RestoreState(2))
@@ -107,28 +90,28 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         _holds(Arrive(1), Run(), Arrive(1), CopyRuns(2), name="copy"),
         _holds(Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")), Arrive(1), CopyRuns(3), name="copy-open"),
         # A reset that is taken back
-        _broken(Arrive(1), Run(), Reset(replace=True), Adopt(), Arrive(1), why=_RESET, name="adopt-after-reset"),
-        _broken(Arrive(1), Run(), Reset(replace=True), Rewind(1), Arrive(1), why=_EMPTIED, name="emptied-rewind"),
-        _broken(Arrive(1), Run(), Arrive(1), Reset(replace=True), Import(2), why=_EMPTIED, name="emptied-import"),
-        _broken(Arrive(1), Run(), Reset(), Rewind(0, replace=True), why=_OTHER_ERA, name="rewind-after-reset"),
-        _broken(Arrive(1), Run(), Reset(), Rewind(1), why=_ERA, name="rewind-before-reset"),
+        _holds(Arrive(1), Run(), Reset(replace=True), Adopt(), Arrive(1), name="adopt-after-reset"),
+        _holds(Arrive(1), Run(), Reset(replace=True), Rewind(1), Arrive(1), name="emptied-rewind"),
+        _holds(Arrive(1), Run(), Arrive(1), Reset(replace=True), Import(2), name="emptied-import"),
+        _holds(Arrive(1), Run(), Reset(), Rewind(0, replace=True), name="rewind-after-reset"),
+        _holds(Arrive(1), Run(), Reset(), Rewind(1), name="rewind-before-reset"),
         # A number that was given up says nothing of rows
-        _broken(
-            Arrive(3), Run(), Arrive(1), Run(Kill("after", "intents")), RestoreVersion(1), why=_GIVEN_UP, name="adopt-given-up"
+        _holds(
+            Arrive(3), Run(), Arrive(1), Run(Kill("after", "intents")), RestoreVersion(1), name="adopt-given-up"
         ),
-        _broken(Arrive(1), Run(Kill("after", "intents")), CopyRuns(2), why=_GIVEN_UP, name="adopt-given-up-first"),
+        _holds(Arrive(1), Run(Kill("after", "intents")), CopyRuns(2), name="adopt-given-up-first"),
         # Rows that the adopted watermark does not cover
-        _broken(
-            Arrive(4), Run(), Rewind(4, replace=True), Run(Kill("after", "entries")), LoseState(), why=_ABOVE, name="adopt-above"
+        _holds(
+            Arrive(4), Run(), Rewind(4, replace=True), Run(Kill("after", "entries")), LoseState(), name="adopt-above"
         ),
         # An adopt that has ended a number of which nobody knows, and dies
-        _broken(
+        _holds(
             Arrive(3), Run(Kill("before", "entries", 2)), AppendForeign(), CleanLog(), Follow(0, Kill("after", "intents")), Arrive(1),
-            why=_UNKNOWN, name="unknown-adopt-dies",
+            name="unknown-adopt-dies",
         ),
         # Parts of the log that are gone
-        _broken(Arrive(1), Run(Meanwhile("before", "entries", LoseState())), Arrive(1), why=_INSIDE, name="lost-inside"),
-        _broken(Arrive(1), Run(), LoseList(), Late(), why=_NO_CHOICE, name="list-lost"),
+        _holds(Arrive(1), Run(Meanwhile("before", "entries", LoseState())), Arrive(1), name="lost-inside"),
+        _holds(Arrive(1), Run(), LoseList(), Late(), name="list-lost"),
         # Follow what a run says
         _holds(Arrive(2), Run(), LoseState(), Follow(0), Arrive(1), Run(), name="lost-followed"),
     ],
