@@ -233,7 +233,7 @@ class DeltaTarget:
         needed = {}
         if any(_NEEDS_MAPPING & set(name) for name in df.columns):
             needed["delta.columnMapping.mode"] = "name"
-        if "timestamp_ntz" in df.schema.simpleString():
+        if any("timestamp_ntz" in kind for _, kind in df.dtypes):
             needed["delta.feature.timestampNtz"] = "supported"
         if needed:
             given = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in needed.items())

@@ -59,6 +59,11 @@ class Rows:
         return list(self.table.column_names)
 
     @property
+    def dtypes(self) -> list[tuple[str, str]]:
+        """Their names and types."""
+        return [(one.name, str(one.type)) for one in self.table.schema]
+
+    @property
     def write(self) -> Writer:
         """A writer of these rows."""
         return Writer(self)
