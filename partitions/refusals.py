@@ -46,6 +46,7 @@ def refusals(flow: Dataflow) -> Iterator[Refusal]:
     """What does not fit."""
     watermark = flow.watermark
     if isinstance(watermark, WindowWatermark):
+        yield from _unit_names(watermark)
         yield from _source(flow, watermark)
         yield from _abstinence(flow, watermark)
         yield from _load(flow, watermark)
@@ -73,6 +74,18 @@ def _path_target(flow: Dataflow) -> Iterator[Refusal]:
         yield Refusal(("target", "replace_by_watermark"), "true", f"no such key {why}")
     if target.merge_keys:
         yield Refusal(("target", "merge_keys"), ", ".join(target.merge_keys), f"no such key {why}")
+
+
+def _unit_names(watermark: WindowWatermark) -> Iterator[Refusal]:
+    """A unit with fewer names than another may hold its rows, which would be loaded for both."""
+    given = watermark.unit_entry.listed if watermark.unit_entry else ()
+    odd = next((unit for unit in given if set(unit) != set(given[0])), None)
+    if odd is not None:
+        yield Refusal(
+            ("watermark", "definition"),
+            f"a unit of {', '.join(odd)} beside one of {', '.join(given[0])}",
+            "units that all have values of the same names (a row could belong to two of them)",
+        )
 
 
 def _source(flow: Dataflow, watermark: WindowWatermark) -> Iterator[Refusal]:

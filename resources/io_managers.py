@@ -328,7 +328,7 @@ def _partitions_of(partitions: WindowPartitions, committed: Sequence[Committed])
         if not isinstance(piece.piece, WindowSlice):
             continue
         for one in piece.piece.works:
-            key = partitions.key(one.start, one.unit)
+            key = partitions.key(one.start, one.unit) if one.reason != "rest" else None
             if key is not None:
                 shown = found.setdefault(key, {"work_units": 0, "state_number": piece.entry.number})
                 _add(shown, one, piece.seen.get(one.key), piece.piece)

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from partitions.instants import milliseconds
-from partitions.pauses import rest
 from partitions.window.definition import WindowWatermark
 from partitions.window.due import job_cutoff
 from partitions.window.slices import WorkUnit
@@ -29,15 +28,13 @@ def asked_for(
         now: the clock, aware.
     """
     ready = [one for one in due if _rested(state, one, milliseconds(now))]
-    cutoff = job_cutoff(state, definition.grace_ms)
+    cutoff = job_cutoff(state, definition.grace_ms, milliseconds(now))
     return tuple(ready) if any(_wakes(definition, state, one, cutoff) for one in ready) else ()
 
 
 def _rested(state: WindowState, one: WorkUnit, now: int) -> bool:
     failure = state.failed.get(one.unit, {}).get(one.start)
-    if failure is None or failure.at is None:
-        return True
-    return rest(failure.attempts, 0.0, (now - failure.at) / 1000) == 0
+    return failure is None or failure.rested(now)
 
 
 def _wakes(definition: WindowWatermark, state: WindowState, one: WorkUnit, cutoff: int | None) -> bool:

@@ -6,35 +6,74 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from partitions.errors import ConfigurationError
 from partitions.intervals import consecutive, difference, union
 from partitions.window.definition import WindowWatermark
 from partitions.window.due import Cutoffs, UnitDue
 from partitions.window.grid import Windows
+from partitions.window.stale import recut
 from partitions.window.state import LeftOut, Run, Start, WindowState
 
 __all__ = ["carried_over"]
 
 
-def carried_over(state: WindowState, definition: WindowWatermark, now: datetime) -> WindowState:
+def carried_over(
+    state: WindowState,
+    definition: WindowWatermark,
+    now: datetime,
+    *,
+    tagged: bool = False,
+    before: WindowState | None = None,
+) -> WindowState:
     """The state under another definition.
 
     A window that starts where an old one started keeps its high; all others are new. That alone would lose work: where the old
     window was shorter, what follows it may never have been loaded; and what failed, waits or was cut short may start no window
     any more. A window that keeps a high and holds such work is to be read anew from its start on.
 
+    Where only the start of a window tells its rows, a window keeps its high only if it is cut as it was: of all others the rows are
+    old, and make room where they are read again.
+
     Args:
         state: under the definition before.
         definition: from now on.
         now: aware.
+        tagged: whether rows carry nothing but the start of their window.
+        before: the newest state, whose rows are in the table; None where nothing is known of them but by ``state``.
+
+    Raises:
+        ConfigurationError: where rows have no window at all, and shall have one from now on.
     """
+    if not tagged:
+        state = replace(state, stale={})
     if definition.time_entry is None:
-        return state
+        return _timeless(state, before) if tagged else state
     state = state.rebased(definition.default_grid)
-    making = _Carrying(state, definition.windows(now))
+    windows = definition.windows(now)
+    if tagged:
+        _check_timed(state)
+        state = recut(state, before, windows, definition.from_at(now))
+    making = _Carrying(state, windows)
     whole = [one for unit in state.units for one in making.whole(unit)]
     if not whole and not making.moved:
         return state
     return making.settled().after((), (), whole)
+
+
+def _timeless(state: WindowState, before: WindowState | None) -> WindowState:
+    """A read of a unit deletes all of its rows from now on."""
+    if all(not runs for runs in state.units.values()):
+        return state
+    stale = recut(state, before, Windows.of(()), 0).stale
+    return WindowState(state.grid, stale=stale)
+
+
+def _check_timed(state: WindowState) -> None:
+    if any(not runs for runs in state.units.values()):
+        raise ConfigurationError(
+            "the rows that are in the table were loaded without windows, so nothing tells which of them a window replaces: they would be"
+            " there twice. Empty the table and load it again: strandline state reset NAME --replace --reason TEXT"
+        )
 
 
 @dataclass
@@ -44,7 +83,7 @@ class _Carrying:
 
     def __post_init__(self) -> None:
         self._look = UnitDue(self.state, self.windows, Cutoffs(None, 0, 0))
-        parts = ("failed", "open", "left", "whole")
+        parts = ("failed", "open", "left", "whole", "early")
         units = {unit for part in parts for unit in getattr(self.state, part)}
         self.moved = {unit: found for unit in sorted(units) if (found := list(self._moved(unit)))}
         """What waits in windows that are cut no more, by unit."""
@@ -92,12 +131,14 @@ class _Carrying:
             open={unit: starts for unit, starts in opened.items() if starts},
             left=kept(self.state.left),
             whole=kept(self.state.whole),
+            early=kept(self.state.early),
         )
 
     def _moved(self, unit: str) -> Iterator[tuple[int, int]]:
         starts: Iterable[Start] = (*self.state.failed.get(unit, ()), *self.state.open.get(unit, ()))
         yield from ((start or 0, (start or 0) + 1) for start in starts if self._lies(start))
-        runs = (*self.state.left.get(unit, ()), *self.state.whole.get(unit, ()))
+        parts = (self.state.left, self.state.whole, self.state.early)
+        runs = (run for part in parts for run in part.get(unit, ()))
         yield from ((run[0], run[1]) for run in runs if not self._stays(run))
 
     def _lies(self, start: Start) -> bool:

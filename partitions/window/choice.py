@@ -2,6 +2,8 @@
 
 What was never loaded goes first, by window; then what has the lowest high. So a backlog drains and no unit starves: with the
 order of windows alone, windows that grace reads again in every run would fill each of them, and nothing new would ever be read.
+What failed the last time has an order of its own, the oldest attempt first, and at most half of the places while anything else
+is due: units that fail for ever have the oldest windows, and would fill each plan sooner or later.
 """
 
 from __future__ import annotations
@@ -10,11 +12,33 @@ import heapq
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, TypeVar
 
 from partitions.window.due import Due, Reason
+
+AnyT = TypeVar("AnyT")
+
+
+def places_for_failed(failed: int, others: int, most: int, *, turn: bool = True) -> int:
+    """How many of the places are for what failed the last time: at most half while not all fit, and the rest where others leave it.
+
+    Args:
+        failed: how much of it is due.
+        others: how much else is due.
+        most: places.
+        turn: whether the one place is theirs, where there is one only.
+    """
+    half = most // 2 or int(turn)
+    return min(failed, max(half, most - others))
+
+
+def fairly(others: Sequence[AnyT], failed: Sequence[AnyT], most: int) -> list[AnyT]:
+    """Share out places among what failed the last time and all else, each in its order."""
+    places = places_for_failed(len(failed), len(others), most)
+    return [*others[: most - places], *failed[:places]]
 
 
 class Part(NamedTuple):
@@ -45,7 +69,13 @@ class Budget:
     @property
     def most(self) -> int:
         """Work units, at most."""
-        return min(self.slices * self.limit, self.parallelism or self.slices * self.limit)
+        most = self.slices * self.limit
+        return most if self.parallelism is None else min(most, self.parallelism)
+
+    def less(self, slices: int, work_units: int) -> Budget:
+        """What is left of it."""
+        most = None if self.parallelism is None else max(self.parallelism - work_units, 0)
+        return replace(self, slices=max(self.slices - slices, 0), parallelism=most)
 
     def rooms(self, alone: int, others: int) -> tuple[int, int]:
         """How many that stand alone, and how many others, there is room for; either always gets some, if it can be."""
@@ -61,36 +91,41 @@ class Budget:
 class Choice:
     """Takes what is due, part by part, and keeps of it what may be chosen."""
 
-    def __init__(self, budget: Budget, ends: Sequence[int]) -> None:
+    def __init__(self, budget: Budget, ends: Sequence[int], now: int = 0, *, turn: bool = True) -> None:
         """Begin without any.
 
         Args:
             budget: how much may be chosen.
             ends: of all windows.
+            now: of the plan, epoch milliseconds.
+            turn: whether the one place, where there is one only, is for what failed the last time.
         """
         self.most = budget.most
         self._budget = budget
         self._ends = ends
+        self._now = now
+        self._turn = turn
         self.counts: Counter[Reason] = Counter()
-        self._fresh = _Earliest(budget.most), _Earliest(budget.most)  # those that stand alone apart
-        self._alone = 0
+        self._fresh = _Earliest(budget.most)
         self._served: list[Part] = []
+        self._failed: list[tuple[int, Candidate]] = []
 
     @property
     def until(self) -> int:
         """Of windows from this index on that were never loaded nothing but their number matters."""
-        after = self._fresh[False].after
+        after = self._fresh.after
         return len(self._ends) if after is None else after
 
     def offer(self, part: Part) -> None:
         """Hear of something that is due; units come in their order."""
         due = part.due
         self.counts[due.reason] += due.after - due.first
-        self._alone += due.alone
-        if due.served:
+        if due.failure is not None:
+            self._failed.append((due.failure.at or 0, (due.first, part.place, due)))
+        elif due.served:
             self._served.append(part)
         else:
-            self._fresh[due.alone].offer(part)
+            self._fresh.offer(part)
 
     def more(self, count: int) -> None:
         """Hear of windows from ``until`` on that were never loaded."""
@@ -100,9 +135,14 @@ class Choice:
     @cached_property
     def taken(self) -> list[Candidate]:
         """What is chosen, in planning order: windows ascending outside, units in given order inside."""
-        rooms = list(self._budget.rooms(self._alone, sum(self.counts.values()) - self._alone))
+        total = self.counts.total()
+        others = total - len(self._failed)
+        tried = self._tried(crowded=total > self.most)
+        tried = tried[: places_for_failed(len(tried), others, self.most, turn=self._turn)]
+        alone = sum(one[2].alone for one in tried)
+        rooms = list(self._budget.rooms(alone, others + len(tried) - alone))
         chosen: list[Candidate] = []
-        for one in self._candidates():
+        for one in chain(tried, self._candidates()):
             if len(chosen) == self.most or not any(rooms):
                 break
             kind = not one[2].alone
@@ -110,6 +150,14 @@ class Choice:
                 rooms[kind] -= 1
                 chosen.append(one)
         return sorted(chosen, key=lambda one: one[:2])
+
+    def _tried(self, *, crowded: bool) -> list[Candidate]:
+        """What failed the last time, the oldest attempt first; where not all can be chosen, only what may be tried again by now."""
+        return [
+            one
+            for _, one in sorted(self._failed, key=lambda each: (each[0], each[1][:2]))
+            if not crowded or one[2].failure is None or one[2].failure.rested(self._now)
+        ]
 
     @cached_property
     def left(self) -> list[tuple[int, int, Part]]:
@@ -120,13 +168,12 @@ class Choice:
         return [
             (first, after, part)
             for part in self._served
-            if part.due.reason != "failed"
             for first, after in _without(part.due, taken[part.place])
         ]
 
     def _candidates(self) -> Iterator[Candidate]:
-        """All that may be chosen, the oldest unserved first."""
-        yield from heapq.merge(*(in_order(one.parts) for one in self._fresh), key=lambda one: one[:2])
+        """All others that may be chosen, the oldest unserved first."""
+        yield from in_order(self._fresh.parts)
         oldest = heapq.merge(*(self._by_high(part) for part in self._served))
         yield from ((index, place, due) for _, index, place, due in oldest)
 

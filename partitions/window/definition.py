@@ -33,14 +33,15 @@ def _json_array(value: object) -> object:
     return value
 
 
-def _composite_text(value: object) -> object:
+def _window(value: object) -> object:
+    expected = f"expected one of {', '.join(GRAINS)}, or a JSON object of them to ranges"
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
-            return json.loads(value)
+            value = json.loads(value)
         except ValueError as error:
-            raise ConfigurationError(
-                f"expected one of {', '.join(GRAINS)}, or a JSON object of them to ranges, found text that does not parse: {error}"
-            ) from error
+            raise ConfigurationError(f"{expected}, found text that does not parse: {error}") from error
+    if value == {}:
+        raise ConfigurationError(f"{expected}, found an empty object: there would be no window")
     return value
 
 
@@ -116,11 +117,16 @@ class DatetimeEntry(Model):
 
 
 class UnitEntry(Model):
-    """The units, one by one."""
+    """The units, one by one: the value that stands under ``name``, or an object that is the whole unit."""
 
     name: Annotated[str, Field(min_length=1)]
     type: Literal["unit"]
-    units: Annotated[tuple[str | int | float, ...], BeforeValidator(explicit)]
+    units: Annotated[tuple[str | int | float | dict[str, Any], ...], BeforeValidator(explicit)]
+
+    @property
+    def listed(self) -> tuple[Unit, ...]:
+        """Each of them as names to values."""
+        return tuple(one if isinstance(one, dict) else {self.name: one} for one in self.units)
 
 
 Entry = Annotated[DatetimeEntry | UnitEntry, Field(discriminator="type")]
@@ -159,7 +165,7 @@ class WindowWatermark(Model):
 
     type: Literal["window"]
     definition: Annotated[tuple[Entry, ...], BeforeValidator(_json_array)]
-    window: Annotated[Grain | Composite, BeforeValidator(_composite_text)] = "none"
+    window: Annotated[Grain | Composite, BeforeValidator(_window)] = "none"
     partial: bool = True
     grace: Period = timedelta(0)
     abstinent: Period = timedelta(0)
@@ -263,17 +269,13 @@ class WindowWatermark(Model):
         """The explicit units, or the one unit of a definition without any; None where a secondary input gives them."""
         if self.secondary_input:
             return None
-        return (
-            tuple({self.unit_entry.name: value} for value in self.unit_entry.units)
-            if self.unit_entry
-            else ({},)
-        )
+        return self.unit_entry.listed if self.unit_entry else ({},)
 
     @property
     def unit_fields(self) -> tuple[str, ...]:
         """The names of which a unit has values."""
         if self.unit_entry:
-            return (self.unit_entry.name,)
+            return tuple(dict.fromkeys(name for unit in self.unit_entry.listed for name in unit))
         return tuple(dict.fromkeys(field for given in self.secondary_input for field in given.fields))
 
     @property

@@ -13,11 +13,13 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from partitions.intervals import union
 from partitions.window.grid import Grid, Windows, steps
 from partitions.window.runs import Run
 from partitions.window.state import Failure, WindowState
 
-Reason = Literal["new", "grace", "failed", "forced"]
+Reason = Literal["new", "grace", "failed", "forced", "rest"]
+"""Why a work unit runs; ``rest`` is what an old window held, no window holds now, and is deleted with the old one."""
 
 Known = tuple[int, int, int | None]
 """Windows ``[first, after)`` that have a high: their end, or where only a part is loaded, the third."""
@@ -26,10 +28,10 @@ Mark = tuple[int, int, Reason]
 """Windows ``[first, after)`` that are due whatever the cutoffs say."""
 
 
-def job_cutoff(state: WindowState, grace: int) -> int | None:
-    """The cutoff of the whole job: its highest usable high less the grace; None without any."""
+def job_cutoff(state: WindowState, grace: int, now: int) -> int | None:
+    """The cutoff of the whole job: its highest usable high less the grace; None without any. No high counts for more than now."""
     highest = state.highest
-    return None if highest is None else highest - grace
+    return None if highest is None else min(highest, now) - grace
 
 
 def cutoff(highs: Iterable[int], start: int, grace: int, abstinent: int) -> int:
@@ -47,7 +49,7 @@ class Due(NamedTuple):
         reason: why.
         high: their own high, where it is not their end; None for whole windows, and for those that have none.
         served: whether they have a usable high.
-        alone: whether it has failed so often that it holds nobody back any more.
+        failure: of the last attempt, where that failed; such a window stands by itself.
     """
 
     first: int
@@ -55,7 +57,12 @@ class Due(NamedTuple):
     reason: Reason
     high: int | None = None
     served: bool = False
-    alone: bool = False
+    failure: Failure | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether it has failed so often that it shares no slice with others any more."""
+        return self.failure is not None and self.failure.attempts > 1
 
 
 @dataclass(frozen=True)
@@ -106,8 +113,7 @@ class UnitDue:
         failed = self._failed(unit)
         tried = sorted(failed)
         dues = self._dues(unit, self.known(unit), 0, tried, self._marks(unit, tried))
-        often = {index for index, failure in failed.items() if failure.attempts > 1}
-        return [due._replace(alone=due.first in often) for due in dues] if often else dues
+        return [due._replace(failure=failed.get(due.first)) for due in dues] if failed else dues
 
     def before(self, until: int, most: int, unit: str) -> tuple[list[Due], int]:
         """All that is due of a unit, but that of windows which were never loaded some are only counted.
@@ -119,7 +125,8 @@ class UnitDue:
             most: and so are all behind so many.
             unit: its identity.
         """
-        if any(unit in found for found in (self.state.failed, self.state.left, self.state.whole)):
+        state = self.state
+        if any(unit in found for found in (state.failed, state.left, state.whole, state.stale, state.early)):
             return self.of(unit), 0
         runs: Sequence[Run] = self.state.units.get(unit, ())
         again = self._again(unit)
@@ -271,7 +278,8 @@ class UnitDue:
     def _marks(self, unit: str, failed: Sequence[int]) -> list[Mark]:
         """What was left out, what failed, and what somebody has asked for; of two the latter counts. Each failure stands apart."""
         left: list[Mark] = [(*found, "grace") for found in self._marked(self.state.left.get(unit, ()))]
-        whole: list[Mark] = [(*found, "forced") for found in self._marked(self.state.whole.get(unit, ()))]
+        again = [*self._marked(self.state.whole.get(unit, ())), *self._come(self.state.early.get(unit, ()))]
+        whole: list[Mark] = [(*found, "forced") for found in union(sorted(again))]
         tried: list[Mark] = [(index, index + 1, "failed") for index in failed]
         if not (left or whole or tried):
             return []
@@ -288,6 +296,12 @@ class UnitDue:
             else:
                 made.append((first, after))
         return made
+
+    def _come(self, runs: Iterable[Run]) -> Iterator[tuple[int, int]]:
+        """The windows of these runs whose time has come: now, they end no earlier than they were loaded up to."""
+        for first, after, high in (part for run in runs for part in self._known(run)):
+            if high is None or high <= self.windows.ends[first]:
+                yield first, after
 
     def _known(self, run: Run) -> Iterator[Known]:
         """The planned windows that a run says something of."""

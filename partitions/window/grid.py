@@ -87,12 +87,16 @@ class Steps:
             self._starts.append(self._grid.end(self._starts[-1]))
         return self._starts[bisect_right(self._starts, at)]
 
+    def start(self, at: int) -> int:
+        """The start of the window that holds an instant, which is not before the first start."""
+        if self._size:
+            return at - (at - self._starts[0]) % self._size
+        self.next(at)
+        return self._starts[bisect_right(self._starts, at) - 1]
+
     def on(self, at: int) -> bool:
         """Whether a window starts there."""
-        if self._size:
-            return (at - self._starts[0]) % self._size == 0
-        self.next(at)
-        return self._starts[bisect_right(self._starts, at) - 1] == at
+        return self.start(at) == at
 
 
 @lru_cache(maxsize=1024)

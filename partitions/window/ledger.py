@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
-from partitions.instants import as_datetime
+from partitions.instants import as_datetime, milliseconds
 from partitions.intervals import Interval, difference, intersection, overlaid, overlaps, union
 from partitions.window.definition import WindowWatermark
 from partitions.window.grid import Windows
@@ -21,6 +21,8 @@ from partitions.window.units import NO_UNIT, unit_of
 NEVER = "never loaded"
 GROWS = "not loaded yet: the window goes on"
 LEFT_OUT = "left out by the cap on work units: it waits for a later run"
+EARLY = "loaded before its time, by a clock that ran ahead: read again once it is over"
+OLD = "loaded by windows as they were cut before: waits to be read again"
 ABSTINENT = "never read: it lies in an abstinent period"
 
 
@@ -114,7 +116,7 @@ def ledger(
     windows = definition.windows(now) if definition.time_entry else Windows.of(())
     there = set(units)
     gone = [unit for unit in state.units if unit not in there and unit != NO_UNIT]
-    look = _Looking(state, windows, union(windows))
+    look = _Looking(state, windows, union(windows), milliseconds(now))
     listed = [look.unit(unit) for unit in units]
     return Ledger(dataflow, now, definition.zone, [*listed, *(look.gone(unit) for unit in gone)])
 
@@ -125,11 +127,13 @@ class _Looking:
 
     Attributes:
         wanted: what the windows cover.
+        now: epoch milliseconds.
     """
 
     state: WindowState
     windows: Windows
     wanted: Sequence[Interval]
+    now: int
 
     def unit(self, unit: str) -> UnitLedger:
         """One that is there."""
@@ -149,12 +153,17 @@ class _Looking:
         )
 
     def _runs(self, unit: str) -> list[Interval]:
-        return [(run[0], run[1]) for run in self.state.units.get(unit, ())]
+        """Nothing above now is there yet, whatever a clock that ran ahead has made of it."""
+        runs = self.state.units.get(unit, ())
+        return [(run[0], min(run[1], self.now)) for run in runs if run[0] < self.now]
 
     def _covered(self, unit: str) -> list[Interval]:
         """All that was read."""
-        runs, skipped = union(self._runs(unit)), self._skipped(unit)
-        return difference(runs, skipped) if skipped else runs
+        runs, unread = union(self._runs(unit)), union(sorted([*self._skipped(unit), *self._early(unit)]))
+        return difference(runs, unread) if unread else runs
+
+    def _early(self, unit: str) -> list[Interval]:
+        return union(sorted((run[0], run[1]) for run in self.state.early.get(unit, ())))
 
     def _skipped(self, unit: str) -> list[Interval]:
         return union(sorted((start, end) for start, end in self.state.skipped.get(unit, ())))
@@ -166,6 +175,11 @@ class _Looking:
         ]
         left = [*self.state.left.get(unit, ()), *self.state.whole.get(unit, ())]
         for layer in (
+            [
+                (*one, OLD)
+                for one in union(sorted((run[0], run[1]) for run in self.state.stale.get(unit, ())))
+            ],
+            [(*one, EARLY) for one in self._early(unit)],
             [(*one, ABSTINENT) for one in self._skipped(unit)],
             [(*one, LEFT_OUT) for one in union(sorted((run[0], run[1]) for run in left))],
             self._failed(unit),

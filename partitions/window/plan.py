@@ -9,16 +9,20 @@ from datetime import datetime
 from functools import cached_property
 from itertools import groupby, islice
 
-from partitions.instants import as_datetime, floor_minute, milliseconds
-from partitions.intervals import consecutive
+from partitions.instants import HOUR, as_datetime, floor_minute, milliseconds
+from partitions.intervals import Interval, consecutive, union
 from partitions.plan import Plan, Skip, counted
 from partitions.window.choice import Budget, Choice, Part
 from partitions.window.definition import WindowWatermark
-from partitions.window.due import Cutoffs, Due, UnitDue, job_cutoff
+from partitions.window.due import Cutoffs, Due, Reason, UnitDue, job_cutoff
 from partitions.window.grid import Windows
-from partitions.window.slices import WindowSlice, WorkUnit, words
+from partitions.window.groups import Group, Groups, packed, taken
+from partitions.window.slices import Old, WindowSlice, WorkUnit, words
 from partitions.window.state import LeftOut, WindowState
 from partitions.window.units import NO_UNIT, enough
+
+AHEAD = HOUR
+"""How far a high may lie above now: the clocks of several machines differ."""
 
 _SKIPS = 200
 """Skips that a plan tells one by one; what is beyond is counted."""
@@ -54,7 +58,9 @@ def plan(
     dataflow: str,
     number: int,
     whole: bool = False,
+    ranged: bool = True,
     selection: Selection | None = None,
+    since: int | None = None,
 ) -> Plan[WindowSlice]:
     """Say which work units a run takes on, cut into slices, and what it leaves alone.
 
@@ -65,15 +71,17 @@ def plan(
         now: the clock of this run, aware.
         dataflow: its name.
         number: of the entry that holds ``state``; 0 without one.
-        whole: whether the source can only be read by whole windows.
+        whole: whether a window is always read as a whole.
+        ranged: whether the source can be asked for any stretch of time, not only for windows.
         selection: what is asked for; None: all that is due.
+        since: what is loaded beyond this instant was loaded by a clock that ran ahead; None: no clock did, as far as anybody knows.
 
     Raises:
         PlanError: where there are fewer units than ``min_units``.
     """
     enough(units, definition.min_units, dataflow)
     state = state.rebased(definition.default_grid)
-    making = _Planning(definition, state, tuple(units), now, whole, selection)
+    making = _Planning(definition, state, tuple(units), now, whole, ranged, selection, since)
     slices = tuple(making.slices())
     return Plan(
         dataflow, "window", number, now, making.why(), slices, tuple(making.skips()), tuple(making.warnings())
@@ -87,21 +95,34 @@ class _Planning:
     units: tuple[str, ...]
     now: datetime
     whole: bool
+    ranged: bool
     selection: Selection | None
+    since: int | None
 
     def __post_init__(self) -> None:
         timed = self.definition.time_entry is not None
+        self.early = tuple(self._loaded_early()) if timed else ()
+        self.state = self.state.after((), early=self.early) if self.early else self.state
         self.windows = self.definition.windows(self.now) if timed else None
         self.cutoffs = Cutoffs(
-            job_cutoff(self.state, self.definition.grace_ms),
+            job_cutoff(self.state, self.definition.grace_ms, floor_minute(self.now)),
             self.definition.grace_ms,
             self.definition.abstinent_ms,
         )
         self.look = UnitDue(self.state, self.windows, self.cutoffs) if self.windows is not None else None
         limit = 1 if self.definition.pacing else self.definition.checkpoint.interval_windows
-        self.budget = Budget(self.definition.max_slices, limit, self.definition.parallelism)
-        self.choice = Choice(self.budget, self.windows.ends if self.windows is not None else ())
+        whole = Budget(self.definition.max_slices, limit, self.definition.parallelism)
+        windows = self.windows if self.windows is not None else Windows.of(())
+        self.groups = Groups(self.state, windows, self.units, self.ranged)
+        self._every_group = self._due_groups()
+        healthy = [one for one in self._every_group if one.failure is None]
+        self.taken_groups = taken(healthy, whole.most, at_least_one=True)
+        used = sum(one.size for one in self.taken_groups)
+        self.budget = whole.less(len(list(packed(self.taken_groups, limit))), used)
+        ends = self.windows.ends if self.windows is not None else ()
+        self.choice = Choice(self.budget, ends, milliseconds(self.now), turn=not self.state.retried)
         self._choose()
+        self._try_groups(whole.most - used)
         self._grids = [stretch.grid.text for stretch in self.windows.stretches] if self.windows else []
 
     def slices(self) -> Iterator[WindowSlice]:
@@ -109,24 +130,42 @@ class _Planning:
         name = self.definition.time_entry.name if self.definition.time_entry else "window"
         grid = self.definition.default_grid.text
         blank = WindowSlice((), self.definition.zone, grid, name, milliseconds(self.now))
-        first: list[WorkUnit] = []
-        again: list[WorkUnit] = []
+        # A commit in which anything makes room deletes the rows of all its work units, so these are read as a whole there.
+        kinds: dict[tuple[bool, bool], list[WorkUnit]] = {
+            (a, b): [] for a in (False, True) for b in (False, True)
+        }
         alone: list[WorkUnit] = []
         for index, place, due in self.choice.taken:
-            kind = alone if due.alone else again if due.reason == "failed" else first
-            kind.append(self._work(index, self.units[place], due))
-        portions = [*_portions(first, self.budget.limit), *_portions(again, self.budget.limit)]
+            one = self._work(index, self.units[place], due)
+            replaces = one.bound is not None or one.reason == "forced"
+            (alone if due.alone else kinds[replaces, due.failure is not None]).append(one)
+        portions = [part for works in kinds.values() for part in _portions(works, self.budget.limit)]
         if len(portions) + len(alone) > self.budget.slices:
-            portions = list(_dense([*first, *again], self.budget.limit))
+            pairs = ([*kinds[replaces, False], *kinds[replaces, True]] for replaces in (False, True))
+            portions = [part for works in pairs for part in _dense(works, self.budget.limit)]
         left = tuple(self._left_out())
-        for number, portion in enumerate([*portions, *((one,) for one in alone)]):
-            yield replace(blank, works=portion, left_out=() if number else left)
+        grouped = (
+            tuple(work for group in portion for work in self._group(group))
+            for portion in packed(self.taken_groups, self.budget.limit)
+        )
+        for number, portion in enumerate([*portions, *((one,) for one in alone), *grouped]):
+            yield replace(
+                blank,
+                works=portion,
+                left_out=() if number else left,
+                early=() if number else self.early,
+                old=tuple(self._old(portion)),
+            )
 
     def why(self) -> str:
         """The plan in a sentence."""
         if not self.units:
             return "the secondary input gives no unit, so nothing is planned"
-        counts = self.choice.counts
+        counts = self.choice.counts.copy()
+        for one in self._every_group:
+            counts[self._reason(one)] += one.size - len(one.bound.rest)
+            counts["rest"] += len(one.bound.rest)
+        counts = +counts
         if not counts:
             return self._idle()
         total = sum(counts.values())
@@ -136,7 +175,7 @@ class _Planning:
             if self.windows is None
             else f" of {counted(len(self.windows), 'window')} x {counted(len(self.units), 'unit')}"
         )
-        left = total - len(self.choice.taken)
+        left = total - len(self.choice.taken) - sum(one.size for one in self.taken_groups)
         waits = f"; {left:,} left for later runs ({self._cap})" if left else ""
         return f"{counted(total, 'work unit')}{size} due: {told}{waits}"
 
@@ -168,6 +207,8 @@ class _Planning:
             if self.definition.window != "none":
                 yield "window has no meaning: the definition has no datetime entry, so each run reads every unit as a whole"
             return
+        yield from self._ahead()
+        yield from self._old_windows()
         gaps, overlaps = self.definition.uncovered(self.now)
         for what, ranges in (("leave a gap", gaps), ("overlap, and the earlier one counts", overlaps)):
             yield from (
@@ -177,6 +218,84 @@ class _Planning:
         for unit, (start, end) in islice(skipped, _SKIPS):
             yield f"a gap that abstinence has left unread: {self._shown(start, end)}{_of(unit)}"
 
+    def _due_groups(self) -> list[Group]:
+        if self.windows is None or not self.state.stale:
+            return []
+        return self.groups.due(self.selection.units if self.selection else None, self._chosen)
+
+    def _try_groups(self, most: int) -> None:
+        """Groups that failed take what others leave; where these leave nothing, one of them has a turn in every other run."""
+        failed = [one for one in self._every_group if one.failure is not None]
+        idle = not self.taken_groups and not self.choice.taken
+        left = most - len(self.choice.taken)
+        self.taken_groups += taken(failed, left, at_least_one=idle or not self.state.retried)
+
+    def _reason(self, one: Group) -> Reason:
+        if self.selection is not None and self.selection.forced:
+            return "forced"
+        return "new" if one.failure is None else "failed"
+
+    def _group(self, one: Group) -> Iterator[WorkUnit]:
+        """Its work units, each read as a whole, and as far as it was read before."""
+        unit, bound, reason = self.units[one.place], one.bound, self._reason(one)
+        if self.windows is None:
+            return
+        name = self.windows.starts[bound.first]
+        for index in range(bound.first, bound.after):
+            start, end = self.windows[index]
+            end = max(end, self.state.high(unit, start) or end)
+            is_open = index in self.windows.open
+            yield WorkUnit(start, end, unit, start, reason, is_open, self._grid(index), name)
+        for start, end in bound.rest:
+            yield WorkUnit(start, end, unit, start, "rest", bound=name)
+
+    def _old(self, works: Iterable[WorkUnit]) -> Iterator[Old]:
+        """The old windows that these work units replace."""
+        bound = dict.fromkeys((one.unit, one.bound) for one in works if one.bound is not None)
+        for unit, name in bound:
+            found = self.groups.of(unit, self.windows.index[name or 0]) if self.windows is not None else None
+            for start, _ in found.old if found else ():
+                yield Old(unit, start, name)
+
+    def _loaded_early(self) -> Iterator[LeftOut]:
+        """What is not known yet to have been loaded before its time."""
+        if self.since is not None:
+            for unit, runs in self.state.loaded_after(self.since).items():
+                for run in runs:
+                    yield LeftOut(unit, run[0], run[1], self.state.grid_of(run).text)
+
+    def _ahead(self) -> Iterator[str]:
+        """What was loaded before its time, with what becomes of it."""
+        now = floor_minute(self.now)
+        units: dict[Interval, list[str]] = {}
+        early, above = self.state.early, self.state.loaded_after(now + AHEAD)
+        for unit in dict.fromkeys([*early, *above]):
+            runs = (*early.get(unit, ()), *above.get(unit, ()))
+            for one in union(sorted((run[0], run[1]) for run in runs if run[1] > now)):
+                units.setdefault(one, []).append(unit)
+        for (start, end), some in islice(units.items(), _SKIPS):
+            of = _of(some[0]) if len(some) == 1 else f" of {len(some):,} units"
+            yield (
+                f"{self._shown(start, end)}{of} was loaded before its time, by a clock that ran ahead, or --now: each window of it is read again"
+                " once it is over. To read them as they grow, go back to the state before (state rewind)"
+            )
+
+    def _old_windows(self) -> Iterator[str]:
+        """What is in the table as it was cut before, and what becomes of it."""
+        count = sum(len(one.old) for unit in self.units for one in self.groups.bounds(unit))
+        if count:
+            yield (
+                f"{counted(count, 'window')} of a unit {'is' if count == 1 else 'are'} in the table as they were cut before: the commit that"
+                " reads over one again deletes all of its rows, and reads all that it held"
+            )
+        for place, bound, wanted in self.groups.waiting[:_SKIPS]:
+            lacks = ", ".join(self._shown(*part) for part in wanted)
+            yield (
+                f"{self._label(bound.first, bound.after, self.units[place])} waits for windows that hold {lacks}, which windows as they were cut"
+                " before have loaded, and no window holds now. Where none ever will, put `from` or `to` back, or load the table again"
+                " (state reset --replace)"
+            )
+
     def _choose(self) -> None:
         for place, unit in enumerate(self.units):
             if self.look is not None and self.selection is None:
@@ -184,7 +303,7 @@ class _Planning:
                 self.choice.more(more)
             else:
                 found = self._due(unit)
-            for due in found:
+            for due in self.groups.others(unit, found):
                 self.choice.offer(Part(due, place))
 
     def _due(self, unit: str) -> list[Due]:
@@ -208,8 +327,7 @@ class _Planning:
         """Without time nothing says that a unit is complete: each run reads it. Who was left out longest goes first."""
         failed = self.state.failed.get(unit, {}).get(None)
         if failed and failed.attempts:
-            now, alone = milliseconds(self.now), failed.attempts > 1
-            return Due(0, 1, "failed", now, unit in self.state.units, alone)
+            return Due(0, 1, "failed", milliseconds(self.now), unit in self.state.units, failed)
         since = failed.at if failed else None
         return Due(0, 1, "new", milliseconds(self.now) if since is None else since, unit in self.state.units)
 
@@ -217,10 +335,13 @@ class _Planning:
         if self.windows is None:
             return WorkUnit(None, None, unit, None, due.reason)
         start, end = self.windows.starts[index], self.windows.ends[index]
-        lower = start
-        if due.served and due.reason != "forced" and not self.whole:
+        lower, bound = start, self.groups.of(unit, index)
+        if due.served and due.reason != "forced" and not self.whole and bound is None:
             lower = min(self.cutoffs.lower(start, end if due.high is None else due.high), end)
-        return WorkUnit(start, end, unit, lower, due.reason, index in self.windows.open, self._grid(index))
+        return WorkUnit(
+            start, end, unit, lower, due.reason, index in self.windows.open, self._grid(index),
+            start if bound else None,
+        )  # fmt: skip
 
     def _grid(self, index: int) -> str:
         if self.windows is None:
@@ -249,6 +370,20 @@ class _Planning:
             Skip(words(unit), "gone: the units no longer hold it; what was loaded of it stays known")
             for unit in sorted(gone)
         )
+        for one in self._every_group:
+            if one not in self.taken_groups:
+                what = self._label(one.bound.first, one.bound.after, self.units[one.place])
+                yield Skip(
+                    what,
+                    "left for a later run: read in one commit, since they share windows as they were cut before",
+                )
+        for place, bound, wanted in self.groups.waiting:
+            what = self._label(bound.first, bound.after, self.units[place])
+            lacks = ", ".join(self._shown(*part) for part in wanted)
+            yield Skip(
+                what,
+                f"waits for windows that hold {lacks}: the rows of windows as they were cut before stay until then",
+            )
         for first, after, (_, place) in self.choice.left:
             yield Skip(self._label(first, after, self.units[place]), f"left for a later run by {self._cap}")
         if self.look is not None:

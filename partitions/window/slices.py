@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any, Literal, NamedTuple
 
 from partitions.instants import as_datetime
@@ -28,6 +28,7 @@ class WorkUnit(NamedTuple):
         reason: why it runs.
         open: whether now has cut the window short.
         grid: text of how the window was cut.
+        bound: tells the work units of a unit that must be read in one commit, since they share old windows; None for all others.
     """
 
     start: Start
@@ -37,6 +38,7 @@ class WorkUnit(NamedTuple):
     reason: Reason
     open: bool = False
     grid: str = "none"
+    bound: Start = None
 
     @property
     def key(self) -> tuple[Start, str]:
@@ -80,6 +82,20 @@ def words(unit: str) -> str:
     return ", ".join(f"{name} {value}" for name, value in unit_of(unit).items())
 
 
+class Old(NamedTuple):
+    """A window as it was cut before, whose rows make room.
+
+    Attributes:
+        unit: its identity.
+        start: of the window, epoch milliseconds.
+        bound: of the work units that read again what it held.
+    """
+
+    unit: str
+    start: int
+    bound: Start
+
+
 class FailedUnit(NamedTuple):
     """A work unit that could not be read, and why."""
 
@@ -99,6 +115,8 @@ class WindowSlice:
         at: the clock of the plan, epoch milliseconds.
         failed: what was found unreadable; the entry says so, and asks for it again.
         left_out: what was due and is not in the plan, since it holds no more.
+        early: what is known now to have been loaded before its time.
+        old: windows as they were cut before, whose rows are deleted in the same commit.
         makes_room: whether rows that are in the table already are deleted, whatever the target's load says.
         why: what brought it here.
     """
@@ -110,6 +128,8 @@ class WindowSlice:
     at: int | None = None
     failed: tuple[FailedUnit, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    early: tuple[LeftOut, ...] = ()
+    old: tuple[Old, ...] = ()
     makes_room: bool = False
     why: Literal["run"] = "run"
 
@@ -130,20 +150,32 @@ class WindowSlice:
 
     @property
     def replaces(self) -> bool:
-        """Whether somebody asked to write windows anew that are loaded."""
-        return self.makes_room or any(one.reason == "forced" for one in self.works)
+        """Whether rows make room: somebody asked to write windows anew that are loaded, or they are cut otherwise now."""
+        return self.makes_room or bool(self.old) or any(one.reason == "forced" for one in self.works)
 
     def advance(self, before: Watermark) -> Watermark:
         """The state after it."""
         done = [
             Done(one.start, one.end, one.lower, one.unit, one.open, Grid.parse(one.grid))
             for one in self.works
+            if one.reason != "rest"
         ]
-        failed = [(one.work.unit, one.work.start, one.error) for one in self.failed]
+        failed = [
+            (one.work.unit, one.work.start, one.error) for one in self.failed if one.work.reason != "rest"
+        ]
+        rest = [(one.unit, one.start or 0, one.end or 0) for one in self.works if one.reason == "rest"]
         return (
             WindowState.of(before)
             .rebased(Grid.parse(self.grid))
-            .after(done, failed, [*self.left_out, *self._asked()], at=self.at)
+            .after(
+                done,
+                failed,
+                [*self.left_out, *self._asked()],
+                at=self.at,
+                early=self.early,
+                replaced=[one[:2] for one in self.old],
+                rest=rest,
+            )
             .watermark()
         )
 
@@ -159,18 +191,32 @@ class WindowSlice:
 
     def halve(self) -> tuple[WindowSlice, ...]:
         """Two slices of half the work units each, or only itself."""
-        half = len(self.works) // 2
+        sizes = list(accumulate(len(list(same)) for _, same in groupby(self.works, together)))
+        half = [size for size in sizes if 0 < size < len(self.works)]
         if not half:
             return (self,)
-        return replace(self, works=self.works[:half]), replace(
-            self, works=self.works[half:], failed=(), left_out=()
-        )
+        cut = min(half, key=lambda size: abs(size - len(self.works) // 2))
+        first = replace(self, works=self.works[:cut])
+        second = replace(self, works=self.works[cut:], failed=(), left_out=(), early=())
+        return first._with_its_old(), second._with_its_old()
 
     def without(self, failed: Sequence[FailedUnit]) -> WindowSlice:
-        """The slice that passes over work units, and says why."""
+        """The slice that passes over work units, and says why; what must be read with one of them is passed over, too."""
         gone = {one.work.key for one in failed}
+        bound = {together(one.work): one for one in failed if one.work.bound is not None}
+        more = [
+            FailedUnit(one, f"is read in one commit with {first.work.label(self.zone)}: {first.error}")
+            for one in self.works
+            if one.key not in gone and (first := bound.get(together(one)))
+        ]
+        gone |= {one.work.key for one in more}
         works = tuple(one for one in self.works if one.key not in gone)
-        return replace(self, works=works, failed=(*self.failed, *failed))
+        return replace(self, works=works, failed=(*self.failed, *failed, *more))._with_its_old()
+
+    def _with_its_old(self) -> WindowSlice:
+        """Only the old windows that its work units read again."""
+        there = {(one.unit, one.bound) for one in self.works if one.bound is not None}
+        return replace(self, old=tuple(one for one in self.old if (one.unit, one.bound) in there))
 
     def extents(self) -> tuple[Extent, ...]:
         """What is read, as few stretches as it takes."""
@@ -182,6 +228,11 @@ class WindowSlice:
 
     def _bound(self, instant: int | None) -> Watermark | None:
         return None if instant is None else {self.name: as_datetime(instant, self.zone)}
+
+
+def together(one: WorkUnit) -> tuple[Start, str, bool]:
+    """The same for all that must be read in one commit."""
+    return (one.start, one.unit, False) if one.bound is None else (one.bound, one.unit, True)
 
 
 def extents(works: Collection[WorkUnit]) -> tuple[Extent, ...]:

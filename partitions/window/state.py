@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from partitions.errors import CorruptWatermark, in_one_line
+from partitions.pauses import rest
 from partitions.sentinels import Watermark
 from partitions.watermark import is_empty
-from partitions.window.grid import Grid
+from partitions.window.grid import Grid, steps
 from partitions.window.runs import Run, Runs
 
 __all__ = ["Done", "Failure", "LeftOut", "Run", "Start", "WindowState"]
@@ -37,6 +38,10 @@ class Failure(NamedTuple):
     attempts: int
     error: str | None = None
     at: int | None = None
+
+    def rested(self, now: int) -> bool:
+        """Whether the pause is over."""
+        return self.at is None or rest(self.attempts, self.at / 1000, now / 1000) == 0
 
 
 class Done(NamedTuple):
@@ -89,6 +94,9 @@ class WindowState:
         skipped: what abstinence has left unread, ``[start, end]``, by unit.
         left: runs of loaded windows that were due again when the cap on work units left them out.
         whole: runs of windows that somebody has asked to read anew and that could not be, or not yet.
+        stale: runs of windows as they are cut no more, whose rows are in the table all the same: what reads over them again deletes them.
+        early: runs of windows that were loaded before their time, by a clock that ran ahead: they are read again once it has come.
+        retried: whether the last commit was about work units that had failed before: with one place, it is the others' turn then.
     """
 
     grid: Grid = field(default_factory=lambda: Grid("none"))
@@ -98,6 +106,9 @@ class WindowState:
     skipped: Mapping[str, list[list[int]]] = field(default_factory=dict)
     left: Mapping[str, list[Run]] = field(default_factory=dict)
     whole: Mapping[str, list[Run]] = field(default_factory=dict)
+    stale: Mapping[str, list[Run]] = field(default_factory=dict)
+    early: Mapping[str, list[Run]] = field(default_factory=dict)
+    retried: bool = False
 
     @classmethod
     def of(cls, watermark: Mapping[str, Any] | None) -> WindowState:
@@ -117,21 +128,22 @@ class WindowState:
                     unit: {_start(text): Failure(*found) for text, found in of_unit.items()}
                     for unit, of_unit in watermark.get("failed", {}).items()
                 },
-                *(watermark.get(name, {}) for name in ("skipped", "left", "whole")),
+                **{name: watermark.get(name, {}) for name in ("skipped", "left", "whole", "stale", "early")},
+                retried=bool(watermark.get("retried")),
             )
-            for name in ("units", "left", "whole"):
+            for name in ("units", "left", "whole", "stale", "early"):
                 for runs in getattr(state, name).values():
                     _check(runs)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise CorruptWatermark(
                 'window watermark: expected {"grid": text, "units": {unit: [[start, high], …]}, "open", "failed", "skipped",'
-                f' "left", "whole"}}, found another form: {error!r}'
+                f' "left", "whole", "stale", "early"}}, found another form: {error!r}'
             ) from error
         return state
 
     def watermark(self) -> Watermark:
         """As JSON data; without anything known of any unit it is empty."""
-        if not self.units and not self.failed:
+        if not self.units and not self.failed and not self.stale:
             return {}
         made: Watermark = {"grid": self.grid.text, "units": dict(self.units)}
         if self.failed:
@@ -139,10 +151,10 @@ class WindowState:
                 unit: {_text(start): _shortened(found) for start, found in of_unit.items()}
                 for unit, of_unit in self.failed.items()
             }
-        for name in ("open", "skipped", "left", "whole"):
+        for name in ("open", "skipped", "left", "whole", "stale", "early"):
             if found := getattr(self, name):
                 made[name] = dict(found)
-        return made
+        return made | ({"retried": True} if self.retried else {})
 
     @property
     def highest(self) -> int | None:
@@ -175,7 +187,21 @@ class WindowState:
             units=changed(self.units),
             left=changed(self.left),
             whole=changed(self.whole),
+            stale=changed(self.stale),
+            early=changed(self.early),
         )
+
+    def loaded_after(self, instant: int) -> dict[str, list[Run]]:
+        """Runs of the loaded windows that end after an instant, by unit."""
+        found: dict[str, list[Run]] = {}
+        for unit, runs in self.units.items():
+            late = [run for run in runs if run[1] > instant]
+            if late:
+                found[unit] = [
+                    [max(run[0], steps(self.grid_of(run), run[0]).start(max(instant, run[0]))), *run[1:]]
+                    for run in late
+                ]
+        return found
 
     def with_high(self, unit: str, start: int, high: int) -> WindowState:
         """A window that is loaded up to somewhere, whatever its grid; a high that is no higher than its start is none."""
@@ -192,6 +218,9 @@ class WindowState:
         left_out: Iterable[LeftOut] = (),
         *,
         at: int | None = None,
+        early: Iterable[LeftOut] = (),
+        replaced: Iterable[tuple[str, int]] = (),
+        rest: Iterable[tuple[str, int, int]] = (),
     ) -> WindowState:
         """The state after a commit.
 
@@ -200,8 +229,15 @@ class WindowState:
             failed: work units that could not be read, by unit and start, with the error.
             left_out: what was due and has to wait, since it may not be due by itself the next time.
             at: when, epoch milliseconds.
+            early: what is known now to have been loaded before its time.
+            replaced: old windows whose rows were deleted, by unit and start.
+            rest: what of them no window holds now, and was read again: unit, start and end.
         """
         made = _Making(self)
+        made.early(early)
+        made.replaced(replaced)
+        for unit, lower, upper in rest:
+            made.kept(unit, lower, upper)
         for one in done:
             made.succeeded(one)
         for unit, start, error in failed:
@@ -230,8 +266,15 @@ class _Making:
 
     def __init__(self, state: WindowState) -> None:
         self._old = state
-        self._runs: dict[str, dict[str, Runs]] = {"units": {}, "left": {}, "whole": {}}
+        self._runs: dict[str, dict[str, Runs]] = {
+            "units": {},
+            "left": {},
+            "whole": {},
+            "stale": {},
+            "early": {},
+        }
         self._open, self._failed, self._skipped = dict(state.open), dict(state.failed), dict(state.skipped)
+        self._retried = False
 
     def state(self) -> WindowState:
         old = self._old
@@ -247,12 +290,16 @@ class _Making:
             _filled(self._skipped),
             _filled(parts["left"]),
             _filled(parts["whole"]),
+            _filled(parts["stale"]),
+            _filled(parts["early"]),
+            self._retried,
         )
 
     def failure(self, unit: str, start: Start) -> Failure | None:
         return self._failed.get(unit, {}).get(start)
 
     def set_failure(self, unit: str, start: Start, failure: Failure) -> None:
+        self._retried |= failure.attempts > 1
         self._failed[unit] = {**self._failed.get(unit, {}), start: failure}
 
     def left_out(self, one: LeftOut, at: int | None) -> None:
@@ -264,19 +311,37 @@ class _Making:
             self.set_failure(one.unit, None, Failure(0, None, at))
 
     def succeeded(self, one: Done) -> None:
-        if one.start in self._failed.get(one.unit, {}):
+        if (failure := self.failure(one.unit, one.start)) is not None:
+            self._retried |= failure.attempts > 0
             self._failed[one.unit] = {
                 start: found for start, found in self._failed[one.unit].items() if start != one.start
             }
         runs = self._of("units", one.unit)
         if one.start is None or one.end is None or one.lower is None:
+            if self._has("stale", one.unit):
+                self._of("stale", one.unit).items.clear()  # all rows of the unit make room
             return
-        self._read(one.unit, runs.raised(one.start, one.end, one.grid), one.lower, one.end)
+        before = runs.raised(one.start, one.end, one.grid)
+        self._read(one.unit, before, one.lower, one.end)
+        if self._has("early", one.unit) and (before is None or before <= one.end):
+            self._of("early", one.unit).dropped(one.start)
         for name in ("left", "whole"):
             if self._has(name, one.unit):
                 self._of(name, one.unit).dropped(one.start)
         starts = [start for start in self._open.get(one.unit, ()) if start != one.start]
         self._open[one.unit] = sorted([*starts, one.start]) if one.open else starts
+
+    def early(self, found: Iterable[LeftOut]) -> None:
+        for one in found:
+            if one.start is not None and one.end is not None:
+                self._of("early", one.unit).added(one.start, one.end, Grid.parse(one.grid))
+
+    def replaced(self, old: Iterable[tuple[str, int]]) -> None:
+        for unit, start in old:
+            self._of("stale", unit).dropped(start)
+
+    def kept(self, unit: str, start: int, end: int) -> None:
+        self._of("stale", unit).added(start, end, Grid("none"))
 
     def _has(self, name: str, unit: str) -> bool:
         return unit in self._runs[name] or unit in getattr(self._old, name)

@@ -38,17 +38,41 @@ def unit_of(text: str) -> dict[str, Any]:
 def explicit(value: Any) -> tuple[Any, ...]:
     """Read the units that a user lists: comma text, a JSON array in a text, or an array. Duplicates are merged.
 
+    A member is a text, a number, or an object with the names and values of the unit.
+
     Raises:
         ConfigurationError: for another form, and for an empty unit.
     """
     items = _items(value)
     units = [item.strip() if isinstance(item, str) else item for item in items]
-    wrong = [item for item in units if not isinstance(item, str | int | float)]
-    if wrong:
-        raise ConfigurationError(f"expected units that are texts or numbers, found {wrong[0]!r}")
+    for unit in units:
+        _check(unit)
     if not units or "" in units:
         raise ConfigurationError("expected at least one unit and no empty one, found an empty one")
-    return tuple({canonical(unit): unit for unit in units}.values())
+    found: dict[str, Any] = {}
+    try:
+        for unit in units:
+            found.setdefault(canonical(unit), unit)
+    except InvalidWatermarkValue as error:
+        raise ConfigurationError(
+            f"expected units that can be stored, found another: {error.message}"
+        ) from error
+    return tuple(found.values())
+
+
+def _check(unit: Any) -> None:
+    """Refuse a member that is no unit."""
+    if isinstance(unit, dict):
+        wrong = [name for name in unit if not isinstance(name, str) or not name.strip()]
+        odd = [one for one in unit.values() if one is not None and not isinstance(one, str | int | float)]
+        if wrong or odd:
+            raise ConfigurationError(
+                f"expected an object of names to texts, numbers or null as a unit, found {unit!r}"
+            )
+        if all(one in (None, "") for one in unit.values()):
+            raise ConfigurationError(f"expected at least one unit and no empty one, found {unit!r}")
+    elif not isinstance(unit, str | int | float):
+        raise ConfigurationError(f"expected units that are texts, numbers or objects, found {unit!r}")
 
 
 def _items(value: Any) -> list[Any]:

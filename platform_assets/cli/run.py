@@ -19,6 +19,7 @@ from partitions.plan import counted
 from partitions.window.plan import Selection
 from partitions.window.units import identity
 from platform_assets.cli.context import Context, shared
+from platform_assets.cli.deciding import YES
 from platform_assets.cli.several import worst
 from platform_assets.dagster_home import HOME, dagster_home, project_home
 from platform_assets.platform import build_platform
@@ -38,6 +39,9 @@ _IN_MEMORY = {
 }
 """Dagster makes its default IO manager for every run. No dataflow uses it, and the usual one imports 0.1 s of libraries for files."""
 
+_AHEAD = timedelta(days=1)
+"""How far `--now` may lie beyond the machine's clock without a question."""
+
 _TOLD = (Step.PLANNED, Step.APPENDED, Step.FENCED)
 
 
@@ -48,9 +52,10 @@ _TOLD = (Step.PLANNED, Step.APPENDED, Step.FENCED)
     "--force", metavar="START..END", help="Read every window that intersects [START, END) again, as a whole."
 )
 @click.option("--unit", metavar="JSON", help="With --force: only this unit.")
+@YES
 @shared
 def command(
-    context: Context, names: tuple[str, ...], everything: bool, force: str | None, unit: str | None
+    context: Context, names: tuple[str, ...], everything: bool, force: str | None, unit: str | None, yes: bool
 ) -> int:
     """Load what is new, exactly once."""
     if bool(names) == everything:
@@ -58,6 +63,8 @@ def command(
     if unit is not None and force is None:
         raise click.UsageError("--unit: expected --force START..END beside it")
     flows = context.dataflows(names)
+    if not yes:
+        _ask_for_the_future(context, flows)
     selected = {flow.name: _forced(context, flow, force, unit) for flow in flows} if force else {}
     outcomes = _run_all(context, flows, selected, list(context.project.broken) if everything else [])
     documents = [outcome.as_json() for outcome in outcomes]
@@ -72,6 +79,19 @@ def command(
     # What was skipped says nothing that the failure above it does not say.
     codes = [one.error.exit_code for one in outcomes if one.error and one.status != "skipped"]
     return worst([0, *codes])
+
+
+def _ask_for_the_future(context: Context, flows: Sequence[Dataflow]) -> None:
+    """Windows would count as loaded before their time."""
+    ahead = context.now is not None and context.now - datetime.now(UTC) > _AHEAD
+    names = [flow.name for flow in flows if flow.kind == "window"]
+    if ahead and context.now is not None and names:
+        click.echo(
+            f"--now {context.now.isoformat()} lies beyond this machine's clock: windows of {', '.join(names)} that are still to come would count"
+            " as loaded, and be read again only once they are over",
+            err=True,
+        )
+        click.confirm("Run all the same?", abort=True, err=True)
 
 
 def _forced(context: Context, flow: Dataflow, force: str, unit: str | None) -> Selection:

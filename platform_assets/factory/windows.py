@@ -32,6 +32,7 @@ from partitions.dataflow import Dataflow
 from partitions.definitions import PartitionRange, WindowPartitions
 from partitions.plan import Plan, counted
 from partitions.window.asking import asked_for
+from partitions.window.choice import fairly
 from partitions.window.grid import Windows
 from partitions.window.slices import WindowSlice, WorkUnit
 from partitions.window.state import WindowState
@@ -98,7 +99,12 @@ def look(
     windows = dataflow.window.windows(now) if dataflow.window.time_entry else None
     new = _new_keys(dataflow, platform, partitions, instance, windows) if works else []
     known = _known(partitions, instance, new)
-    ranges = partitions.ranges(works, windows, known_windows=known[0], known_units=known[1])
+
+    def asked(*, failed: bool) -> list[PartitionRange]:
+        some = [one for one in works if (one.reason == "failed") == failed]
+        return partitions.ranges(some, windows, known_windows=known[0], known_units=known[1])
+
+    ranges = fairly(asked(failed=False), asked(failed=True), _MOST_RUNS)
     return Look(plan, works, new, ranges, entry)
 
 
@@ -180,7 +186,7 @@ def requests(dataflow: Dataflow, found: Look, attempt: str) -> list[RunRequest]:
             partition_key=one.partition_key,
             tags={DATAFLOW_TAG: dataflow.name, PLAN_TAG: told, **one.tags},
         )
-        for number, one in enumerate(found.ranges[:_MOST_RUNS])
+        for number, one in enumerate(found.ranges)
     ]
 
 

@@ -99,6 +99,7 @@ def preview(
         lines.append(draft.dealt_with)
     lines.extend(draft.remarks)
     lines.append(f"next run: {plan.why}")
+    lines.extend(f"warning: {warning}" for warning in plan.warnings)
     lines.extend(_beside(dataflow, draft))
     lines.extend(_again(platform, dataflow, last, draft, plan))
     return Preview(draft, plan, tuple(lines))
@@ -252,7 +253,7 @@ def drafted(
         "table_number": tip.newest.number if tip.newest else 0,
     }
     entry = following(last, **{**decided, **(table if takes_table else {}), **changes})
-    watermark = platform.flow(dataflow).carried(entry.watermark, clock())
+    watermark = platform.flow(dataflow).carried(entry.watermark, clock(), None if why in _ANEW else last)
     return entry.model_copy(update={"watermark": watermark})
 
 
@@ -302,7 +303,8 @@ def _again(
     told = f"{count:,} of these {part}s {'was' if count == 1 else 'were'} {verb} before"
     if draft.entry.replace_table:
         return [f"{told}; the first commit empties the table, so their rows are there once"]
-    if draft.entry.replace_until or dataflow.target.replace_by_watermark:
+    added, _ = platform.flow(dataflow).loaded_before([one for one in plan.slices if not one.replaces], last)
+    if draft.entry.replace_until or dataflow.target.replace_by_watermark or not added:
         own = "the rows of its own files" if part == "file" else "what it reads of them,"
         return [f"{told}; each commit deletes {own} and inserts {'them' if part == 'file' else 'it'} again"]
     return [

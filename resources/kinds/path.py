@@ -141,7 +141,7 @@ class PathFlow:
             files = in_pair_order([*files, *released])
         return replace(listing, found=replace(listing.found, files=files))
 
-    def carried(self, text: str, now: datetime) -> str:
+    def carried(self, text: str, now: datetime, last: Entry | None) -> str:
         """All of it: a path means the same files."""
         return text
 

@@ -17,13 +17,15 @@ from partitions.errors import (
     SourceError,
     StrandlineError,
 )
+from partitions.instants import milliseconds
+from partitions.intervals import difference, union
 from partitions.path.source import SourceFile
 from partitions.plan import Plan
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.window.carrying import carried_over
 from partitions.window.covering import covering
-from partitions.window.plan import Selection, plan
-from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit
+from partitions.window.plan import AHEAD, Selection, plan
+from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit
 from partitions.window.state import LeftOut, Run, WindowState
 from resources.kinds.window_failing import bad_units, failing
 from resources.kinds.window_observed import observe
@@ -73,6 +75,11 @@ class WindowFlow(ABC):
         return 0
 
     @property
+    def ranged(self) -> bool:
+        """Whether the source can be asked for any stretch of time."""
+        return True
+
+    @property
     def repeats(self) -> bool:
         """What was read within the grace would be due for ever."""
         return False
@@ -81,7 +88,7 @@ class WindowFlow(ABC):
         """Plan on top of the entry; only the units are looked up."""
         state = self.state(entry)
         self.begin()
-        self._highest = state.highest or 0
+        self._highest = min(state.highest or 0, milliseconds(now))
         if entry and entry.work_units:
             self._row_size = entry.rows * _BYTES_PER_ROW // entry.work_units
         made = plan(
@@ -92,11 +99,35 @@ class WindowFlow(ABC):
             dataflow=self.dataflow.name,
             number=entry.number if entry else 0,
             whole=self._columns.tagged and self._replaces(entry),
+            ranged=self.ranged,
             selection=self.selection,
+            since=self._since(state, now),
         )
         if entry is None or entry.replace_until is None:
             return made
         return replace(made, slices=tuple(replace(piece, makes_room=True) for piece in made.slices))
+
+    def _since(self, state: WindowState, now: datetime) -> int | None:
+        """Where a clock that ran ahead has begun to load windows before their time; None where none did, or the state says it already."""
+        limit = milliseconds(now) + AHEAD
+        found = state.loaded_after(limit)
+        known = all(
+            not difference(
+                sorted(run[:2] for run in runs), union(sorted(run[:2] for run in state.early.get(unit, ())))
+            )
+            for unit, runs in found.items()
+        )
+        if known:
+            return None
+        # The first that ran ahead knows what time it was, unless its machine did not; then the one before it; then how far that had come.
+        times: list[int] = []
+        for entry in self.history():
+            times.insert(0, milliseconds(datetime.fromisoformat(entry.time)))
+            highest = self.state(entry).highest or 0
+            if highest <= limit:
+                times = [*times[1:2], times[0], highest]
+                break
+        return next((at for at in times[:3] if at <= milliseconds(now)), 0)
 
     def _replaces(self, entry: Entry | None) -> bool:
         """Whether what is read makes room: where only the window's start tells its rows, that is all of them."""
@@ -147,7 +178,13 @@ class WindowFlow(ABC):
 
     def record(self, piece: WindowSlice) -> StoredList:
         """Each work unit, with the error if it is passed over; and what is read, when it was planned, and what was deferred."""
-        head = {"read_from": self._fixed, "at": piece.at, "deferred": list(map(list, piece.left_out))}
+        head = {
+            "read_from": self._fixed,
+            "at": piece.at,
+            "deferred": list(map(list, piece.left_out)),
+            "early": list(map(list, piece.early)),
+            "old": list(map(list, piece.old)),
+        }
         loaded = [[*one, None] for one in piece.works]
         failed = [[*one.work, one.error] for one in piece.failed]
         return StoredList(WORK_UNITS, [*loaded, *failed], head)
@@ -165,6 +202,8 @@ class WindowFlow(ABC):
             stored.head["at"],
             failed=tuple(FailedUnit(one, error) for one, error in works if error is not None),
             left_out=tuple(LeftOut(*one) for one in stored.head["deferred"]),
+            early=tuple(LeftOut(*one) for one in stored.head["early"]),
+            old=tuple(Old(*one) for one in stored.head["old"]),
             makes_room=intent.replaces == "own",
         )
 
@@ -288,7 +327,7 @@ class WindowFlow(ABC):
             return Room(None)
         if (replaces is None and not self.dataflow.target.replace_by_watermark) or not piece.works:
             return None
-        return Room(self._columns.where(piece.works, df))
+        return Room(self._columns.where(piece.works, df, piece.old))
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the highs of all windows."""
@@ -320,10 +359,11 @@ class WindowFlow(ABC):
             ) from error
         return serialise(state.watermark())
 
-    def carried(self, text: str, now: datetime) -> str:
+    def carried(self, text: str, now: datetime, last: Entry | None) -> str:
         """Windows that start where old ones started keep their highs; what waits to be read waits on."""
-        state = WindowState.of(deserialise(text))
-        return serialise(carried_over(state, self._definition, now).watermark())
+        state, before = WindowState.of(deserialise(text)), self.state(last) if last else None
+        tagged = self._columns.tagged
+        return serialise(carried_over(state, self._definition, now, tagged=tagged, before=before).watermark())
 
     def up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
         """No file is passed over."""
@@ -343,8 +383,13 @@ class WindowFlow(ABC):
 
     def loaded_before(self, pieces: Sequence[WindowSlice], last: Entry | None) -> tuple[int, str]:
         """Work units of which something was read before, whatever the windows were then."""
-        loaded = self.state(last).units
-        again = [one for piece in pieces for one in piece.works if _touches(one, loaded.get(one.unit))]
+        state = self.state(last)
+        again = [
+            one
+            for piece in pieces
+            for one in piece.works
+            if _touches(one, state.units.get(one.unit)) or _touches(one, state.stale.get(one.unit))
+        ]
         return len(again), "work unit"
 
     def unread(self, pieces: Sequence[WindowSlice]) -> int:

@@ -47,6 +47,11 @@ class FolderFlow(WindowFlow):
         self._reader = FilesReader(self.root, self._source)
 
     @property
+    def ranged(self) -> bool:
+        """A folder holds a window, and no other stretch of time."""
+        return False
+
+    @property
     def calls(self) -> int:
         """LIST calls, or folders opened, so far."""
         return self._lists

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -11,7 +11,8 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import as_datetime
 from partitions.sources import FilesSource
-from partitions.window.slices import WorkUnit, extents
+from partitions.window.slices import Old, WorkUnit, extents
+from partitions.window.state import Start
 from resources.readers.conditions import spark_condition
 from resources.readers.jdbc_query import NUMBER
 from resources.sql import literal, quoted
@@ -115,22 +116,29 @@ class WindowColumns:
         order = Window.partitionBy(*[F.col(quoted(key)) for key in keys]).orderBy(*times, ties)
         return df.withColumn("_rank", F.row_number().over(order)).where("_rank = 1").drop("_rank")
 
-    def where(self, works: Sequence[WorkUnit], df: DataFrame) -> str | None:
-        """Exactly what was read of these work units, as a condition over the target's columns; None is everything."""
+    def where(self, works: Sequence[WorkUnit], df: DataFrame, old: Sequence[Old] = ()) -> str | None:
+        """Exactly what was read of these work units, as a condition over the target's columns; None is everything.
+
+        Args:
+            works: what was read.
+            df: rows with these columns.
+            old: windows as they were cut before, whose rows are meant, too.
+        """
         if self.tagged:
-            return " OR ".join(_tagged(works))
+            keys = [(one.unit, one.start) for one in works] + [(one.unit, one.start) for one in old]
+            return " OR ".join(_tagged(dict.fromkeys(keys)))
         if not self.names:
             return None
         zone = self.dataflow.window.zone
         return spark_condition(extents(works), df.schema, window=self.window, units=self.units, zone=zone)
 
 
-def _tagged(works: Sequence[WorkUnit]) -> list[str]:
+def _tagged(keys: Iterable[tuple[str, Start]]) -> list[str]:
     """Units with the same windows are put together."""
     windows: dict[str, list[str]] = {}
-    for one in works:
-        start = "" if one.start is None else f"TIMESTAMP {literal(as_datetime(one.start).isoformat())}"
-        windows.setdefault(one.unit, []).append(start)
+    for unit, start in keys:
+        text = "" if start is None else f"TIMESTAMP {literal(as_datetime(start).isoformat())}"
+        windows.setdefault(unit, []).append(text)
     alike = sorted((starts, unit) for unit, starts in windows.items())
     made = []
     for starts, same in groupby(alike, lambda one: one[0]):

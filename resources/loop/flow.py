@@ -163,8 +163,14 @@ class Flow(Protocol[SliceT]):
         """
         ...
 
-    def carried(self, text: str, now: datetime) -> str:
-        """What of a watermark holds under the definition as it is now; both are sentinel JSON texts."""
+    def carried(self, text: str, now: datetime, last: Entry | None) -> str:
+        """What of a watermark holds under the definition as it is now; both are sentinel JSON texts.
+
+        Args:
+            text: the watermark.
+            now: the clock, aware.
+            last: the newest entry, which says what is in the table; None where it does not count.
+        """
         ...
 
     def up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:

@@ -143,3 +143,28 @@ def test_doctor_tries_the_database_of_a_dataflow_and_shows_no_password(
     assert doctor(postgres.password)["found"].endswith(f"reads, {table} of erp has 2 columns, at among them")
     assert "expected to be let in" in doctor("wrong-sesame")["found"]
     assert "expected the environment variable PW to be set" in doctor(None)["found"]
+
+
+def test_doctor_looks_into_the_folders_of_windows(tmp_path: Path) -> None:
+    (tmp_path / "dataflows").mkdir()
+    (tmp_path / "platform.yaml").write_text("state: ./state\nlake: ./lake\n")
+    (tmp_path / "dataflows" / "flow.yaml").write_text(
+        "source: {type: files, format: ndjson, path: './in/{start:%Y-%m-%d}'}\n"
+        "watermark: {type: window, window: daily, definition: [{name: d, type: datetime, range: {from: '2024-01-01', to: '-'}}]}\n"
+        "target: {load: merge_overwrite, replace_by_watermark: true}\n"
+    )
+
+    def doctor() -> dict[str, Any]:
+        result = CliRunner().invoke(
+            strandline, ["--project", str(tmp_path), "--json", "doctor", "--no-spark"]
+        )
+        found: dict[str, Any] = {each["check"]: each for each in json.loads(result.stdout)["checks"]}
+        source: dict[str, Any] = found["source flow"]
+        return source
+
+    assert (doctor()["ok"], "in" in doctor()["found"]) == (False, True)
+    (tmp_path / "in" / "2024-01-01").mkdir(parents=True)
+    (tmp_path / "in" / "2024-01-01" / "a.ndjson").write_text('{"id": 1}\n')
+    found = doctor()
+    assert (found["ok"], found["todo"]) == (True, None)
+    assert found["found"].endswith("/in: reads, 1 file in folders of windows")

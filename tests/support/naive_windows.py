@@ -44,7 +44,8 @@ class Naive:
     """All that is known of each work unit."""
 
     highs: dict[Key, int] = field(default_factory=dict)
-    failed: set[Key] = field(default_factory=set)
+    failed: dict[Key, tuple[int, int]] = field(default_factory=dict)  # attempts, and when the last was
+    retried: bool = False
     open: set[Key] = field(default_factory=set)
     left: set[Key] = field(default_factory=set)
     whole: set[Key] = field(default_factory=set)
@@ -68,7 +69,7 @@ class Naive:
                     own = high + abstinent - grace
                     assert job is not None
                     if (
-                        key in self.failed | self.left | self.whole
+                        key in {*self.failed} | self.left | self.whole
                         or (key in self.open and end > own)
                         or end > max(own, job - grace)
                     ):
@@ -76,31 +77,50 @@ class Naive:
                         found.append(Work(start, end, unit, lower))
         return found
 
-    def chosen(self, due: list[Work], most: int | None) -> list[Work]:
-        """Those that a cap lets pass, the oldest unserved first."""
-        if most is None:
+    def chosen(self, due: list[Work], most: int | None, now: int, asked: bool) -> list[Work]:
+        """Those that a cap lets pass: of what failed at most half, the oldest attempt first; of others the oldest unserved first."""
+        if most is None or len(due) <= most:
             return due
-        fresh = [one for one in due if one.key not in self.highs]
-        served = sorted((one for one in due if one.key in self.highs), key=lambda one: self.highs[one.key])
-        taken = {*fresh[:most], *served[: max(most - len(fresh), 0)]}
+        failed = [] if asked else [one for one in due if one.key in self.failed]
+        others = [one for one in due if one not in failed]
+        rested = sorted(
+            (one for one in failed if self._rested(one.key, now)), key=lambda one: self.failed[one.key][1]
+        )
+        half = max(most // 2, int(not self.retried))
+        tried = rested[: max(half, most - len(others))]
+        fresh = [one for one in others if one.key not in self.highs]
+        served = sorted((one for one in others if one.key in self.highs), key=lambda one: self.highs[one.key])
+        taken = {*tried, *[*fresh, *served][: most - len(tried)]}
         return [one for one in due if one in taken]
 
+    def _rested(self, key: Key, now: int) -> bool:
+        attempts, at = self.failed[key]
+        return at + min(60_000 << (attempts - 1), 3_600_000) <= now
+
     def run(
-        self, windows: Windows, due: list[Work], taken: list[Work], fails: Collection[int], asked: bool
+        self,
+        windows: Windows,
+        due: list[Work],
+        taken: list[Work],
+        fails: Collection[int],
+        asked: bool,
+        now: int,
     ) -> None:
         """Load what was taken, in this order; those of some numbers fail."""
         for one in set(due) - set(taken):
             if one.key in self.highs and (asked or one.key not in self.failed):
                 (self.whole if asked or one.key in self.whole else self.left).add(one.key)
+        if taken:
+            self.retried = any(one.key in self.failed for one in taken)
         open_starts = {windows.starts[index] for index in windows.open}
         for number, one in enumerate(taken):
             if number in fails:
-                self.failed.add(one.key)
+                self.failed[one.key] = (self.failed.get(one.key, (0, 0))[0] + 1, now)
                 if asked or (one.key in self.whole and one.key in self.highs):
                     self.whole.add(one.key)
                 continue
             self.highs[one.key] = max(one.end, self.highs.get(one.key, one.end))
-            self.failed.discard(one.key)
+            self.failed.pop(one.key, None)
             self.left.discard(one.key)
             if one.lower == one.start:
                 self.whole.discard(one.key)

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from partitions.instants import milliseconds
 from partitions.sentinels import deserialise, serialise
 from partitions.window.definition import WindowWatermark
 from partitions.window.plan import Selection, plan
@@ -73,7 +74,7 @@ def definitions(draw: st.DrawFn, zone: str, now: datetime) -> tuple[dict[str, An
         "max_slices": 1_000_000,
         "checkpoint": {"interval_windows": draw(st.sampled_from([100, 3, 1]))},
     }
-    most = draw(st.sampled_from([None, None, 2, 4, 20]))
+    most = draw(st.sampled_from([None, None, 1, 2, 4, 20]))
     return raw | ({"parallelism": most} if most else {}), grain
 
 
@@ -114,9 +115,10 @@ def chains(draw: st.DrawFn) -> list[dict[str, Any]]:
     return runs
 
 
-def _kind(before: WindowState, one: WorkUnit, asked: bool) -> int:
+def _kind(before: WindowState, one: WorkUnit, asked: bool) -> tuple[bool, bool, bool]:
     failure = before.failed.get(one.unit, {}).get(one.start)
-    return 2 if failure and failure.attempts > 1 and not asked else int(one.reason == "failed")
+    attempts = failure.attempts if failure and not asked else 0
+    return attempts > 1, one.reason == "forced" and attempts < 2, attempts == 1
 
 
 def _advance(state: WindowState, run: dict[str, Any]) -> tuple[list[Work], WindowState]:
@@ -141,7 +143,7 @@ def _advance(state: WindowState, run: dict[str, Any]) -> tuple[list[Work], Windo
         ]
         text = serialise(piece.without(bad).advance(state.watermark()))
         state = WindowState.of(deserialise(text))
-    # What failed before stands behind what did not, and who failed twice behind all; else it is planning order.
+    # What makes room stands behind what does not, what failed behind what did not, who failed twice behind all; else it is planning order.
     assert works == sorted(planned, key=lambda one: _kind(before, one, asked is not None))
     return [Work(one.start or 0, one.end or 0, one.unit, one.lower or 0) for one in planned], state
 
@@ -154,15 +156,21 @@ def test_every_run_reads_what_the_rule_says(runs: list[dict[str, Any]]) -> None:
         before, definition = state, WindowWatermark.of(run["raw"])
         cut = definition.windows(run["now"])
         due = naive.due(definition, cut, run["units"], run["asked"])
-        wanted = naive.chosen(due, definition.parallelism)
+        now = milliseconds(run["now"])
+        wanted = naive.chosen(due, definition.parallelism, now, run["asked"] is not None)
         found, state = _advance(state, run)
         assert found == wanted
-        naive.run(cut, due, wanted, run["fails"], run["asked"] is not None)
+        naive.run(cut, due, wanted, run["fails"], run["asked"] is not None, now)
         assert highs(state) == naive.highs
         assert all(state.high(unit, start) == high for (start, unit), high in naive.highs.items())
         assert keys(state, state.left) == naive.left
         assert keys(state, state.whole) == naive.whole
-        assert {(start, unit) for unit, of_unit in state.failed.items() for start in of_unit} == naive.failed
+        assert {(start, unit) for unit, of_unit in state.failed.items() for start in of_unit} == {
+            *naive.failed
+        }
         assert {(start, unit) for unit, starts in state.open.items() for start in starts} == naive.open
+        if len(wanted) == 1:
+            assert state.retried == naive.retried
+        naive.retried = state.retried  # of several slices the last one says it
         assert state.covers(before)
         assert before.covers(state) == (highs(before) == highs(state))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitions.window.choice import Budget, Choice, Part, in_order
+from partitions.window.choice import Budget, Choice, Part, fairly, in_order
 from partitions.window.due import Due
 
 ENDS = range(1, 41)
@@ -73,3 +73,20 @@ def test_work_units_that_failed_have_a_slice_each_and_never_all_of_them(
 )
 def test_a_plan_holds_as_many_work_units_as_slices_and_parallelism_allow(budget: Budget, most: int) -> None:
     assert budget.most == most
+
+
+@pytest.mark.parametrize(
+    ("others", "failed", "most", "wanted"),
+    [
+        ("abc", "xy", 10, "abcxy"),
+        ("abc", "wxyz", 4, "abwx"),
+        ("a", "wxyz", 4, "awxy"),
+        ("abcd", "x", 4, "abcx"),
+        ("abc", "xyz", 3, "abx"),
+        ("", "xyz", 2, "xy"),
+    ],
+)
+def test_what_failed_has_at_most_half_of_the_places_while_anything_else_is_due(
+    others: str, failed: str, most: int, wanted: str
+) -> None:
+    assert "".join(fairly(others, failed, most)) == wanted

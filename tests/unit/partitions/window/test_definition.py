@@ -10,6 +10,7 @@ from partitions.errors import ConfigurationError
 from partitions.instants import DAY, milliseconds
 from partitions.window.definition import MOST_WINDOWS, WindowWatermark
 from partitions.window.grid import Grid, Stretch
+from partitions.window.units import listed
 
 TIME = {"name": "system", "type": "datetime", "range": {"from": "2017-01-02", "to": "-"}}
 UNIT = {"name": "surveyId", "type": "unit", "units": "id1,id2,id3"}
@@ -50,6 +51,17 @@ def test_an_empty_array_is_one_unit_without_time() -> None:
         found.from_at(NOW)
 
 
+def test_an_object_in_the_list_of_units_is_the_unit() -> None:
+    given = [{"id": "a", "region": "x"}, {"region": "x", "id": "a"}, {"id": "b", "region": None}]
+    found = _of((TIME, UNIT | {"units": json.dumps(given)}))
+    assert found == _of((TIME, UNIT | {"units": given}))
+    assert found.units == ({"id": "a", "region": "x"}, {"id": "b", "region": None})
+    assert found.unit_fields == ("id", "region")
+    mixed = _of((TIME, UNIT | {"units": ["id1", {"surveyId": "id1"}, {"surveyId": 1}]}))
+    assert mixed.unit_fields == ("surveyId",)
+    assert listed(mixed.units, (), lambda one: ()) == ('{"surveyId":"id1"}', '{"surveyId":1}')
+
+
 def test_units_of_a_secondary_input_are_not_known_yet() -> None:
     given = [{"table": "silver/a", "fields": ["x", "y"]}, {"path": "./b", "fields": ["y", "z"]}]
     found = _of(secondary_input=given)
@@ -75,6 +87,9 @@ def test_units_of_a_secondary_input_are_not_known_yet() -> None:
         ("5", {}, "definition"),
         ([TIME], {"window": "dayly"}, "window"),
         ([TIME], {"window": "{"}, "window"),
+        ([TIME], {"window": {}}, "window"),
+        ([TIME], {"window": "{}"}, "window"),
+        ([TIME, {**UNIT, "units": [{}]}], {}, "definition.1.unit.units"),
         ([TIME], {"window": {"dayly": ["2020-01-01", "-"]}}, "window"),
         ([TIME], {"window": {"daily": ["2020-01-01"]}}, "window"),
         ([TIME], {"window": {"daily": ["2020-01-01", "tomorrow"]}}, "window.daily.1"),

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -411,3 +413,73 @@ def test_the_rest_of_many_skips_is_told_in_one() -> None:
     made = _plan(definition, state, "2020-02-03", units=units)
     assert len(made.skips) == 201
     assert made.skips[-1].what == "more"
+
+
+def _daily_runs(
+    definition: WindowWatermark, units: Sequence[str], days: int, dead: Callable[[WorkUnit], bool]
+) -> Iterator[tuple[datetime, list[WorkUnit], WindowState]]:
+    """A run each day, of which some work units can never be read."""
+    state, now = WindowState(), datetime(2020, 1, 1, 12, tzinfo=UTC)
+    for _ in range(days):
+        now += timedelta(days=1)
+        made = plan(definition, state, tuple(map(_id, units)), now, dataflow="flow", number=0)
+        works = _works(made)
+        for piece in made.slices:
+            bad = [FailedUnit(one, "no") for one in piece.works if dead(one)]
+            state = WindowState.of(piece.without(bad).advance(state.watermark()))
+        yield now, works, state
+
+
+@pytest.mark.parametrize("places", [1, 2, 3, 10])
+def test_a_unit_that_fails_for_ever_never_stops_the_others(places: int) -> None:
+    """With the order of windows alone its old windows filled all places after two weeks."""
+    definition = _definition("2020-01-01", parallelism=places)
+    units = ("a", "b", "dead") if places > 2 else ("a", "dead")
+    loaded, runs = 0, 60
+    for now, works, _ in _daily_runs(definition, units, runs, lambda one: _name(one.unit) == "dead"):
+        assert len(works) <= places
+        healthy = [one for one in works if _name(one.unit) != "dead"]
+        loaded += len(healthy)
+        if places == 10:
+            assert _days(healthy) == [(now - timedelta(days=1)).isoformat()[:10]] * 2
+    # Windows of the dead unit that were never tried count among the others.
+    assert loaded >= {1: 14, 2: 29, 3: 80, 10: 2 * runs}[places]
+
+
+def test_holes_that_stay_never_stop_what_is_new() -> None:
+    """One in twenty work units is a hole; on day 67 they filled all 50 places."""
+    units = [f"u{number}" for number in range(15)]
+
+    def hole(one: WorkUnit) -> bool:
+        return zlib.crc32(f"{one.key}".encode()) % 20 == 0
+
+    definition, seen = _definition("2020-01-01", parallelism=50), set[tuple[int | None, str]]()
+    tried: Counter[tuple[int | None, str]] = Counter()
+    for now, works, _ in _daily_runs(definition, units, 200, hole):
+        new = [one for one in works if one.reason == "new"]
+        assert _days(new) == [(now - timedelta(days=1)).isoformat()[:10]] * len(units)
+        assert sum(one.reason == "failed" for one in works) <= 35
+        tried.update(one.key for one in works if one.reason == "failed")
+        seen |= {one.key for one in new if hole(one) and (one.end or 0) < _ms("2020-06-01")}
+    assert len(seen) > 100
+    assert min(tried[key] for key in seen) > 10, "and each hole is looked at again and again"
+
+
+def test_of_what_failed_the_oldest_attempt_goes_first_and_takes_half_of_the_places() -> None:
+    definition, units = _definition("2020-01-01", parallelism=5), "abcdefghijkl"
+    state, taken = WindowState(), []
+    for hour, failing in ((9, "abcde"), (10, "afgh"), (11, "")):
+        made = _plan(definition, state, f"2020-01-02T{hour:02}:00:00", units=units)
+        state = _after(made, state, frozenset(failing))
+        taken.append("".join(_name(one.unit) for one in _works(made)))
+    assert taken == ["abcde", "fghab", "ijkcd"]
+
+
+def test_what_failed_a_moment_ago_takes_no_place_from_others() -> None:
+    definition, units = _definition("2020-01-01", parallelism=2), "abcd"
+    first = _plan(definition, WindowState(), "2020-01-02T09:00:00", units=units)
+    state = _after(first, WindowState(), frozenset("ab"))
+    made = _plan(definition, state, "2020-01-02T09:00:30", units=units)
+    assert [_name(one.unit) for one in _works(made)] == ["c", "d"]
+    made = _plan(definition, state, "2020-01-02T09:01:00", units=units)
+    assert [_name(one.unit) for one in _works(made)] == ["c", "a"]

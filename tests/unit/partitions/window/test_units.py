@@ -61,6 +61,8 @@ def test_a_value_that_cannot_be_stored_is_no_unit() -> None:
         ('["a", " b ", 1]', ("a", "b", 1)),
         (["a", "a", "b", 1, "1"], ("a", "b", 1, "1")),
         ("a,a", ("a",)),
+        ('[{"secondary":"2018"},{"secondary":"2019"}]', ({"secondary": "2018"}, {"secondary": "2019"})),
+        ([{"b": 1, "a": None}, {"a": None, "b": 1}, {"b": 1}], ({"b": 1, "a": None}, {"b": 1})),
     ],
 )
 def test_units_are_comma_text_a_json_array_in_a_text_or_an_array(value: Any, wanted: tuple[Any, ...]) -> None:
@@ -68,7 +70,28 @@ def test_units_are_comma_text_a_json_array_in_a_text_or_an_array(value: Any, wan
 
 
 @pytest.mark.parametrize(
-    "value", ["", "a,,b", " ", [], ["a", " "], "[]", "[1", None, 5, [None], [["a"]], {"a": 1}]
+    "value",
+    [
+        "",
+        "a,,b",
+        " ",
+        [],
+        ["a", " "],
+        "[]",
+        "[1",
+        None,
+        5,
+        [None],
+        [["a"]],
+        {"a": 1},
+        [{}],
+        [{"a": ""}],
+        [{"a": None}],
+        [{"a": [1]}],
+        [{"": "x"}],
+        "[NaN]",
+        '[{"a": NaN}]',
+    ],
 )
 def test_empty_units_and_other_forms_are_refused(value: Any) -> None:
     with pytest.raises(ConfigurationError, match="expected"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -256,3 +256,21 @@ def test_every_registered_command_exists() -> None:
         command = main.strandline.get_command(click.Context(main.strandline), name)
         assert command is not None
         assert command.name == name
+
+
+WINDOWS = """
+source: {type: table, table: raw/events, window_column: at}
+watermark: {type: window, window: daily, definition: [{name: t, type: datetime, range: {from: "2020-01-01", to: "-"}}]}
+target: {load: merge_overwrite, replace_by_watermark: true}
+"""
+
+
+def test_run_asks_before_it_loads_windows_that_are_still_to_come(project: Path) -> None:
+    (project / "dataflows/windows.yaml").write_text(WINDOWS)
+    far = (datetime.now(UTC) + timedelta(days=2)).isoformat()
+    arguments = ["--project", str(project), "run", "windows", "--now", far]
+    answer = CliRunner().invoke(main.strandline, arguments, input="n\n")
+    assert answer.exit_code == 130
+    assert "beyond this machine's clock: windows of windows that are still to come" in answer.stderr
+    assert "stopped by the user" in answer.stderr
+    assert not (project / "state").exists()

@@ -33,6 +33,20 @@ def flow(
 
 REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
     (
+        flow(
+            TABLE | {"unit_columns": {"u": "unit", "v": "value"}},
+            definition=(TIME, UNITS | {"units": [{"u": "a", "v": 1}, "b"]}),
+        ),
+        [
+            (
+                10,
+                "watermark.definition",
+                "a unit of u beside one of u, v",
+                "units that all have values of the same names (a row could belong to two of them)",
+            )
+        ],
+    ),
+    (
         flow(TABLE | {"window_column": None}),
         [(1, "source.window_column", "nothing", "the column with a row's time (windows are read)")],
     ),

@@ -1,0 +1,111 @@
+"""Another zone or window type where only the start of a window tells its rows: each row is there once, whatever dies in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.loop.outcome import Step
+from resources.spark import SparkEngine
+from scripts.postgres import Postgres
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import NAME, Feed
+from tests.support.window_feed import REPLACED, DatabaseTable, event, instant, on_lake, on_postgres, watermark
+
+QUERY = (
+    "SELECT id, value, at FROM {schema}.events WHERE at >= {{start}} AND at < {{end}} AND unit = {{unit.u}}"
+)
+
+
+def accept(feed: Feed, now: str) -> str:
+    answer = feed.cli("state", "accept", NAME, "--reason", "because", "--yes", "--now", now)
+    assert answer.code == 0, answer.err + answer.out
+    return answer.err
+
+
+@pytest.mark.parametrize("load", ["merge_overwrite", "append"])
+def test_folders_under_another_zone_are_there_once(make_feed: MakeFeed, load: str) -> None:
+    """The first day of the new zone begins within the first one of the old: ten rows became twenty."""
+    feed = make_feed(
+        source={"path": "./landing/{start:%Y-%m-%d}", "extensions": [".ndjson"]},
+        watermark=watermark(to="P0D", units=None, partial=False, checkpoint={"interval_windows": 2}),
+        target=REPLACED if load == "merge_overwrite" else {"load": "append"},
+    )
+    for day in range(1, 6):
+        feed.put(f"2020-01-0{day}/x.ndjson", day)
+    now = "2020-01-06T12:00"
+    assert feed.run(now=instant(now)).error is None
+    feed.define(watermark={"timezone": "-05:00"})
+    told = accept(feed, now)
+    assert "5 windows of a unit are in the table as they were cut before" in told
+    assert "5 of these work units were loaded before; each commit deletes what it reads of them" in told
+    assert "a second time" not in told
+    feed.put("2020-01-03/y.ndjson", 33)
+    outcome = feed.run(now=instant(now))
+    assert (outcome.error, outcome.work_units, feed.ids) == (None, 5, [1, 2, 3, 4, 5, 33])
+    newest = feed.newest
+    assert newest is not None
+    assert (newest.total_rows, "stale" in newest.state()) == (6, False)
+    assert feed.run(now=instant(now)).status == "nothing"
+
+
+@pytest.mark.postgres
+class TestQuery:
+    def _feed(self, tmp_path: Path, engine: SparkEngine, database: DatabaseTable, **given: Any) -> Feed:
+        made = watermark(to="P0D", checkpoint={"interval_windows": 3}) | given
+        source = {"query": QUERY.format(schema=database.schema)}
+        return on_postgres(tmp_path / "project", engine, database, source, watermark=made)
+
+    def test_a_month_is_replaced_by_its_days_in_one_commit_that_may_die_and_a_rewind_leads_back(
+        self, tmp_path: Path, engine: SparkEngine, postgres: Postgres
+    ) -> None:
+        database = DatabaseTable(postgres)
+        database.put(*[event(2 * day + unit, f"2020-01-{day:02}T09:00", "ab"[unit]) for day in range(1, 32) for unit in (0, 1)])  # fmt: skip
+        feed = self._feed(tmp_path, engine, database, window="monthly")
+        now, every = "2020-02-01T12:00", list(range(2, 64))
+        assert feed.run(now=instant(now)).error is None
+        assert feed.ids == every
+        feed.define(watermark=watermark("2020-01-10", to="P0D", window="daily", parallelism=5))
+        accept(feed, now)
+
+        def dies(step: Step, line: str) -> None:
+            if step is Step.INTENT_PUT:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            feed.run(dies, now=instant(now))
+        assert feed.run(now=instant(now)).error is None
+        assert feed.ids == every, "what lies before from is read again with the days of its month"
+        assert feed.run(now=instant(now)).error is None
+        assert feed.ids == every
+        assert {row[0].isoformat()[:10] for row in feed.rows("_window_start")} == {
+            "2020-01-01", *(f"2020-01-{day}" for day in range(10, 32))
+        }  # fmt: skip
+        decided = feed.cli("state", "rewind", NAME, "--to", "1", "--replace", "--reason", "x", "--yes")
+        assert decided.code == 0, decided.err
+        for _ in range(10):
+            assert feed.run(now=instant(now)).error is None
+            assert feed.ids == every
+        assert feed.run(now=instant(now)).status == "nothing"
+
+
+def test_what_a_clock_that_ran_ahead_has_loaded_is_read_again_when_its_time_has_come(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    made = on_lake(
+        tmp_path / "project", engine, watermark=watermark(to="P0D", units="a"), target={"load": "append"}
+    )
+    made.table.put(*[event(day, f"2020-01-0{day}") for day in range(1, 6)])
+    made.run("2020-01-04")
+    made.run("2020-01-20")
+    assert made.feed.ids == [1, 2, 3, 4, 5]
+    made.table.put(event(50, "2020-01-05T12:00"), event(6, "2020-01-06"))
+    answer = made.feed.cli("plan", NAME, "--now", "2020-01-06T12:00")
+    assert "was loaded before its time" in answer.json[0]["warnings"][0]
+    made.run("2020-01-06T12:00")
+    assert made.feed.ids == [1, 2, 3, 4, 5, 50], "what makes room is there once, also under load: append"
+    made.run("2020-01-07T12:00")
+    assert made.feed.ids == [1, 2, 3, 4, 5, 6, 50]
+    assert made.feed.run(now=instant("2020-01-07T12:00")).status == "nothing"
