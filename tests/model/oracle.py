@@ -202,11 +202,11 @@ class Oracle:
             case "rewind":
                 self._rewind(mark, replace=entry.replace_until is not None)
             case "set":
-                self._set(mark, reached(before.watermark) if before else ("", ""))
+                self._set(mark, reached(before.watermark) if before else ("", ""), paths)
             case "adopt":
                 self._adopt(mark)
             case "import":
-                self._import(mark)
+                self._import(mark, paths)
             case "release" | "unprocess":
                 for path in paths:
                     self.due[path] = Due.ONCE
@@ -233,9 +233,11 @@ class Oracle:
             elif self.copies[path]:
                 self._settle(path)
 
-    def _set(self, mark: Key, old: Key) -> None:
+    def _set(self, mark: Key, old: Key, listed: Collection[str]) -> None:
         self.sparing = False
         for path in self.due:
+            if self.by_set and path not in listed:
+                continue  # it came since
             if self.by_set or old < key(path) <= mark or (key(path) <= mark and self.copies[path]):
                 self._settle(path)
             elif key(path) <= mark and self.due[path] is Due.ONCE:
@@ -251,8 +253,10 @@ class Oracle:
             elif due is Due.NEVER:
                 self.due[path] = Due.MAYBE
 
-    def _import(self, mark: Key) -> None:
+    def _import(self, mark: Key, listed: Collection[str]) -> None:
         for path, due in self.due.items():
+            if self.by_set and path not in listed:
+                continue
             if self.by_set or key(path) <= mark:
                 self._settle(path)
                 self.due[path] = Due.NEVER if self.copies[path] else Due.MAYBE

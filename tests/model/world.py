@@ -294,7 +294,9 @@ class World:
         if entry.files:  # a slice's
             self.oracle.unknown -= set(paths)
         else:
-            self.oracle.decide(entry, before, paths if entry.why == "late" else self._named)
+            self.oracle.decide(
+                entry, before, paths if entry.why in ("late", "set", "import") else self._named
+            )
 
     def _run(self, kill: Kill | Meanwhile | None = None) -> str | StrandlineError:
         try:
