@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, Conflict, CorruptWatermark
+from partitions.errors import ConfigurationError, Conflict, CorruptWatermark, NeedsDecision
 from partitions.path.quarantine import Quarantine
 from partitions.plan import Plan, counted
 from resources.loop import holder as holders
@@ -233,7 +234,7 @@ def drafted(
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected a reason, which stays in the log, found none"
         )
-    app_id = changes.get("app_id") or (last.app_id if last else None)
+    app_id = changes.get("app_id") or _app_id(platform, dataflow, last)
     tip = platform.target(dataflow).tip(app_id)
     if tip.tags_expire:
         raise expiring(dataflow, tip)
@@ -255,6 +256,16 @@ def drafted(
     entry = following(last, **{**decided, **(table if takes_table else {}), **changes})
     watermark = platform.flow(dataflow).carried(entry.watermark, clock(), None if why in _ANEW else last)
     return entry.model_copy(update={"watermark": watermark})
+
+
+def _app_id(platform: Platform, dataflow: Dataflow, last: Entry | None) -> str | None:
+    """The dataflow's id in the table. If no entry knows the table, the table tells: a run that died may still write under the id there."""
+    if last is None or last.table is None:
+        with suppress(NeedsDecision):  # only its watermark is lost
+            found = platform.target(dataflow).adopted()
+            if found and found.app_id:
+                return found.app_id
+    return last.app_id if last else None
 
 
 def required(dataflow: Dataflow, last: Entry | None) -> Entry:
