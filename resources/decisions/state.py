@@ -51,6 +51,7 @@ def reset(reason: str, *, replace: bool = False) -> Making:
             since=None,
             replace_until=None,
             replace_table=replace,
+            new_columns=False,
         )
         return Draft(entry.model_copy(update={"era": entry.number}), quarantine=Quarantine())
 
@@ -368,9 +369,8 @@ def _taken_over(
     files = platform.flow(dataflow).up_to(deserialise(watermark), above=last)
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
     if why == "import":
-        changes["replace_table"] = (
-            False  # the table's rows count now: a reset before it must not empty it any more
-        )
+        # The table's rows count now: a reset before must not empty it any more.
+        changes["replace_table"] = False
     entry = drafted(
         platform,
         dataflow,

@@ -23,7 +23,7 @@ from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.transform import Batch, transformed
 from resources.readers.failures import cause
 from resources.spark import leave_behind, tune
-from resources.watermarks.entry import Entry, Intent, following, new_id, utc_now
+from resources.watermarks.entry import Entry, Intent, Replaces, following, new_id, utc_now
 from resources.watermarks.lists import SEEN_WORK_UNITS, StoredList
 from resources.watermarks.log import OBSERVED, QUARANTINE, WatermarkLog
 from resources.writers.target import Landed, TableCommit, TableHead, Tag, Target
@@ -201,13 +201,20 @@ class SliceProtocol(Generic[SliceT]):
             quarantined=passed_over,
             quarantine=quarantine,
             since=serialise(piece.since) if piece.since else None,
-            replaces="table" if entry and entry.replace_table else "own" if piece.replaces else None,
+            replaces=self._replaces(entry, head, piece),
             modified=self.flow.modified(piece),
             holder=holders.this_process(self.run_id),
             run_id=self.run_id,
             time=utc_now(),
             table_version=head.version,
         )
+
+    @staticmethod
+    def _replaces(entry: Entry | None, head: TableHead, piece: SliceT) -> Replaces | None:
+        """Which rows the slice's commit deletes. A table of fences alone has none: its columns are replaced, unless somebody has written since."""
+        if entry and (entry.replace_table or (entry.new_columns and head.version == entry.table_version)):
+            return "table"
+        return "own" if piece.replaces else None
 
     def _check_rises(self, entry: Entry | None, piece: SliceT) -> None:
         """No value of a watermark falls but by a rewind; a plan that would lower one is wrong, or made on another state.
@@ -409,7 +416,7 @@ class SliceProtocol(Generic[SliceT]):
             kind=intent.kind,
             app_id=intent.app_id,
             # A number that is given up pins no schema. Where its fence has made the table, the columns there are nobody's either.
-            replace_table=_made_table(landed) or bool(outcome.newest and outcome.newest.replace_table),
+            new_columns=_only_fences(outcome.newest, landed),
             **(self._in_table(landed) if fenced and landed else {}),
         )
 
@@ -449,6 +456,7 @@ class SliceProtocol(Generic[SliceT]):
             since=intent.since or (before.since if before else None),
             replace_until=None if until is None or self.flow.covers(intent.watermark, until) else until,
             replace_table=bool(before and before.replace_table and intent.replaces != "table"),
+            new_columns=False,
         )
 
     def _check_log(self, intent: Intent) -> None:
@@ -588,9 +596,12 @@ class SliceProtocol(Generic[SliceT]):
         )
 
 
-def _made_table(landed: Landed | None) -> bool:
-    """Whether a table begins with the fence of a number: it has the columns of what was not loaded, and no rows."""
-    return landed is not None and landed.gives_up and landed.version == 0
+def _only_fences(before: Entry | None, landed: Landed | None) -> bool:
+    """Whether a table holds nothing but fences after this one: no rows, and the columns of what was not loaded."""
+    if landed is None or not landed.gives_up:
+        return bool(before and before.new_columns)
+    follows = before is not None and before.new_columns and landed.version == (before.table_version or 0) + 1
+    return landed.version == 0 or follows
 
 
 def _reason(error: StrandlineError) -> str:

@@ -28,6 +28,7 @@ from tests.model.actions import (
     RestoreVersion,
     Rewind,
     Run,
+    Set,
     Sweep,
     Unprocess,
 )  # fmt: skip
@@ -112,6 +113,10 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         # Parts of the log that are gone
         _holds(Arrive(1), Run(Meanwhile("before", "entries", LoseState())), Arrive(1), name="lost-inside"),
         _holds(Arrive(1), Run(), LoseList(), Late(), name="list-lost"),
+        # A table that a fence has made, and somebody else has written to
+        _holds(
+            Arrive(1), Run(Kill("during", "commit")), Arrive(1), Set(), AppendForeign(), name="fence-then-foreign"
+        ),
         # Follow what a run says
         _holds(Arrive(2), Run(), LoseState(), Follow(0), Arrive(1), Run(), name="lost-followed"),
     ],
