@@ -43,7 +43,7 @@ format: setup ## rewrite the code as lint wants it
 	@$(VENV)/ruff check --fix $(SOURCES)
 	@$(VENV)/ruff format $(SOURCES)
 
-bench: setup ## measure: listings, planning, loads (results in benchmarks/out)
+bench: setup ## measure: listings, planning, loads (results in benchmarks/out); ARGS=soak is minutes of kills and outages, every row counted
 	@$(VENV)/python -m benchmarks $(ARGS)
 
 lock: setup ## write requirements.lock from pyproject.toml

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sysconfig
@@ -94,40 +95,94 @@ class Seaweed:
             client.delete_bucket(Bucket=name)
 
 
-@contextmanager
-def running(folder: Path) -> Iterator[Seaweed]:
-    """Start a server that keeps everything in a folder, and stop it in the end.
+@dataclass
+class Store:
+    """A server that may be stopped and started, on the data that it has.
 
-    Raises:
-        NotReady: after a minute, or as soon as it ends by itself.
+    Attributes:
+        folder: of its settings, its data and its log.
+        ports: by the name of the option; the same after every start.
+        server: how to reach it.
     """
+
+    folder: Path
+    ports: dict[str, int]
+    server: Seaweed
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, and wait until it takes objects.
+
+        Raises:
+            NotReady: after a minute, or as soon as it ends by itself.
+        """
+        log = self.folder / "weed.log"
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                _command(self.folder, self.ports),
+                cwd=self.folder,
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+            )
+        _wait(self.server, self._process, log)
+
+    def kill(self) -> None:
+        """End at once: it takes its time to end politely."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+            _remove_sockets(self.ports)
+
+    def pause(self) -> None:
+        """Answer nobody, and keep every connection."""
+        self._send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Answer again, also what was asked meanwhile."""
+        self._send(signal.SIGCONT)
+
+    def _send(self, sent: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(sent)
+
+
+def prepared(folder: Path) -> Store:
+    """A server that keeps everything in a folder, and is not started yet."""
     keys = {"accessKey": secrets.token_hex(10), "secretKey": secrets.token_hex(20)}
     identity = {
         "name": "tests",
         "credentials": [keys],
         "actions": ["Admin", "Read", "Write", "List", "Tagging"],
     }
+    (folder / "data").mkdir()
     (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
     (folder / "master.toml").write_text(_GROWTH)
     ports = dict(zip(_PORTS, _free_ports(len(_PORTS)), strict=True))
-    server = Seaweed(ports["s3.port"], keys["accessKey"], keys["secretKey"])
-    log = folder / "weed.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            _command(folder, ports), cwd=folder, stdout=output, stderr=output, stdin=subprocess.DEVNULL
-        )
-        try:
-            _wait(server, process, log)
-            yield server
-        finally:
-            process.kill()  # it takes its time to end, and nothing of it is kept
-            process.wait()
-            _remove_sockets(ports)
+    return Store(folder, ports, Seaweed(ports["s3.port"], keys["accessKey"], keys["secretKey"]))
+
+
+@contextmanager
+def stoppable(folder: Path) -> Iterator[Store]:
+    """Start a server that keeps everything in a folder and may be stopped meanwhile, and end it."""
+    store = prepared(folder)
+    try:
+        store.start()
+        yield store
+    finally:
+        store.kill()
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Seaweed]:
+    """Start a server that keeps everything in a folder, and end it."""
+    with stoppable(folder) as store:
+        yield store.server
 
 
 def _command(folder: Path, ports: dict[str, int]) -> list[str]:
     weed = Path(sysconfig.get_path("scripts")) / ("weed.exe" if os.name == "nt" else "weed")
-    (folder / "data").mkdir()
     return [
         str(weed),
         "-logtostderr",

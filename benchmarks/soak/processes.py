@@ -1,0 +1,71 @@
+"""Processes of Linux: whom a process has started, who of them lives."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process; a later one with the same id has another start.
+
+    Attributes:
+        started: clock ticks since boot.
+    """
+
+    pid: int
+    started: int
+
+    @property
+    def lives(self) -> bool:
+        """Whether it is still there; a zombie is not."""
+        found = _stat(self.pid)
+        return found is not None and found[1] == self.started
+
+    @property
+    def command(self) -> str:
+        """Its command line; empty where it is gone."""
+        try:
+            return (
+                Path(f"/proc/{self.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            )
+        except OSError:
+            return ""
+
+    def kill(self) -> bool:
+        """Kill it; whether it lived."""
+        if not self.lives:
+            return False
+        os.kill(self.pid, signal.SIGKILL)
+        return True
+
+
+def process(pid: int) -> Process | None:
+    """The process of an id; None where there is none."""
+    found = _stat(pid)
+    return Process(pid, found[1]) if found else None
+
+
+def family(pid: int) -> list[Process]:
+    """A process with all that it and its children have started, but for those whose parent has ended."""
+    children: dict[int, list[Process]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        if found := _stat(int(folder.name)):
+            children.setdefault(found[0], []).append(Process(int(folder.name), found[1]))
+    first = process(pid)
+    known = [first] if first else []
+    for one in known:
+        known += children.get(one.pid, [])
+    return known
+
+
+def _stat(pid: int) -> tuple[int, int] | None:
+    """Parent and start."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in ("Z", "X") else (int(fields[1]), int(fields[19]))

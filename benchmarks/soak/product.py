@@ -1,0 +1,361 @@
+"""Strandline as a user has it: ``strandline dev`` on a project folder, or a loop of ``strandline run --all``, and single commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchmarks.measure import CHECKOUT
+from benchmarks.soak.processes import Process, family, process
+from partitions.errors import StrandlineError
+from platform_assets.platform import build_platform
+from platform_assets.project import load_project
+from platform_assets.project.project import SPARK_REMOTE
+from resources.connect_server import ConnectServer, free_port
+from resources.io_managers import HOLDER_TAG
+from resources.watermarks.entry import Holder
+
+_PATIENCE = 300.0
+_LONGEST = 1200.0
+"""Seconds that a command may take: one that loads waits for an engine that is started anew, and for a store that is away."""
+
+_ENGINE = "SparkConnectServer"
+_ADDRESS = re.compile(r"sc://[0-9.]+:\d+")
+_RUNS = """query($filter: RunsFilter) { runsOrError(filter: $filter, limit: 100000) {
+    ... on Runs { results { runId status jobName tags { key value } } } } }"""
+_PARTITIONS = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
+    partitionStats { numMaterialized numFailed numMaterializing numPartitions } } } }"""
+
+
+class Stopped(Exception):
+    """The soak cannot go on; the text says why."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its document."""
+        return json.loads(self.out)
+
+
+@dataclass
+class Commands:
+    """The command line of one project.
+
+    Attributes:
+        folder: the project's.
+        secrets: variables that its files name.
+        remote: the warm engine's address, once it is known.
+        going: the commands that go on, for whoever wants to kill one.
+    """
+
+    folder: Path
+    secrets: Mapping[str, str]
+    remote: str = ""
+    going: dict[int, tuple[Process, str]] = field(default_factory=dict)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of all processes, without what this shell says of another project."""
+        mine = {
+            key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER", "STRANDLINE"))
+        }
+        remote = {SPARK_REMOTE: self.remote} if self.remote else {}
+        return mine | dict(self.secrets) | remote
+
+    def arguments(self, *words: str) -> list[str]:
+        """A call of ``strandline``."""
+        return [sys.executable, "-m", "platform_assets.cli", "--project", str(self.folder), *words]
+
+    def call(self, *words: str) -> Answer:
+        """Call ``strandline --json``; its exit code is the caller's to judge.
+
+        Raises:
+            Stopped: where it takes longer than anything of that size may.
+        """
+        child = subprocess.Popen(
+            self.arguments("--json", *words),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.environment,
+            cwd=CHECKOUT,
+            text=True,
+        )
+        with self._known(child, " ".join(words[:2])):
+            try:
+                out, err = child.communicate(timeout=_LONGEST)
+            except subprocess.TimeoutExpired as error:
+                child.kill()
+                raise Stopped(f"strandline {' '.join(words)} did not end in {_LONGEST:.0f} s") from error
+        return Answer(child.returncode, out, err)
+
+    @contextmanager
+    def _known(self, child: subprocess.Popen[str], name: str) -> Iterator[None]:
+        found = process(child.pid)
+        with self._guard:
+            if found:
+                self.going[child.pid] = (found, name)
+        try:
+            yield
+        finally:
+            with self._guard:
+                self.going.pop(child.pid, None)
+
+
+class Product(Protocol):
+    """What the soak disturbs."""
+
+    def start(self) -> None:
+        """Start it, and wait until it works."""
+
+    def stop(self) -> list[str]:
+        """End it; returns what is wrong with how it ended."""
+
+    def running(self) -> list[tuple[Process, str]]:
+        """The processes of its runs, with names."""
+
+    def kill_engine(self) -> bool:
+        """Kill the Connect server; whether there was one."""
+
+    def runs(self) -> tuple[int, int]:
+        """How many runs there were, and how many of them failed or were killed."""
+
+    def check(self) -> None:
+        """Raise Stopped where it has ended by itself."""
+
+    def unshown(self, flow: str) -> str:
+        """What Dagster does not show of a dataflow's partitions; empty where nothing is amiss."""
+
+
+@dataclass
+class Dev:
+    """``strandline dev``: sensors and schedules ask for runs, and it keeps the engine."""
+
+    commands: Commands
+    port: int = field(default_factory=free_port)
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> Path:
+        """What it printed."""
+        return self.commands.folder / "dev.log"
+
+    def start(self) -> None:
+        """Start it, and wait until its page answers."""
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                self.commands.arguments("dev", "--port", str(self.port)),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=self.commands.environment,
+                cwd=CHECKOUT,
+                start_new_session=True,
+            )
+        self._await(lambda: bool(self._locations()), "strandline dev shows the project")
+        if found := _ADDRESS.search(self.log.read_text()):
+            self.commands.remote = found.group()
+
+    def stop(self) -> list[str]:
+        """End it as a service manager does; what it started must end with it."""
+        if self._process is None:
+            return []
+        started = family(self._process.pid)
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        left = [one for one in started if one.lives]
+        told = [f"strandline dev has ended, and left {one.pid}: {one.command[:120]}" for one in left]
+        for one in left:
+            one.kill()
+        self._process = None
+        return told
+
+    def running(self) -> list[tuple[Process, str]]:
+        """The runs that have said which process they are."""
+        found = []
+        for run in self._results({"statuses": ["STARTED"]}):
+            tags = {tag["key"]: tag["value"] for tag in run["tags"]}
+            if HOLDER_TAG in tags:
+                holder = Holder.model_validate_json(tags[HOLDER_TAG])
+                found.append((Process(holder.pid, holder.started), str(run["jobName"])))
+        return found
+
+    def kill_engine(self) -> bool:
+        """Kill the server that it started."""
+        assert self._process is not None
+        engines = [one for one in family(self._process.pid) if _ENGINE in one.command]
+        return any(one.kill() for one in engines)  # there is one, or none
+
+    def runs(self) -> tuple[int, int]:
+        """Of Dagster's record."""
+        results = self._results({})
+        return len(results), sum(run["status"] == "FAILURE" for run in results)
+
+    def check(self) -> None:
+        """It must not end by itself."""
+        if self._process is not None and self._process.poll() is not None:
+            raise Stopped(
+                f"strandline dev ended with {self._process.returncode}; its log ends with\n{self.log.read_text()[-3000:]}"
+            )
+
+    def unshown(self, flow: str) -> str:
+        """Partitions that were loaded and are not materialised. Those of a run that goes on do not count, so its end is awaited."""
+        deadline = time.monotonic() + _PATIENCE
+        while (stats := self._partitions(flow))["numMaterializing"] and time.monotonic() < deadline:
+            time.sleep(0.5)
+        done, failed, all_ = stats["numMaterialized"], stats["numFailed"], stats["numPartitions"]
+        return "" if (done, failed) == (all_, 0) else f"{done} of {all_} are materialised, {failed} failed"
+
+    def _partitions(self, flow: str) -> dict[str, int]:
+        found = self._ask(_PARTITIONS, {"key": {"path": ["bronze", flow]}})
+        return dict(found["assetNodeOrError"]["partitionStats"])
+
+    def _results(self, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._ask(_RUNS, {"filter": wanted})["runsOrError"]["results"]
+        return found
+
+    def _ask(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/graphql", body, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            answer: dict[str, Any] = json.load(response)
+        return dict(answer["data"])
+
+    def _locations(self) -> list[Any]:
+        query = "{ repositoriesOrError { ... on RepositoryConnection { nodes { name } } } }"
+        try:
+            return list(self._ask(query, {})["repositoriesOrError"].get("nodes") or [])
+        except OSError:
+            return []
+
+    def _await(self, condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while not condition():
+            self.check()
+            if time.monotonic() > deadline:
+                raise Stopped(
+                    f"{what}: not within {_PATIENCE:.0f} s; the log ends with\n{self.log.read_text()[-3000:]}"
+                )
+            time.sleep(0.5)
+
+
+@dataclass
+class Loop:
+    """``strandline run --all``, again and again; the engine is one that whoever runs the loop looks after."""
+
+    commands: Commands
+    port: int = field(default_factory=free_port)
+    count: int = 0
+    failed: int = 0
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _unused: threading.Event = field(default_factory=threading.Event)
+    _ready: threading.Event = field(default_factory=threading.Event)
+    _error: str = ""
+    _engine: ConnectServer | None = None
+
+    def __post_init__(self) -> None:
+        """What is done at the same time."""
+        self._serving = threading.Thread(target=self._keep_engine, name="engine")
+        self._loading = threading.Thread(target=self._load, name="loop")
+
+    def start(self) -> None:
+        """Start the engine and the loop."""
+        self.commands.remote = f"sc://127.0.0.1:{self.port}"
+        self._serving.start()
+        while not self._ready.wait(0.5):
+            self.check()
+        self._loading.start()
+
+    def stop(self) -> list[str]:
+        """End both; a command that goes on ends before its engine does."""
+        self._ended.set()
+        _join(self._loading)
+        self._unused.set()
+        _join(self._serving)
+        return []
+
+    def running(self) -> list[tuple[Process, str]]:
+        """The command of the loop; others are not its own."""
+        return []
+
+    def kill_engine(self) -> bool:
+        """Kill it; a new one is started at once."""
+        server = self._engine.process if self._engine else None
+        if server is None or server.poll() is not None:
+            return False
+        server.kill()
+        return True
+
+    def runs(self) -> tuple[int, int]:
+        """Of dataflows, as the commands told them; of a command that was killed one."""
+        return self.count, self.failed
+
+    def check(self) -> None:
+        """Whether the engine could be started."""
+        if self._error:
+            raise Stopped(self._error)
+
+    def unshown(self, flow: str) -> str:
+        """Nobody looks at Dagster here."""
+        del flow
+        return ""
+
+    def _load(self) -> None:
+        while not self._ended.wait(1):
+            try:
+                answer = self.commands.call("run", "--all")
+            except Stopped as error:
+                self._error = str(error)
+                return
+            try:
+                statuses = [one["status"] for one in answer.json]
+            except (ValueError, TypeError, KeyError):
+                statuses = ["failed"]
+            self.count += len(statuses)
+            self.failed += sum(status in ("failed", "blocked") for status in statuses)
+
+    def _keep_engine(self) -> None:
+        project = load_project(self.commands.folder, environment=dict(self.commands.secrets))
+        platform = build_platform(project)
+        places = [platform.lake, *(platform.source_of(flow) for flow in project.dataflows.values())]
+        self._engine = ConnectServer(
+            platform.spark.with_places(places), self.commands.folder / "connect.log", self.port
+        )
+        try:
+            while not self._unused.wait(0.2):
+                if self._engine.process is None or self._engine.process.poll() is not None:
+                    self._engine.start()
+                    self._ready.set()
+        except StrandlineError as error:
+            self._error = error.message
+        finally:
+            self._engine.stop()
+
+
+def _join(thread: threading.Thread) -> None:
+    if thread.is_alive():
+        thread.join(_LONGEST)

@@ -1,0 +1,318 @@
+"""``python -m benchmarks soak``: the product at work for minutes, while files and rows come, come late and are corrected, its runs and its
+engine are killed, and the object store goes away; then every row is counted.
+
+The last minutes are calm. What then is not as it must be, row by row, makes it end with exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import report
+from benchmarks.soak.chaos import DISTURBANCES, Event, planned
+from benchmarks.soak.counting import Compared, rows_of
+from benchmarks.soak.product import Stopped
+from benchmarks.soak.world import World, made
+from tests.support.seaweed import NotReady
+
+_STIRRED = 0.8
+"""Of the time; the rest is calm."""
+
+_CHORES = 10.0
+"""Seconds between two rounds of what an operator does by hand."""
+
+_LOOK = 5.0
+"""Seconds between two looks whether all is quiet."""
+
+_KILLED = ("run", "late", "files")
+"""Commands that are killed, too; the others change nothing."""
+
+
+@dataclass
+class Soak:
+    """One soak.
+
+    Attributes:
+        minutes: with things coming and being disturbed.
+        patience: minutes to become quiet in.
+        counts: of what was done.
+        away: until when the store is away, by the clock of the soak; None where it is there.
+    """
+
+    world: World
+    events: Sequence[Event]
+    patience: float
+    counts: Counter[str] = field(default_factory=Counter)
+    started: float = field(default_factory=time.monotonic)
+    away: tuple[float, Callable[[], None]] | None = None
+    _waiting: list[Event] = field(default_factory=list)
+    _to_kill: list[Event] = field(default_factory=list)
+    _seen: dict[Any, float] = field(default_factory=dict)
+    _calm: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def clock(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self.started
+
+    def stir(self) -> None:
+        """Let everything happen in its time; at the end the store is there."""
+        operator = threading.Thread(target=self._operate, name="operator")
+        operator.start()
+        try:
+            coming = list(self.events)
+            while coming or self.away:
+                self.world.product.check()
+                self._bring_back()
+                while coming and coming[0].at <= self.clock:
+                    self._meet(coming.pop(0))
+                self._kill()
+                time.sleep(0.2)
+        finally:
+            self._calm.set()
+            if self.away:
+                self.away[1]()
+            operator.join()
+        for event in self._waiting:
+            self._arrive(event)
+
+    def settle(self) -> tuple[float, list[str]]:
+        """Wait until there is nothing left to do; returns the seconds that it took, and what was left when the patience was over."""
+        calm, told = time.monotonic(), ""
+        while left := self._unsettled():
+            self.world.product.check()
+            waited = time.monotonic() - calm
+            if left[0] != told:
+                say(self.clock, f"not quiet: {left[0]}")
+            told = left[0]
+            if waited > self.patience * 60:
+                return waited, [f"not quiet {waited:.0f} s after the last change: {one}" for one in left]
+            time.sleep(_LOOK)
+        return time.monotonic() - calm, []
+
+    def _meet(self, event: Event) -> None:
+        if event.what == "killed run":
+            self._to_kill.append(event)
+        elif event.what == "killed engine":
+            if self.world.product.kill_engine():
+                self.counts[event.what] += 1
+                say(self.clock, event.what)
+            else:
+                say(self.clock, "no engine to kill")
+        elif event.what in ("store paused", "store killed"):
+            self._take_away(event)
+        elif self.away and event.flow == self.world.arrivals.name:
+            self._waiting.append(event)  # whoever writes to the store waits, too
+        else:
+            self._arrive(event)
+
+    def _arrive(self, event: Event) -> None:
+        world = self.world
+        if event.what == "rows":
+            world.events.arrive()
+        elif event.what == "correction":
+            world.events.correct()
+        else:
+            files = world.arrivals if event.flow == world.arrivals.name else world.readings
+            put = {"file": files.arrive, "late file": files.come_late, "bad file": files.come_bad}
+            put[event.what](event.at)
+
+    def _take_away(self, event: Event) -> None:
+        store = self.world.store
+        if self.away:
+            return
+        if event.what == "store paused":
+            store.pause()
+            self.away = self.clock + event.seconds, store.resume
+        else:
+            store.kill()
+            self.away = self.clock + event.seconds, store.start
+        self.counts["store outage"] += 1
+        say(self.clock, f"{event.what} for {event.seconds:.0f} s")
+
+    def _bring_back(self) -> None:
+        if self.away and self.clock >= self.away[0]:
+            self.away[1]()
+            self.away = None
+            say(self.clock, "the store is there")
+            waiting, self._waiting = self._waiting, []
+            for event in waiting:
+                self._arrive(event)
+
+    def _kill(self) -> None:
+        """Kill the run that has got as old as the next event asks for, of those that are there."""
+        if not self._to_kill:
+            self._seen = {}
+            return
+        commands = [one for one in list(self.world.commands.going.values()) if one[1].split()[0] in _KILLED]
+        found = [*self.world.product.running(), *commands]
+        self._seen = {one: self._seen.get(one, self.clock) for one in found}
+        for one, since in self._seen.items():
+            age = self.clock - since
+            if age >= self._to_kill[0].seconds and one[0].kill():
+                self._to_kill.pop(0)
+                self.counts["killed run"] += 1
+                say(self.clock, f"killed run: {one[1]}, {age:.1f} s after it was seen")
+                return
+
+    def _operate(self) -> None:
+        """What people do beside: look for late files, repair and release what is in quarantine."""
+        while not self._calm.wait(_CHORES):
+            self._chores()
+
+    def _chores(self) -> list[str]:
+        """One round; returns what was found, or could not be done."""
+        asked, readings = self.world.asked, self.world.readings
+        told = [told for name in (self.world.arrivals.name, readings.name) if (told := asked.late(name))]
+        if held := asked.held(readings.name):
+            for path in held:
+                readings.repair(path)
+            code = asked.release(readings.name, held).code
+            self.counts["released file"] += 0 if code else len(held)
+            told.append(f"{readings.name}: {len(held)} files in quarantine, release: exit {code}")
+        return told
+
+    def _unsettled(self) -> list[str]:
+        """What is still to be done; the cheapest look first."""
+        world, asked = self.world, self.world.asked
+        if datetime.now(UTC) < world.events.end:
+            return [f"the last window ends at {world.events.end:%H:%M} UTC"]
+        if to_do := self._chores() or asked.planned(world.names):
+            return to_do
+        if begun := [
+            told for name in world.names if (told := asked.open_intent(name, again=name == world.events.name))
+        ]:
+            return begun
+        since = max(world.events.changed, world.events.end).isoformat(timespec="milliseconds")
+        read = asked.begun(world.events.name)
+        return [] if read > since else [f"{world.events.name}: read last at {read}, changed at {since}"]
+
+    def judge(self) -> tuple[dict[str, Compared], list[str]]:
+        """Count every row, and ask for what must be so; returns all that is wrong."""
+        world, asked = self.world, self.world.asked
+        compared = {
+            files.name: Compared.of(files.expected, rows_of(world.lake, files.name, ["id"]))
+            for files in (world.arrivals, world.readings)
+        }
+        columns = ["id", "at", "unit", "value"]
+        compared[world.events.name] = Compared.of(
+            world.events.expected, rows_of(world.lake, world.events.name, columns)
+        )
+        wrong = [f"{name}: {told}" for name, one in compared.items() for told in one.problems]
+        wrong += [told for name in world.names for told in asked.numbers(name)]
+        for files in (world.arrivals, world.readings):
+            wrong += asked.files(files.name, files.files, len(files.ids))
+        wrong += asked.windows(world.events.name, world.events.end.isoformat())
+        if told := world.product.unshown(world.events.name):
+            wrong.append(f"{world.events.name}: Dagster: {told}")
+        return compared, wrong
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Soak, and report.
+
+    Returns:
+        0; 1 where a row or anything else is not as it must be; 2 where it could not be done.
+    """
+    options = _options(arguments)
+    folder = Path(tempfile.mkdtemp(prefix="strandline-soak-"))
+    stirred = options.minutes * _STIRRED
+    events = planned(options.seed, stirred, options.rate, frozenset(options.spare))
+    say(0, f"seed {options.seed}: {len(events):,} events in {stirred:.1f} minutes; all lies in {folder}")
+    try:
+        with made(folder, options.seed, stirred, by_hand=options.cli) as world:
+            wrong = _soaked(world, events, options)
+    except (Stopped, NotReady) as stopped:
+        print(f"soak: {stopped}\nsoak: everything is kept in {folder}")
+        return 2
+    except KeyboardInterrupt:
+        print(f"soak: stopped by the user; everything is kept in {folder}")
+        return 130
+    for one in wrong:
+        print(f"soak: {one}")
+    if wrong or options.keep:
+        print(f"soak: everything is kept in {folder}")
+    else:
+        shutil.rmtree(folder)
+    return 1 if wrong else 0
+
+
+def _soaked(world: World, events: Sequence[Event], options: argparse.Namespace) -> list[str]:
+    ended: list[str] = []
+    try:
+        world.product.start()
+        soak = Soak(world, events, options.patience)
+        say(soak.clock, "everything is started")
+        soak.stir()
+        say(soak.clock, "calm from here on")
+        seconds, left = soak.settle()
+        compared, wrong = soak.judge()
+        runs = world.product.runs()
+    finally:
+        ended += world.product.stop()
+    title = "strandline run --all in a loop" if options.cli else "strandline dev"
+    report("soak", _table(soak, compared, seconds, runs), [f"{title}; seed {options.seed}"])
+    return left + wrong + ended
+
+
+def _table(
+    soak: Soak, compared: dict[str, Compared], seconds: float, runs: tuple[int, int]
+) -> list[dict[str, Any]]:
+    """A line a count, a column a dataflow; the last one is of all of them."""
+    world, counts = soak.world, soak.counts
+    files = (world.arrivals, world.readings)
+    by_flow: dict[str, list[int | None]] = {
+        "files": [*(one.files for one in files), None],
+        "late files, late rows": [*(one.late for one in files), world.events.late],
+        "bad files": [*(one.bad for one in files), None],
+        "released files": [None, counts["released file"], None],
+        "corrections": [None, None, world.events.corrections],
+        "rows expected": [compared[name].expected for name in world.names],
+        "rows found": [compared[name].found for name in world.names],
+    }
+    rows: list[dict[str, Any]] = [
+        {"": what, **dict(zip(world.names, values, strict=True)), "all": sum(one or 0 for one in values)}
+        for what, values in by_flow.items()
+    ]
+    of_all = {
+        "killed runs": counts["killed run"],
+        "killed engines": counts["killed engine"],
+        "store outages": counts["store outage"],
+        "runs": runs[0],
+        "failed runs": runs[1],
+        "seconds until quiet": round(seconds),
+    }
+    return rows + [{"": what, "all": count} for what, count in of_all.items()]
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5, help="in all; the last fifth is calm (5)")
+    parser.add_argument("--seed", type=int, default=1, help="of all that happens (1)")
+    parser.add_argument(
+        "--rate", type=float, default=40, help="arrivals a minute of each dataflow, about (40)"
+    )
+    parser.add_argument(
+        "--cli", action="store_true", help="a loop of strandline run --all, not strandline dev"
+    )
+    parser.add_argument("--patience", type=float, default=15, help="minutes until all must be quiet (15)")
+    parser.add_argument(
+        "--spare", action="append", default=[], choices=DISTURBANCES, help="what is not disturbed"
+    )
+    parser.add_argument("--keep", action="store_true", help="keep the folder")
+    return parser.parse_args(arguments)
+
+
+def say(clock: float, text: str) -> None:
+    """A line for whoever watches."""
+    print(f"{clock:6.0f} s  {text}", flush=True)

@@ -1,0 +1,170 @@
+"""What a soak runs on: an object store, a database, and a project of three dataflows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import obstore
+import yaml
+
+from benchmarks.soak.counting import Asked
+from benchmarks.soak.product import Commands, Dev, Loop, Product
+from benchmarks.soak.sources import GRACE_HOURS, HOURS, UNITS, Files, Put, Table, at_landing
+from resources.places import Place
+from scripts import postgres
+from tests.support import seaweed
+
+BUCKET = "soak"
+_SECRETS = {"access_key_id": "SOAK_KEY", "secret_access_key": "SOAK_SECRET"}
+_PASSWORD = "SOAK_PASSWORD"
+
+
+@dataclass
+class World:
+    """All of it.
+
+    Attributes:
+    """
+
+    store: seaweed.Store
+    lake: Place
+    commands: Commands
+    product: Product
+    arrivals: Files
+    readings: Files
+    events: Table
+
+    @property
+    def asked(self) -> Asked:
+        """What the command line says."""
+        return Asked(self.commands)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all dataflows."""
+        return [self.arrivals.name, self.readings.name, self.events.name]
+
+
+@contextmanager
+def made(folder: Path, seed: int, minutes: float, *, by_hand: bool) -> Iterator[World]:
+    """Start the servers and write the project; the product is not started yet.
+
+    Args:
+        folder: empty, for everything.
+        seed: of what arrives.
+        minutes: in which things arrive.
+        by_hand: whether a loop of commands loads, and not ``strandline dev``.
+    """
+    (folder / "seaweed").mkdir()
+    with seaweed.stoppable(folder / "seaweed") as store, postgres.running() as server:
+        store.server.client().create_bucket(Bucket=BUCKET)
+        bucket = Place(f"s3://{BUCKET}", store.server.connection)
+        begun = datetime.now(UTC).replace(second=0, microsecond=0)
+        end = begun + timedelta(minutes=round(minutes) + 2)
+        commands = Commands(
+            folder / "project",
+            {
+                "SOAK_KEY": store.server.access_key_id,
+                "SOAK_SECRET": store.server.secret_access_key,
+                _PASSWORD: server.password,
+            },
+        )
+        _write_project(commands.folder, bucket, server, _first(begun, minutes), end)
+        events = Table(server, begun, end, Random(f"{seed}:events"))
+        events.make()
+        yield World(
+            store,
+            bucket.child("lake"),
+            commands,
+            Loop(commands) if by_hand else Dev(commands),
+            Files("arrivals", _at(bucket.child("landing")), begun, Random(f"{seed}:arrivals")),
+            Files("readings", at_landing(commands.folder / "readings"), begun, Random(f"{seed}:readings")),
+            events,
+        )
+
+
+def _first(begun: datetime, minutes: float) -> datetime:
+    """Where the windows begin: before all rows, and so that one of them is over in the middle of the soak."""
+    return begun - timedelta(hours=HOURS + 1) + timedelta(minutes=(round(minutes / 2) + 1) % 60)
+
+
+def _at(landing: Place) -> Put:
+    def put(path: str, data: bytes) -> None:
+        obstore.put(landing.store, path, data)
+
+    return put
+
+
+def _write_project(
+    folder: Path, bucket: Place, server: postgres.Postgres, first: datetime, end: datetime
+) -> None:
+    (folder / "dataflows").mkdir(parents=True)
+    assert bucket.connection is not None
+    land = {"type": "s3", "endpoint": bucket.connection.endpoint, "region": bucket.connection.region}
+    erp = {
+        "type": "jdbc",
+        "url": f"jdbc:postgresql://127.0.0.1:{server.port}/postgres",
+        "user": "postgres",
+        "password": {"env": _PASSWORD},
+    }
+    settings = {
+        "state": {"path": f"{bucket.url}/state", "connection": "land"},
+        "lake": {"path": f"{bucket.url}/lake", "connection": "land"},
+        "spark": {"master": "local[2]", "conf": {"spark.driver.memory": "1g"}},
+        "connections": {
+            "land": land | {key: {"env": name} for key, name in _SECRETS.items()},
+            "erp": erp,
+        },
+    }
+    (folder / "platform.yaml").write_text(yaml.safe_dump(settings))
+    for name, flow in _dataflows(bucket, first, end).items():
+        (folder / "dataflows" / f"{name}.yaml").write_text(yaml.safe_dump(flow))
+
+
+def _dataflows(bucket: Place, first: datetime, end: datetime) -> dict[str, dict[str, Any]]:
+    files = {"type": "files", "format": "ndjson", "schema": "id long, text string"}
+    path = {"type": "path", "checkpoint": {"interval_files": 20}}
+    target = {"load": "append"}
+    definition = [
+        {"name": "at", "type": "datetime", "range": {"from": first.isoformat(), "to": end.isoformat()}},
+        {"name": "u", "type": "unit", "units": ",".join(UNITS)},
+    ]
+    return {
+        "arrivals": {
+            "source": files | {"path": f"{bucket.url}/landing", "connection": "land"},
+            "watermark": path,
+            "target": target,
+            "late_files": "ingest",
+        },
+        "readings": {
+            "source": files | {"path": "./readings"},
+            "watermark": path,
+            "target": target,
+            "late_files": "quarantine",
+            "on_bad_file": "quarantine",
+        },
+        "events": {
+            "source": {
+                "type": "jdbc",
+                "connection": "erp",
+                "table": "public.events",
+                "window_column": "at",
+                "unit_columns": {"u": "unit"},
+            },
+            "watermark": {
+                "type": "window",
+                "definition": definition,
+                "window": "hourly",
+                "grace": f"PT{GRACE_HOURS}H",
+                "checkpoint": {"interval_windows": 12},
+            },
+            "schedule": "* * * * *",
+            "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+        },
+    }
