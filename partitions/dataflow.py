@@ -69,6 +69,8 @@ class Dataflow(Model):
         name: the file's stem.
         layer: first part of the asset key.
         late_files: what becomes of a file that the sweep finds at or below the watermark and that was never ingested.
+        unknown_fields: whether files are looked through for fields that the pinned schema lacks, which are bad then, or such fields are left out.
+        show_bad_records: whether messages quote a record that does not parse; it may hold personal data.
         on_bad_file: whether a file that cannot be read stops the run, or is passed over and kept in quarantine.
         transform: ``package.module:function``, a function ``(DataFrame, Batch) -> DataFrame``.
         sql: a query over the view ``input``, instead of ``transform``.
@@ -83,6 +85,8 @@ class Dataflow(Model):
     target: Target = Target()
     late_files: Literal["ingest", "quarantine", "alert", "ignore"] = "ingest"
     on_bad_file: Literal["stop", "quarantine"] = "stop"
+    unknown_fields: Literal["check", "ignore"] = "check"
+    show_bad_records: bool = False
     max_bad_records: Literal[0] = 0
     transform: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")] | None = None
     sql: Annotated[str, Field(min_length=1)] | None = None

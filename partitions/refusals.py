@@ -45,6 +45,7 @@ class PartsDoNotFit(ValueError):
 def refusals(flow: Dataflow) -> Iterator[Refusal]:
     """What does not fit."""
     watermark = flow.watermark
+    yield from _fields(flow)
     if isinstance(watermark, WindowWatermark):
         yield from _unit_names(watermark)
         yield from _source(flow, watermark)
@@ -64,6 +65,19 @@ def refusals(flow: Dataflow) -> Iterator[Refusal]:
     yield from _path_target(flow)
     if flow.schedule:
         yield Refusal(("schedule",), "one", "no schedule (a path watermark has a sensor)")
+
+
+def _fields(flow: Dataflow) -> Iterator[Refusal]:
+    form = (
+        flow.source.format if isinstance(flow.source, FilesSource) else f"a source of type {flow.source.type}"
+    )
+    if flow.unknown_fields == "ignore" and form not in ("ndjson", "json", "parquet"):
+        why = "the header of a csv file must be the schema's" if form == "csv" else "its columns are pinned"
+        yield Refusal(
+            ("unknown_fields",),
+            f"ignore beside {form}",
+            f"check (fields are only left out of ndjson, json and parquet; {why})",
+        )
 
 
 def _path_target(flow: Dataflow) -> Iterator[Refusal]:

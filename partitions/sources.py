@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from partitions.errors import ConfigurationError
 from partitions.model import Model
 from partitions.placeholders import Template
 from partitions.sql_text import MARIADB, POSTGRESQL, Reading, spans, without_end
 
-FileFormat = Literal["ndjson", "json", "csv", "parquet"]
+
+def _form(name: object) -> object:
+    return "ndjson" if name == "jsonl" else name  # two names of one format
+
+
+FileFormat = Annotated[Literal["ndjson", "json", "csv", "parquet"], BeforeValidator(_form)]
 
 _COMPRESSED = ("", ".gz", ".bz2")
 _PLAIN: dict[str, tuple[str, ...]] = {

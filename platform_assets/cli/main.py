@@ -26,6 +26,7 @@ COMMANDS = {
     "ledger": "Show what is covered and missing, unit by unit.",
     "simulate": "Show what each grace would have caught and read again.",
     "state": "Show the state of a dataflow, or decide about it.",
+    "schema": "Show the schema, or infer it anew.",
     "late": "Go a step of the sweep for late files.",
     "files": "Hand single files to the next run.",
     "doctor": "Check Java, Spark, state, lake, sources and Dagster.",

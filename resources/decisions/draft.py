@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, Conflict
+from partitions.errors import ConfigurationError, Conflict, CorruptWatermark, NeedsDecision
 from partitions.path.quarantine import Quarantine
 from partitions.plan import Plan, counted
 from resources.loop import holder as holders
@@ -233,7 +234,7 @@ def drafted(
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected a reason, which stays in the log, found none"
         )
-    app_id = changes.get("app_id") or (last.app_id if last else None)
+    app_id = changes.get("app_id") or _app_id(platform, dataflow, last)
     tip = platform.target(dataflow).tip(app_id)
     if tip.tags_expire:
         raise expiring(dataflow, tip)
@@ -250,11 +251,21 @@ def drafted(
         "table": dataflow.table,
         "table_version": tip.version,
         "table_commit": tip.newest.id if tip.newest else None,
-        "table_number": tip.newest.number if tip.newest else 0,
+        "table_number": tip.tag,
     }
     entry = following(last, **{**decided, **(table if takes_table else {}), **changes})
     watermark = platform.flow(dataflow).carried(entry.watermark, clock(), None if why in _ANEW else last)
     return entry.model_copy(update={"watermark": watermark})
+
+
+def _app_id(platform: Platform, dataflow: Dataflow, last: Entry | None) -> str | None:
+    """The dataflow's id in the table. If no entry knows the table, the table tells: a run that died may still write under the id there."""
+    if last is None or last.table is None:
+        with suppress(NeedsDecision):  # only its watermark is lost
+            found = platform.target(dataflow).adopted()
+            if found and found.app_id:
+                return found.app_id
+    return last.app_id if last else None
 
 
 def required(dataflow: Dataflow, last: Entry | None) -> Entry:
@@ -296,7 +307,10 @@ def _again(
     platform: Platform, dataflow: Dataflow, last: Entry | None, draft: Draft, plan: Plan[Any]
 ) -> list[str]:
     """What happens to rows that were loaded before."""
-    count, part = platform.flow(dataflow).loaded_before(plan.slices, last)
+    try:
+        count, part = platform.flow(dataflow).loaded_before(plan.slices, last)
+    except CorruptWatermark as error:  # which a decision may be made for
+        return [f"how much of it was loaded before cannot be told: {error.message}"]
     if not count:
         return []
     verb = "ingested" if part == "file" else "loaded"

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, NeedsDecision
+from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
 from partitions.path.order import FileKey
-from partitions.path.quarantine import Quarantine
+from partitions.path.plan import covering
+from partitions.path.quarantine import Quarantine, Quarantined
 from partitions.path.source import SourceFile
+from partitions.path.state import PathState
 from partitions.plan import counted
-from partitions.sentinels import deserialise
+from partitions.sentinels import deserialise, serialise
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, Making, agreed, drafted, required
 from resources.loop.guards import check_definition, moved
 from resources.platform import Platform
 from resources.readers.files import SOURCE_FILE
 from resources.watermarks.entry import Entry, Why
-from resources.watermarks.ingested import Ingested
+from resources.watermarks.ingested import Ingested, Known
 from resources.watermarks.quarantine import read_quarantine
 from resources.writers.target import Adopted
 
@@ -49,6 +51,7 @@ def reset(reason: str, *, replace: bool = False) -> Making:
             since=None,
             replace_until=None,
             replace_table=replace,
+            new_columns=False,
         )
         return Draft(entry.model_copy(update={"era": entry.number}), quarantine=Quarantine())
 
@@ -93,9 +96,13 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
         flow.check_rewind()
         until = flow.reached(last, platform.target(dataflow)) if replace else None
         watermark = _watermark_of(platform, dataflow, to)
-        return Draft(
-            drafted(platform, dataflow, last, "rewind", reason, watermark=watermark, replace_until=until)
-        )
+        changes: dict[str, Any] = {"watermark": watermark, "replace_until": until}
+        if not 0 < to <= last.era or is_empty(deserialise(watermark)):
+            return Draft(drafted(platform, dataflow, last, "rewind", reason, **changes))
+        # Back to before a reset, which is taken back: the rows below that watermark stay, and their files were ingested.
+        rows = _ingested(platform, dataflow, last, None, watermark)
+        entry = drafted(platform, dataflow, last, "rewind", reason, **changes, replace_table=False)
+        return Draft(_with_own_list(dataflow, entry), rows.listed, dealt_with=rows.told, remarks=rows.remarks)
 
     return making
 
@@ -153,10 +160,14 @@ def adopt(reason: str) -> Making:
             )
         commit = platform.log.find(dataflow.name, found.number) if found else None
         base = commit if commit and found and commit.id == found.owner else None
-        rows, taken, missing = _ingested(platform, dataflow, last, base, text)
-        kept: dict[str, Any] = {name: getattr(base, name) for name in _OF_A_STATE} if base else {}
-        if base is None and found and found.app_id:
-            kept["app_id"] = found.app_id
+        rows = _ingested(platform, dataflow, last, base, text)
+        if base is not None:
+            kept: dict[str, Any] = {name: getattr(base, name) for name in _OF_A_STATE}
+        else:
+            kept = {"replace_table": False, "replace_until": rows.replace_until}
+            kept |= {"app_id": found.app_id} if found and found.app_id else {}
+        pinned = base.pinned if base else last.pinned if last else None
+        kept["pinned"] = pinned if _reads(platform, pinned) else None
         entry = drafted(
             platform,
             dataflow,
@@ -168,30 +179,62 @@ def adopt(reason: str) -> Making:
             total_rows=target.count_rows(),
             **kept,
         )
-        if dataflow.kind == "path":
-            # What older entries have ingested may not be in the table: from here on this entry's own list counts.
-            entry = entry.model_copy(update={"era": entry.number - 1})
-        late = f"{counted(missing, 'file')} at or below the watermark without a row in the table: late, as the sweep will find"
-        return Draft(
-            entry,
-            rows,
-            dealt_with=f"taken as ingested, so neither loaded nor late: {counted(taken, 'file')} of the source"
-            if taken
-            else "",
-            remarks=(late,) if missing else (),
-        )
+        return Draft(_with_own_list(dataflow, entry), rows.listed, dealt_with=rows.told, remarks=rows.remarks)
 
     return making
+
+
+def _reads(platform: Platform, pinned: str | None) -> bool:
+    """Whether a pinned schema is still there; without it the next run pins one again."""
+    try:
+        return pinned is None or bool(platform.log.get_schema(pinned))
+    except CorruptWatermark:
+        return False
+
+
+def _with_own_list(dataflow: Dataflow, entry: Entry) -> Entry:
+    """The entry, from which on its own list of ingested files counts: the files of older entries may not be in the table."""
+    return entry.model_copy(update={"era": entry.number - 1}) if dataflow.kind == "path" else entry
 
 
 _OF_A_STATE = ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")
 """What an entry says beside its watermark of how the next slice is made."""
 
 
+@dataclass(frozen=True)
+class _Ingested:
+    """The files whose rows a table holds.
+
+    Attributes:
+        listed: rows of the list of ingested files.
+        taken: how many of them the log did not know.
+        missing: how many files at or below the watermark have no row in the table.
+        replace_until: sentinel JSON text of the state up to which the table holds rows of files above the watermark; None if it holds none.
+    """
+
+    listed: Sequence[Sequence[Any]] = ()
+    taken: int = 0
+    missing: int = 0
+    replace_until: str | None = None
+
+    @property
+    def told(self) -> str:
+        """What becomes of the files that the log did not know, for people."""
+        files = counted(self.taken, "file")
+        return f"taken as ingested, so neither loaded nor late: {files} of the source" if self.taken else ""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What else follows, for people."""
+        late = f"{counted(self.missing, 'file')} at or below the watermark without a row in the table: late, as the sweep will find"
+        again = "rows of files above the watermark are in the table: each commit deletes the rows of its own files and inserts them again"
+        return (*((late,) if self.missing else ()), *((again,) if self.replace_until else ()))
+
+
 def _ingested(
     platform: Platform, dataflow: Dataflow, last: Entry | None, base: Entry | None, watermark: str
-) -> tuple[list[Sequence[Any]], int, int]:
-    """The files whose rows an adopted table holds.
+) -> _Ingested:
+    """The files whose rows a table holds, and that no run loads again.
 
     Args:
         platform: the resources.
@@ -199,34 +242,53 @@ def _ingested(
         last: the newest entry.
         base: the entry of the newest commit that the table's rows go back to, if the log has it.
         watermark: of that commit, sentinel JSON text.
-
-    Returns:
-        rows of the list of ingested files; how many of them the log did not know; how many files at or below the watermark have no row
-        in the table.
     """
     if dataflow.kind != "path":
-        return [], 0, 0
-    target, log, name = platform.target(dataflow), platform.log, dataflow.name
+        return _Ingested()
+    target = platform.target(dataflow)
     listed = platform.flow(dataflow).up_to(deserialise(watermark), above=None)
-    known = {one.path: one for one in Ingested(log, name, last).all()} if base else {}
+    known = _known(platform, dataflow, last, base)
     rows: list[Sequence[Any]] = [
         (one.path, one.size, one.version, one.modified, one.reason)
-        for one in known.values()
+        for one in (known or {}).values()
         if base and one.number <= base.number
     ]
     # Of a file that was dealt with after that commit only the table says whether its rows were there before.
     doubtful = [
         file
         for file in listed
-        if base is None or ((one := known.get(file.path)) and one.number > base.number)
+        if known is None or (base and (one := known.get(file.path)) and one.number > base.number)
     ]
-    told = bool(doubtful) and SOURCE_FILE in target.columns()
-    taken = _with_rows(dataflow, doubtful, target.texts(SOURCE_FILE)) if told else [] if base else doubtful
+    loaded = target.texts(SOURCE_FILE) if doubtful or known is None else set()
+    told = SOURCE_FILE in target.columns()
+    taken = _with_rows(dataflow, doubtful, loaded) if told else doubtful if known is None else []
     rows += [(*file.row, "in the table when it was adopted") for file in taken]
     there = {row[0] for row in rows}
-    aside = [one for one in read_quarantine(log, last).files if one.file.path not in there]
+    aside = [one for one in _in_quarantine(platform, last) if one.file.path not in there]
     rows += [(*one.file.row, one.reason) for one in aside]
-    return rows, len(taken), len(doubtful) - len(taken)
+    until = None
+    if known is None and dataflow.path.tracking != "set":
+        until = serialise(covering(dataflow.path, PathState.of(deserialise(watermark)), loaded))
+    return _Ingested(rows, len(taken), len(doubtful) - len(taken), until if until != watermark else None)
+
+
+def _known(
+    platform: Platform, dataflow: Dataflow, last: Entry | None, base: Entry | None
+) -> dict[str, Known] | None:
+    """What the log knows to be ingested since before a commit's entry, by path; None if it does not go back to it, or does not read."""
+    if base is None or last is None or base.number <= last.era:
+        return None
+    try:
+        return {one.path: one for one in Ingested(platform.log, dataflow.name, last).all()}
+    except CorruptWatermark:
+        return None
+
+
+def _in_quarantine(platform: Platform, last: Entry | None) -> Sequence[Quarantined]:
+    try:
+        return read_quarantine(platform.log, last).files
+    except CorruptWatermark:
+        return ()
 
 
 def _with_rows(dataflow: Dataflow, files: Sequence[SourceFile], loaded: Collection[str]) -> list[SourceFile]:
@@ -306,6 +368,9 @@ def _taken_over(
     """
     files = platform.flow(dataflow).up_to(deserialise(watermark), above=last)
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
+    if why == "import":
+        # The table's rows count now: a reset before must not empty it any more.
+        changes["replace_table"] = False
     entry = drafted(
         platform,
         dataflow,

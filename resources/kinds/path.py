@@ -28,7 +28,8 @@ from partitions.sentinels import Watermark, deserialise, serialise
 from resources.listing import FILE_CHANGED, FILE_VANISHED, Budget, Listing, check_unchanged, list_above, look
 from resources.loop.flow import Observed, Size
 from resources.places import Place
-from resources.readers.failures import BAD_RECORD, bad_file, bad_record, line_of
+from resources.readers.bad_files import BadFiles
+from resources.readers.failures import bad_file
 from resources.readers.files import SOURCE_FILE, FilesReader, PinnedSchema
 from resources.sql import literal, quoted
 from resources.sweep import unhandled
@@ -57,12 +58,18 @@ class PathFlow:
         self._place = source
         self._log = log
         self._reader = FilesReader(source, dataflow.files)
+        self._bad = BadFiles(source, self._reader, dataflow)
         self._calls = 0
 
     @property
     def calls(self) -> int:
         """LIST calls, or folders opened, so far."""
         return self._calls
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the reader has to say of the files."""
+        return self._reader.remarks
 
     @property
     def repeats(self) -> bool:
@@ -212,15 +219,23 @@ class PathFlow:
 
         Raises:
             SchemaError: where the folders of one name a column that the pinned schema does not have.
-            BadFile: that file, where it lies beside the watermark: it must not hold back what is above it.
+            BadFile: that file, where it lies beside the watermark: it must not hold back what is above it; or the first with fields that the
+                pinned schema lacks (``unknown_fields: check``).
         """
-        files, origin = piece.files if piece else (), self._dataflow.target.origin_columns
+        files = piece.files if piece else ()
+        for bad in self._bad.with_unknown_fields(spark, files, PinnedSchema.of(pinned)):
+            raise bad
         try:
-            return self._reader.read(spark, files, PinnedSchema.of(pinned), origin=origin)
+            return self._rows(spark, files, pinned)
         except SchemaError as error:
-            if piece is not None and piece.why != "run" and (bad := _with_folder(error, files)):
-                raise bad from error
+            if piece is not None and piece.why != "run" and (found := _with_folder(error, files)):
+                raise found from error
             raise
+
+    def _rows(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> DataFrame:
+        return self._reader.read(
+            spark, files, PinnedSchema.of(pinned), origin=self._dataflow.target.origin_columns
+        )
 
     def blame(self, spark: SparkSession, piece: PathSlice, pinned: str, error: Exception) -> BadFile | None:
         """The file that Spark names, with its line where a record does not parse."""
@@ -231,16 +246,12 @@ class PathFlow:
         if bad is None or bad.code == FILE_VANISHED:
             return bad
         file = next(file for file in piece.files if file.path == bad.path)
-        try:
-            record = self._reader.bad_record(spark, file, PinnedSchema.of(pinned))
-        except Exception:  # noqa: BLE001 - looking closer is a courtesy; the file is known already
-            return bad
-        return bad if record is None else bad_record(bad, record, line_of(self._place, file.path, record))
+        return self._bad.closer(spark, file, PinnedSchema.of(pinned)) or bad
 
     def _again(self, spark: SparkSession, piece: PathSlice, pinned: str) -> Exception | None:
         """Why reading alone fails. A Connect server loses all but an error's first line where one of its causes has no text."""
         try:
-            self.read(spark, piece, pinned).write.format("noop").mode("overwrite").save()
+            self._rows(spark, piece.files, pinned).write.format("noop").mode("overwrite").save()
         except Exception as error:  # noqa: BLE001 - it is what was asked for
             return error
         return None
@@ -265,17 +276,10 @@ class PathFlow:
         return piece.leaving(parts)
 
     def also_bad(self, spark: SparkSession, piece: PathSlice, pinned: str, bad: BadPart) -> Sequence[BadFile]:
-        """All files with a record that does not parse: one by one, each would cost a number and a write."""
-        if bad.code != BAD_RECORD:
+        """All files that are bad in the same way: one by one, each would cost a number and a write."""
+        if not isinstance(bad, BadFile):
             return ()
-        try:
-            found = self._reader.bad_records(spark, piece.files, PinnedSchema.of(pinned))
-        except Exception:  # noqa: BLE001 - looking ahead is a courtesy; whatever is bad is found when it is written
-            return ()
-        return [
-            bad_record(BadFile(path, path=path), record, line_of(self._place, path, record))
-            for path, record in found.items()
-        ]
+        return self._bad.alike(spark, piece.files, PinnedSchema.of(pinned), bad)
 
     def quarantine(self, entry: Entry | None, piece: PathSlice) -> tuple[StoredList | None, int]:
         """The files that are in quarantine after the slice."""
@@ -351,10 +355,10 @@ class PathFlow:
                 f" {self._dataflow.table}, found {', '.join(columns) or 'no table'}. Keep origin_columns (and the column in sql), or reset --replace",
                 choices=(f"strandline state reset {name} --replace --reason TEXT",),
             )
-        known = Ingested(self._log, name, entry).all()
-        return serialise(
-            covering(self._dataflow.path, PathState.of(entry.state()), (one.path for one in known))
-        )
+        known = {one.path for one in Ingested(self._log, name, entry).all()}
+        if entry.era:  # what was loaded before a reset is not known any more, and its rows may be there
+            known |= target.texts(SOURCE_FILE)
+        return serialise(covering(self._dataflow.path, PathState.of(entry.state()), known))
 
     def check_rewind(self) -> None:
         """A set has no order."""

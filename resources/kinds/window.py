@@ -80,6 +80,11 @@ class WindowFlow(ABC):
         return True
 
     @property
+    def remarks(self) -> Sequence[str]:
+        """Nothing: columns are read as they are."""
+        return ()
+
+    @property
     def repeats(self) -> bool:
         """What was read within the grace would be due for ever."""
         return False
@@ -375,7 +380,7 @@ class WindowFlow(ABC):
 
     def reached(self, entry: Entry, target: DeltaTarget) -> str:
         """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""
-        states = [self.state(one) for one in (entry, *self.history()) if one.number > entry.era]
+        states = [self.state(one) for one in (entry, *self.history())]
         return serialise(covering(states).watermark())
 
     def check_rewind(self) -> None:  # noqa: B027 - the protocol's: no source refuses it

@@ -17,6 +17,7 @@ from resources.kinds.window import WindowFlow
 from resources.listing import check_unchanged, list_above
 from resources.loop.flow import Size
 from resources.places import Place
+from resources.readers.bad_files import BadFiles
 from resources.readers.failures import bad_file
 from resources.readers.files import FilesReader, PinnedSchema
 from resources.watermarks.entry import Intent
@@ -45,6 +46,7 @@ class FolderFlow(WindowFlow):
         super().__post_init__()
         self._source = self.dataflow.files
         self._reader = FilesReader(self.root, self._source)
+        self._bad_files = BadFiles(self.root, self._reader, self.dataflow)
 
     @property
     def ranged(self) -> bool:
@@ -55,6 +57,11 @@ class FolderFlow(WindowFlow):
     def calls(self) -> int:
         """LIST calls, or folders opened, so far."""
         return self._lists
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the reader has to say of the files."""
+        return self._reader.remarks
 
     def check(self, piece: WindowSlice) -> None:
         """List the folders that nobody has looked at yet; of the others, compare each file with what was listed.
@@ -148,6 +155,25 @@ class FolderFlow(WindowFlow):
         """Nothing: Spark names the file."""
         return None
 
+    def read(self, spark: SparkSession, piece: WindowSlice | None, pinned: str) -> DataFrame:
+        """The rows of the slice's work units.
+
+        Raises:
+            BadUnits: those with files that have fields which the pinned schema lacks (``unknown_fields: check``).
+        """
+        owners = self._owners(piece) if piece else {}
+        files = [file for file, _ in owners.values()]
+        found: dict[WorkUnit, str] = {}
+        for bad in self._bad_files.with_unknown_fields(spark, files, PinnedSchema.of(pinned)):
+            found.setdefault(owners[bad.path][1], f"file {bad.path}, {bad.why}")
+        if found:
+            raise self._bad(found)
+        return super().read(spark, piece, pinned)
+
+    def _owners(self, piece: WindowSlice) -> dict[str, tuple[SourceFile, WorkUnit]]:
+        """The work unit of each file, by the file's path."""
+        return {file.path: (file, one) for one in piece.works for file in self._found[one.key]}
+
     def rows_of(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
         """The rows of the folders' files."""
         files = [file for one in works for file in self._found[one.key]]
@@ -158,11 +184,13 @@ class FolderFlow(WindowFlow):
         self, spark: SparkSession, piece: WindowSlice, pinned: str, error: Exception
     ) -> BadUnits | None:
         """The work unit of the file that Spark names, else as for other sources."""
-        owners = {file.path: one for one in piece.works for file in self._found[one.key]}
+        owners = self._owners(piece)
         bad: BadFile | None = bad_file(error, owners)
         if bad is None:
             return super().blame(spark, piece, pinned, error)
-        return self._bad({owners[bad.path]: f"file {bad.path} {bad.why}"})
+        file, owner = owners[bad.path]
+        closer = self._bad_files.closer(spark, file, PinnedSchema.of(pinned)) or bad
+        return self._bad({owner: f"file {bad.path}: {closer.why}"})
 
     def size(self, piece: WindowSlice) -> Size:
         """Files and their bytes, too."""

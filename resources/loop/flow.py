@@ -61,6 +61,11 @@ class Flow(Protocol[SliceT]):
         ...
 
     @property
+    def remarks(self) -> Sequence[str]:
+        """What a user should hear of what was read so far, each once."""
+        ...
+
+    @property
     def repeats(self) -> bool:
         """Whether a run plans again when its slices are loaded, for what came in the meantime."""
         ...

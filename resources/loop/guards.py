@@ -187,7 +187,8 @@ def _check_recorded(entry: Entry, head: TableHead, stops: _Stops, intent: Intent
         raise stops.replaced(head)
     if loaded and head.undone:
         raise stops.undone(head)
-    number = intent.number if intent else entry.number
+    # Of commits that were cleaned from the table's log only the tag is left: it must be the one that was recorded.
+    number = intent.number if intent else entry.table_number if head.cleaned else entry.number
     strangers = [one for one in head.landed if not (intent and _finishes(one, intent))]
     # A reset that saw another table did not decide about this one; but if it empties the table, it empties any.
     if (strangers and not (entry.replace_table and not head.kept)) or head.tag > number:

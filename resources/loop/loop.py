@@ -112,6 +112,7 @@ class Loop(Generic[SliceT]):
         if outcome.committed:
             self._tidy(outcome)
         outcome.calls = self.flow.calls
+        outcome.warnings.extend(self.flow.remarks)
         outcome.seconds = time.monotonic() - started
         outcome.repeated = said_before(
             self.log, self.dataflow.name, outcome.plan.warnings if outcome.plan else ()
@@ -132,6 +133,17 @@ class Loop(Generic[SliceT]):
         outcome.before = entry.state() if entry else {}
         outcome.started_at_number = entry.number if entry else 0
         check_definition(self.dataflow, entry, self.log)
+
+    def infer(self) -> tuple[str | None, list[str]]:
+        """The schema that a first run would pin, whatever is pinned, as text; and what it would warn of. Writes nothing.
+
+        Raises:
+            BadPart: where what it looks at does not read.
+        """
+        outcome = Outcome(self.dataflow.name, self.run_id, {}, 0)
+        due = self.flow.plan(None, self.now).slices
+        pinned = self._pin(outcome, due) if due else None
+        return pinned, [*outcome.warnings, *self.flow.remarks]
 
     def _failed(self, outcome: Outcome) -> StrandlineError | None:
         """Work units that could not be read hold nobody back, and the run is no success."""

@@ -23,7 +23,7 @@ from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.transform import Batch, transformed
 from resources.readers.failures import cause
 from resources.spark import leave_behind, tune
-from resources.watermarks.entry import Entry, Intent, following, new_id, utc_now
+from resources.watermarks.entry import Entry, Intent, Replaces, following, new_id, utc_now
 from resources.watermarks.lists import SEEN_WORK_UNITS, StoredList
 from resources.watermarks.log import OBSERVED, QUARANTINE, WatermarkLog
 from resources.writers.target import Landed, TableCommit, TableHead, Tag, Target
@@ -201,13 +201,20 @@ class SliceProtocol(Generic[SliceT]):
             quarantined=passed_over,
             quarantine=quarantine,
             since=serialise(piece.since) if piece.since else None,
-            replaces="table" if entry and entry.replace_table else "own" if piece.replaces else None,
+            replaces=self._replaces(entry, head, piece),
             modified=self.flow.modified(piece),
             holder=holders.this_process(self.run_id),
             run_id=self.run_id,
             time=utc_now(),
             table_version=head.version,
         )
+
+    @staticmethod
+    def _replaces(entry: Entry | None, head: TableHead, piece: SliceT) -> Replaces | None:
+        """Which rows the slice's commit deletes. A table of fences alone has none: its columns are replaced, unless somebody has written since."""
+        if entry and (entry.replace_table or (entry.new_columns and head.version == entry.table_version)):
+            return "table"
+        return "own" if piece.replaces else None
 
     def _check_rises(self, entry: Entry | None, piece: SliceT) -> None:
         """No value of a watermark falls but by a rewind; a plan that would lower one is wrong, or made on another state.
@@ -265,6 +272,7 @@ class SliceProtocol(Generic[SliceT]):
         changed = self._changed(piece) if not recovered else None
         size = self.flow.size(piece)
         seen = self._seen(intent, observed)
+        self._check_log(intent)
         entry = self._append(outcome, self._entry(outcome.newest, intent, landed))
         done = Committed(
             entry,
@@ -298,6 +306,11 @@ class SliceProtocol(Generic[SliceT]):
             room = self.flow.room(piece, intent.replaces, df)
             df, observed = self.flow.observe(df, piece)
             self.target.write(df, tag, intent.watermark, new=intent.table_version is None, room=room)
+        except BadPart as unread:
+            # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
+            if self._give_up(outcome, intent, _reason(unread)):
+                raise
+            return dict
         except StrandlineError:
             raise
         except Exception as error:
@@ -402,7 +415,8 @@ class SliceProtocol(Generic[SliceT]):
             fingerprint=intent.fingerprint,
             kind=intent.kind,
             app_id=intent.app_id,
-            pinned=intent.pinned,
+            # A number that is given up pins no schema. Where its fence has made the table, the columns there are nobody's either.
+            new_columns=_only_fences(outcome.newest, landed),
             **(self._in_table(landed) if fenced and landed else {}),
         )
 
@@ -442,7 +456,24 @@ class SliceProtocol(Generic[SliceT]):
             since=intent.since or (before.since if before else None),
             replace_until=None if until is None or self.flow.covers(intent.watermark, until) else until,
             replace_table=bool(before and before.replace_table and intent.replaces != "table"),
+            new_columns=False,
         )
+
+    def _check_log(self, intent: Intent) -> None:
+        """Raise if the log has lost the intent: an entry on top of a log that was lost would hide that it was.
+
+        Raises:
+            NeedsDecision: code ``state_lost``.
+        """
+        found = self.log.intent(self.dataflow.name, intent.number)
+        if found is None or found.id != intent.id:
+            raise NeedsDecision(
+                f"dataflow {self.dataflow.name}: expected the intent of slice {intent.number} in the watermark log, found"
+                f" {'none' if found is None else 'another one'}: the state was lost or restored while the slice was written. Its rows are in the"
+                " table. Take the state that the table tells, or empty it and start again",
+                code="state_lost",
+                choices=self._anew,
+            )
 
     def _in_table(self, landed: Landed) -> dict[str, Any]:
         """What an entry says of the commit that its table must have from now on."""
@@ -563,6 +594,14 @@ class SliceProtocol(Generic[SliceT]):
             f"strandline state adopt {name} --reason TEXT",
             f"strandline state reset {name} --replace --reason TEXT",
         )
+
+
+def _only_fences(before: Entry | None, landed: Landed | None) -> bool:
+    """Whether a table holds nothing but fences after this one: no rows, and the columns of what was not loaded."""
+    if landed is None or not landed.gives_up:
+        return bool(before and before.new_columns)
+    follows = before is not None and before.new_columns and landed.version == (before.table_version or 0) + 1
+    return landed.version == 0 or follows
 
 
 def _reason(error: StrandlineError) -> str:

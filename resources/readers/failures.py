@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
 import re
-from collections.abc import Iterable
-from typing import IO, cast
+from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
 from partitions.errors import BadFile, in_one_line
 from resources.listing import FILE_VANISHED
-from resources.places import Place
+from resources.readers.misfit import BadRecord
 from resources.spark_process import java_end, said
 from resources.stores import spark_failure
 
 BAD_RECORD = "bad_record"
 """Code of a BadFile with a record that does not parse."""
+
+BAD_HEADER = "bad_header"
+"""Code of a CSV file whose header is another than the pinned schema's."""
+
+UNKNOWN_FIELD = "unknown_field"
+"""Code of a BadFile with fields that the pinned schema lacks."""
+
+_LONGEST_RECORD = 200
+_MOST_NAMES = 10
 
 _READING = re.compile(
     r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:reading|read) (?:the )?file:? (\S+?)\.?\s+(?:SQLSTATE|\n)|while reading file (\S+?)\.\s"
@@ -49,36 +54,61 @@ def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
 
 
-def bad_record(bad: BadFile, record: str, line: int | None) -> BadFile:
-    """The same error, naming line and text of the record that does not parse."""
-    where = f"file {bad.path}" + (f", line {line}" if line else "")
-    shown = record if len(record) <= 200 else record[:197] + "..."
+def bad_record(path: str, record: BadRecord, line: int | None, *, show: bool) -> BadFile:
+    """The error for a record that does not parse.
+
+    Args:
+        path: of its file.
+        record: the record, and what is wrong with it.
+        line: of the record, where it is known.
+        show: whether the record itself may be told (``show_bad_records``).
+    """
+    text = record.text if len(record.text) <= _LONGEST_RECORD else record.text[: _LONGEST_RECORD - 3] + "..."
+    why = (f"line {line}: " if line else "") + record.why + (f" in {text!r}" if show else "")
+    hint = "" if show else " (show_bad_records: true shows the record)"
     return BadFile(
-        f"{where}: expected a record of the pinned schema, found {shown!r}. Nothing of the file was loaded:"
-        " mend or remove it; the watermark stays below it",
-        path=bad.path,
-        why=(f"line {line}: " if line else "") + f"expected a record of the pinned schema, found {shown!r}",
+        f"file {path}, {why}{hint}. Nothing of the file was loaded: mend or remove it; the watermark stays below it",
+        path=path,
+        why=why,
         code=BAD_RECORD,
     )
 
 
-def line_of(place: Place, path: str, record: str) -> int | None:
-    """The number of the first line that holds this text, from 1; None where no line is it."""
-    wanted = record.strip().encode()
-    try:
-        with _open(place, path) as lines:
-            return next((number for number, line in enumerate(lines, 1) if line.strip() == wanted), None)
-    except (OSError, EOFError):
-        return None
-
-
-def _open(place: Place, path: str) -> IO[bytes]:
-    raw: IO[bytes] = (
-        (place.local / path).open("rb") if place.local else io.BytesIO(bytes(place.store.get(path).bytes()))
+def bad_header(path: str, expected: Sequence[str], found: Sequence[str]) -> BadFile:
+    """The error for a CSV file whose header is another than the schema's."""
+    missing = [name for name in expected if name not in found]
+    new = [name for name in found if name not in expected]
+    differs = [
+        *([f"without {', '.join(missing)}"] if missing else []),
+        *([f"{', '.join(new)} not in the schema"] if new else []),
+    ]
+    why = (
+        f"expected the header {','.join(expected)}, found {','.join(found)}"
+        f" ({'; '.join(differs) or 'another order'})"
     )
-    if path.endswith(".gz"):
-        return cast(IO[bytes], gzip.open(raw))
-    return bz2.open(raw) if path.endswith(".bz2") else raw
+    return BadFile(
+        f"file {path}: {why}. Nothing of the file was loaded, so that no columns are mixed up: mend or remove it; the watermark stays below it",
+        path=path,
+        why=why,
+        code=BAD_HEADER,
+    )
+
+
+def unknown_field(path: str, names: Sequence[str], line: int | None, dataflow: str) -> BadFile:
+    """The error for a file with fields that the pinned schema lacks."""
+    listed = ", ".join(names[:_MOST_NAMES]) + (
+        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    )
+    where = f"line {line}: " if line else ""
+    why = f"{where}expected the fields of the pinned schema, found {listed} beside them"
+    return BadFile(
+        f"file {path}, {why}. schema_mode: strict accepts no new field, so nothing of the file was loaded; the watermark stays below it. Mend"
+        f" the file; or leave such fields out with `unknown_fields: ignore` in dataflows/{dataflow}.yaml; or start anew with a schema that has"
+        f" them: `strandline state reset {dataflow} --replace --reason TEXT`",
+        path=path,
+        why=why,
+        code=UNKNOWN_FIELD,
+    )
 
 
 def cause(error: Exception) -> str:

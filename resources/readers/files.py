@@ -1,19 +1,24 @@
-"""Files as a source: exactly the listed ones, with their folders' values and their origin as columns (spec 04, spec 09)."""
+"""Files as a source: exactly the listed ones, with their folders' values and their origin as columns (docs/guide-files.md)."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from partitions.errors import ConfigurationError, SchemaError
+from partitions.errors import BadFile, ConfigurationError, SchemaError
 from partitions.path.hive import NULL_FOLDER, folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.sources import FilesSource
 from resources.places import Place
+from resources.readers.fields import RECORD, unknown_fields
+from resources.readers.footers import FieldPath, Footer, footers, paths_of, unknown_columns
+from resources.readers.lines import first_line, whole_text
+from resources.readers.misfit import BadRecord, misfit, misfit_in, values_of
+from resources.readers.nanoseconds import as_inferred, as_numbers, as_times, shown
 from resources.spark_process import said
 from resources.sql import literal, quoted
 
@@ -28,6 +33,8 @@ _GLOB = frozenset("{}[]*?\\")
 _PLAIN = re.compile(r"[A-Za-z0-9_.=/:+@,~-]*")
 """What no writer of URIs escapes."""
 _CORRUPT = "_corrupt_record"
+_MOST_RECORDS = 10_000
+"""Of a document that are looked at one by one."""
 _SAMPLE_FILES = 20
 _SAMPLE_BYTES = 64 * 2**20
 
@@ -60,6 +67,12 @@ class PinnedSchema:
 
         return StructType([field for field in self.struct.fields if field.name not in self.folders])
 
+    def beside(self, folders: Iterable[str]) -> PinnedSchema:
+        """The same of files whose folders name these columns, too: a declared one may come at any time, and stands in no such file then."""
+        named = {name.lower() for name in (*folders, *self.folders)}
+        found = tuple(field.name for field in self.struct.fields if field.name.lower() in named)
+        return self if set(found) == set(self.folders) else replace(self, folders=found)
+
     def to_text(self) -> str:
         """As JSON text."""
         declared = {} if self.declared is None else {"declared": self.declared}
@@ -81,6 +94,7 @@ class _Alike(NamedTuple):
         plain: whether Spark reports their paths letter by letter.
         hive: whether Spark reads their folders as we do.
         folders: the columns that their folders name, as these are spelt there.
+        numbers: the columns that are read as whole numbers, since they hold nanoseconds; and whether these are instants.
     """
 
     alone: str
@@ -88,6 +102,7 @@ class _Alike(NamedTuple):
     plain: bool
     hive: bool
     folders: tuple[str, ...]
+    numbers: tuple[tuple[FieldPath, bool], ...] = ()
 
 
 class FilesReader:
@@ -97,6 +112,13 @@ class FilesReader:
         """Use a root and what the user declared of its files."""
         self._place = place
         self._source = source
+        self._footers: dict[SourceFile, Footer] = {}
+        self._remarks: dict[str, None] = {}
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a user should hear of the files that were read so far, each once."""
+        return tuple(self._remarks)
 
     def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> PinnedSchema | None:
         """The schema of the source: the declared one, or one inferred from a bounded sample, with the folders' columns.
@@ -146,7 +168,7 @@ class FilesReader:
     def read(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, *, origin: bool
     ) -> DataFrame:
-        """Exactly these files, with the pinned columns in their order, and ``_source_file`` where asked for.
+        """Exactly these files, with the pinned columns in their order, and ``_source_file`` where asked for. Fields that are not pinned are left out.
 
         Raises:
             SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema does not have.
@@ -154,7 +176,8 @@ class FilesReader:
         self._check_folders(files, pinned)
         filled = [file for file in files if file.size > 0]  # a 0-byte file has no rows, whatever its format
         frames = [
-            self._load(spark, alike, group, pinned, origin) for alike, group in self._alike(filled).items()
+            self._load(spark, alike, group, pinned, origin)
+            for alike, group in self._alike(filled, pinned).items()
         ]
         if not frames:
             empty = spark.createDataFrame([], pinned.struct)
@@ -164,48 +187,131 @@ class FilesReader:
             result = result.unionByName(frame)
         return result
 
-    def bad_record(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> str | None:
-        """The first record of a file that does not parse, as its text; None where all do, or the format has no records."""
-        from pyspark.sql import functions as F
-        from pyspark.sql.types import StringType, StructField, StructType
+    def unknown(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> dict[str, list[str]]:
+        """The fields of these files that the pinned schema lacks, dotted, by the path of each file that has some.
 
-        if self._source.format not in ("ndjson", "csv"):
-            return None
-        data = StructType([*pinned.data.fields, StructField(_CORRUPT, StringType())])
-        frame = self._scan(spark, [file], data, mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
-        rows = (
-            frame.filter(F.col(_CORRUPT).isNotNull()).limit(1).collect()
-        )  # Spark refuses to select that column alone
-        return rows[0][_CORRUPT] if rows else None
+        Of JSON all records are parsed once for it, and the fields of one record of a file are told; of Parquet the footers are read. A CSV
+        file's header is compared by Spark, when the file is loaded.
+        """
+        if self._source.format == "parquet":
+            known = paths_of(pinned.struct)
+            found = {path: unknown_columns(one, known) for path, one in self._read_footers(files).items()}
+            return {path: [shown(each) for each in names] for path, names in found.items() if names}
+        if self._source.format not in ("ndjson", "json"):
+            return {}
+        from pyspark.sql.types import StringType, StructField, StructType, VariantType
+
+        # A name that is there twice is no reason to look away: the reader takes its last value.
+        spark.conf.set("spark.sql.variant.allowDuplicateKeys", "true")
+        schema = StructType([StructField(RECORD, VariantType()), StructField(_CORRUPT, StringType())])
+        options = {
+            "singleVariantColumn": RECORD,
+            "mode": "PERMISSIVE",  # what does not parse is told when it is loaded
+            "columnNameOfCorruptRecord": _CORRUPT,
+        }
+        names: dict[str, list[str]] = {}
+        for group in self._together([file for file in files if file.size > 0]):
+            path = self._path(group)
+            names |= unknown_fields(self._scan(spark, group, schema, **options), pinned.struct, path)
+        return names
 
     def bad_records(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> dict[str, str]:
-        """A record that does not parse for each of these files that has one, from one scan; files with odd names are left out."""
+    ) -> dict[str, BadRecord]:
+        """A record that does not parse, for each of these files that has one; of Parquet, which has none of its own, nothing."""
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType, StructField, StructType
 
-        plain = [file for file in files if not self._is_odd(file)]
-        if not plain or self._source.format not in ("ndjson", "csv"):
+        form = self._source.format
+        if form == "parquet":
             return {}
-        data = StructType([*pinned.data.fields, StructField(_CORRUPT, StringType())])
-        frame = self._scan(spark, plain, data, mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
-        # The whole row goes along: Spark refuses to select that column alone.
-        row = F.first(F.struct("*")).alias("row")
-        path = _relative_path(self._place, plain=all(_is_plain(file.path) for file in plain))
-        bad = frame.filter(F.col(_CORRUPT).isNotNull()).groupBy(path.alias("path"))
-        return {found["path"]: found["row"][_CORRUPT] for found in bad.agg(row).collect()}
+        found: dict[str, BadRecord] = {}
+        for group in self._together(files):
+            data = pinned.beside(_spellings(file.path for file in group)).data
+            schema = StructType([*data.fields, StructField(_CORRUPT, StringType())])
+            frame = self._scan(spark, group, schema, mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
+            # Other columns go along: Spark refuses to select that one alone. Of a document it would be all of the file.
+            row = F.first(F.struct("*") if form != "json" else F.struct(*map(quoted, data.names)))
+            path = self._path(group)
+            bad = frame.filter(F.col(_CORRUPT).isNotNull()).groupBy(path.alias("path"))
+            for each in bad.agg(row.alias("row")).collect():
+                if form == "json":
+                    file = next(file for file in group if file.path == each["path"])
+                    found[file.path] = self._bad_document(spark, file, data)
+                    continue
+                parsed = each["row"].asDict(recursive=True)
+                text = parsed.pop(_CORRUPT)
+                why = misfit(form, text, parsed, data, _separator_of(self._source, group[0].path))
+                found[each["path"]] = BadRecord(text, why)
+        return found
 
-    def _alike(self, files: Sequence[SourceFile]) -> dict[_Alike, list[SourceFile]]:
+    def _bad_document(self, spark: SparkSession, file: SourceFile, data: StructType) -> BadRecord:
+        """The first bad one of the records in a document: Spark gives a row for each of them, in their order."""
+        rows = self._scan(spark, [file], data, mode="PERMISSIVE").limit(_MOST_RECORDS).collect()
+        return misfit_in(
+            whole_text(self._place, file.path), [row.asDict(recursive=True) for row in rows], data
+        )
+
+    def expected_header(self, path: str, pinned: PinnedSchema) -> list[str] | None:
+        """The names that the header of a CSV file must have, in their order; None where files have no header."""
+        if self._source.format != "csv" or str(self._source.options.get("header", True)).lower() != "true":
+            return None
+        return pinned.beside(_spellings([path])).data.fieldNames()
+
+    def header(self, path: str) -> list[str] | None:
+        """The names in the header of a CSV file; None where it has none, or none that reads."""
+        text = first_line(self._place, path)
+        return None if text is None else values_of(text, _separator_of(self._source, path))
+
+    def _path(self, files: Sequence[SourceFile]) -> Column:
+        """The path of a row's file. Spark tells it of many; what is read through a view has none."""
+        if len(files) == 1:
+            return _text(files[0].path)
+        return _relative_path(self._place, plain=all(_is_plain(file.path) for file in files))
+
+    def _together(self, files: Sequence[SourceFile]) -> list[list[SourceFile]]:
+        """Files that Spark can be asked for in one scan."""
+        plain = [file for file in files if not self._is_odd(file)]
+        return [*([plain] if plain else []), *([file] for file in files if self._is_odd(file))]
+
+    def _read_footers(self, files: Sequence[SourceFile]) -> dict[str, Footer]:
+        """Of these files, each read once for a slice; those that do not read are left out."""
+        missing = [file for file in files if file not in self._footers]
+        read = footers(self._place, missing)
+        kept = {file: self._footers[file] for file in files if file in self._footers}
+        self._footers = kept | {file: read[file.path] for file in missing if file.path in read}
+        return {file.path: footer for file, footer in self._footers.items()}
+
+    def _alike(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> dict[_Alike, list[SourceFile]]:
         """The files of each scan."""
+        found = self._read_footers(files) if self._source.format == "parquet" else {}
         groups: dict[_Alike, list[SourceFile]] = {}
         for file in files:
             alone = file.path if self._is_odd(file) else ""
             folders = tuple(_spellings([file.path]).values())
             plain = _is_plain(file.path)
             hive = plain and _is_hive(file.path)
-            groups.setdefault(_Alike(alone, _separator(file), plain, hive, folders), []).append(file)
+            numbers = self._numbers(found[file.path], pinned) if file.path in found else ()
+            alike = _Alike(alone, _separator(file.path), plain, hive, folders, numbers)
+            groups.setdefault(alike, []).append(file)
         return groups
+
+    def _numbers(self, footer: Footer, pinned: PinnedSchema) -> tuple[tuple[FieldPath, bool], ...]:
+        """The columns of a file that are read as whole numbers."""
+        changed = {
+            path: instant
+            for path, instant in footer.nanoseconds.items()
+            if as_numbers(pinned.struct, {path: instant}) != pinned.struct
+        }
+        if changed:
+            names = ", ".join(sorted(shown(path) for path in changed))
+            remark = (
+                f"times with nanoseconds are loaded as microseconds, and what lies beyond is cut off: {names}"
+            )
+            self._remarks[remark] = None
+        return tuple(sorted(changed.items()))
 
     def _load(
         self,
@@ -223,22 +329,24 @@ class FilesReader:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType, StructField, StructType
 
+        pinned = pinned.beside(alike.folders)
+        data = as_numbers(pinned.data, dict(alike.numbers)) if alike.numbers else pinned.data
         if len(files) == 1:
             known = files[0].path
             values = {name.lower(): _text(folder_value(known, name)) for name in alike.folders}
-            scan = self._scan(spark, files, pinned.data)
-            return _select(scan, pinned, _text(known) if origin else None, values)
+            scan = self._scan(spark, files, data)
+            return _select(scan, pinned, data, _text(known) if origin else None, values)
         root = self._place.spark_url
         path = _relative_path(self._place, plain=alike.plain)
         if alike.hive and _is_plain(root):
             columns = [StructField(name, StringType()) for name in alike.folders]
-            schema = StructType([*pinned.data.fields, *columns])
+            schema = StructType([*data.fields, *columns])
             scan = self._scan(spark, files, schema, basePath=root, recursiveFileLookup="false")
             values = {name.lower(): F.col(quoted(name)) for name in alike.folders}
         else:
-            scan = self._scan(spark, files, pinned.data)
+            scan = self._scan(spark, files, data)
             values = {name.lower(): _folder_value(path, name) for name in alike.folders}
-        return _select(scan, pinned, path if origin else None, values)
+        return _select(scan, pinned, data, path if origin else None, values)
 
     def _scan(
         self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType | None, **changes: str
@@ -275,7 +383,7 @@ class FilesReader:
             options = {
                 "header": "true",
                 "enforceSchema": str(infer).lower(),
-                "sep": _separator(files[0]),
+                "sep": _separator(files[0].path),
                 "inferSchema": str(infer).lower(),
                 "escape": '"',  # a quote in quotes is doubled (RFC 4180); Spark's own way is a backslash
             }
@@ -309,16 +417,36 @@ class FilesReader:
 
     def _infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         plain = [file for file in files if not self._is_odd(file)] or list(files[:1])
-        return _nullable(self._scan(spark, plain, None).schema) if plain else None
+        if not plain:
+            return None
+        if self._source.format != "parquet":
+            return _nullable(self._scan(spark, plain, None).schema)
+        return self._infer_parquet(spark, plain)
+
+    def _infer_parquet(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
+        """Spark's own way; of files with nanoseconds apart, since Spark tells these times as whole numbers, if at all."""
+        found = self._read_footers(files)
+        groups: dict[frozenset[tuple[FieldPath, bool]], list[SourceFile]] = {}
+        for file in files:
+            nanoseconds = found[file.path].nanoseconds if file.path in found else {}
+            groups.setdefault(frozenset(nanoseconds.items()), []).append(file)
+        if any(groups):
+            spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
+        schemas = {
+            group[0].path: as_inferred(_nullable(self._scan(spark, group, None).schema), dict(nanoseconds))
+            for nanoseconds, group in groups.items()
+        }
+        return _merged(schemas)
 
     def _check_folders(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:
-        known = {name.lower() for name in pinned.folders}
+        named = pinned.folders if pinned.declared is None else pinned.struct.fieldNames()
+        known = {name.lower() for name in named}
         for lower, name in _spellings(file.path for file in files).items():
             if lower not in known:
                 example = next(file.path for file in files if name in partition_columns([file.path]))
                 raise SchemaError(
-                    f"folder column {name!r} of {example}: expected one of {sorted(pinned.folders)}, as when the schema was pinned;"
-                    " schema_mode: strict accepts no new column",
+                    f"folder column {name!r} of {example}: expected one of {sorted(named)}, as when the schema was pinned;"
+                    " schema_mode: strict accepts no new column. Move the file; or name the column in source.schema and start anew",
                     reason="incompatible_schema",
                     field=name,
                 )
@@ -330,6 +458,27 @@ def _nullable(schema: StructType) -> StructType:
     return StructType(
         [StructField(field.name, field.dataType, True, field.metadata) for field in schema.fields]
     )
+
+
+def _merged(schemas: Mapping[str, StructType]) -> StructType:
+    """The columns of all these schemas, each by the path of a file that has it.
+
+    Raises:
+        BadFile: where a column has two types.
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    found: dict[str, StructField] = {}
+    for path, schema in schemas.items():
+        for field in schema.fields:
+            known = found.setdefault(field.name.lower(), field)
+            if known.dataType != field.dataType:
+                kinds = known.dataType.simpleString(), field.dataType.simpleString()
+                why = f"column {field.name}: expected {kinds[0]}, as in other files, found {kinds[1]}"
+                raise BadFile(
+                    f"file {path}, {why}. Declare source.schema, or mend the file", path=path, why=why
+                )
+    return StructType(list(found.values()))
 
 
 def _sample(files: Sequence[SourceFile]) -> list[SourceFile]:
@@ -344,8 +493,14 @@ def _sample(files: Sequence[SourceFile]) -> list[SourceFile]:
     return chosen
 
 
-def _separator(file: SourceFile) -> str:
-    return "\t" if ".tsv" in file.path.rpartition("/")[2] else ","
+def _separator(path: str) -> str:
+    return "\t" if ".tsv" in path.rpartition("/")[2] else ","
+
+
+def _separator_of(source: FilesSource, path: str) -> str:
+    """The user's own goes before what the ending says."""
+    given = source.options.get("sep", source.options.get("delimiter"))
+    return _separator(path) if given is None else str(given)
 
 
 def _spellings(paths: Iterable[str]) -> dict[str, str]:
@@ -391,14 +546,21 @@ def _folder_value(path: Column, name: str) -> Column:
 
 
 def _select(
-    df: DataFrame, pinned: PinnedSchema, path: Column | None, folders: Mapping[str, Column]
+    df: DataFrame,
+    pinned: PinnedSchema,
+    data: StructType,
+    path: Column | None,
+    folders: Mapping[str, Column],
 ) -> DataFrame:
     """The pinned columns in their order: from the file, or from its folders, by their names in lower case; then the path where it is given."""
     from pyspark.sql import functions as F
 
+    read = {field.name: field.dataType for field in data.fields}
     columns = [
         folders.get(field.name.lower(), _text(None)).cast(field.dataType).alias(field.name)
         if field.name in pinned.folders
+        else as_times(F.col(quoted(field.name)), read[field.name], field.dataType).alias(field.name)
+        if read[field.name] != field.dataType
         else F.col(quoted(field.name))
         for field in pinned.struct.fields
     ]

@@ -51,7 +51,7 @@ class Entry(Record):
         table_version: the table's version that holds the rows of the newest slice, or that a decision took the state from; None if there
             was no table then.
         table_commit: what tells that commit from any other: the id of the intent or give-up that made it, or a hash of its text.
-        table_number: that the commit carries under the dataflow's tag; 0 where it carries none.
+        table_number: the highest number under the dataflow's tag up to that commit; 0 if there is none.
         definition: hash of all that the rows of the last slice depended on, beside its files.
         pinned: name of the object that holds the pinned schema.
         file_list: name of the object that lists the files of this entry.
@@ -64,6 +64,8 @@ class Entry(Record):
         era: what was ingested by entries up to this number does not count any more: of the last reset, or before the last adopt.
         replace_until: sentinel JSON text: rows of files at or below this state make room when the files are loaded again.
         replace_table: whether the next slice empties the table in its commit.
+        new_columns: whether the table holds nothing but fences, which have made it with columns that no commit has agreed to: as long as
+            that is so, the next slice gives it its own.
         snapshot: where the watermark is long: number of the entry that it is stored whole in, itself or one before.
         changes: as stored, where the watermark is long: what differs from that of the snapshot (``partitions.difference``).
             ``watermark`` is empty then; the log hands out entries whose watermark is whole.
@@ -103,6 +105,7 @@ class Entry(Record):
     era: int = 0
     replace_until: str | None = None
     replace_table: bool = False
+    new_columns: bool = False
     snapshot: int | None = None
     changes: dict[str, list[Any]] | None = None
 

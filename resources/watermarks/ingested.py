@@ -16,9 +16,8 @@ from dataclasses import asdict, dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from partitions.errors import CorruptWatermark
 from resources.watermarks.entry import Entry, new_id
-from resources.watermarks.lists import INGESTED_FILES
+from resources.watermarks.lists import INGESTED_FILES, corrupt_object
 from resources.watermarks.log import FILES, WatermarkLog, falling_name, number_of
 
 if TYPE_CHECKING:
@@ -133,7 +132,8 @@ class Ingested:
 
         data = self._log.get_object(self._dataflow, _FOLDER, one.name)
         if data is None:
-            raise _gone(f"{self._dataflow}/{_FOLDER}/{one.name}")
+            what = f"record of ingested files {self._dataflow}/{_FOLDER}/{one.name}"
+            raise corrupt_object(what, self._dataflow, "expected a Parquet file, found nothing")
         return pq.read_table(BytesIO(data))
 
     @property
@@ -155,9 +155,9 @@ class Ingested:
             ranges = tuple(Range(**one) for one in raw.pop("ranges"))
             return Manifest(**{**raw, "ranges": ranges, "before": tuple(raw["before"])})
         except (ValueError, TypeError, KeyError) as error:
-            raise CorruptWatermark(
-                f"record of ingested files {self._dataflow}/{_FOLDER}/{name}: expected a manifest, found text that does not read as one ({error})."
-                " Remove it, if the lists of the entries that it covers are still there; else restore it from a backup"
+            what = f"record of ingested files {self._dataflow}/{_FOLDER}/{name}"
+            raise corrupt_object(
+                what, self._dataflow, f"expected a manifest, found text that does not read as one ({error})"
             ) from error
 
     def _read_recent(self) -> dict[str, Known]:
@@ -283,10 +283,3 @@ def _packed(rows: Sequence[Known]) -> bytes:
         column_encoding={"path": "DELTA_BYTE_ARRAY"},
     )
     return buffer.getvalue()
-
-
-def _gone(key: str) -> CorruptWatermark:
-    return CorruptWatermark(
-        f"record of ingested files {key}: expected a Parquet file, found nothing. Without it nobody can say which files"
-        " were loaded, so late ones are not looked for. Restore the object from a backup"
-    )

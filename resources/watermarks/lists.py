@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from partitions.errors import CorruptWatermark, NeedsDecision
 
@@ -84,14 +85,10 @@ def read_list(kind: ListKind, data: bytes | None, key: str) -> StoredList:
     try:
         stored = json.loads(gzip.decompress(data)) if data is not None else None
     except (OSError, ValueError, EOFError) as error:
-        raise CorruptWatermark(
-            f"list {key}: expected gzipped JSON, found something else ({error})"
-        ) from error
+        raise _corrupt(key, f"expected gzipped JSON, found something else ({error})") from error
     if not isinstance(stored, dict) or stored.get("list") != kind.name:
         found = "nothing" if data is None else _named(stored)
-        raise CorruptWatermark(
-            f"list {key}: expected a list of {kind.name}, found {found}. Restore the object from a backup"
-        )
+        raise _corrupt(key, f"expected a list of {kind.name}, found {found}")
     if (stored.get("version"), stored.get("columns")) != (kind.version, list(kind.columns)):
         raise NeedsDecision(
             f"list {key}: expected version {kind.version} of a list of {kind.name}, with the columns {', '.join(kind.columns)}; found version"
@@ -103,7 +100,23 @@ def read_list(kind: ListKind, data: bytes | None, key: str) -> StoredList:
     try:
         return StoredList(kind, stored["rows"], stored["head"])
     except (KeyError, TypeError, ValueError) as error:
-        raise CorruptWatermark(f"list {key}: {error}. Restore the object from a backup") from error
+        raise _corrupt(key, str(error)) from error
+
+
+def _corrupt(key: str, what: str) -> CorruptWatermark:
+    return corrupt_object(f"list {key}", unquote(key.partition("/")[0]), what)
+
+
+def corrupt_object(what: str, dataflow: str, found: str) -> CorruptWatermark:
+    """The error for an object beside the entries that is gone or does not read, with the commands that lead on without it."""
+    return CorruptWatermark(
+        f"{what}: {found}. Without it nobody can say what it held. Restore the object from a backup, take the state that the table tells, or"
+        " empty the table and start again",
+        choices=(
+            f"strandline state adopt {dataflow} --reason TEXT",
+            f"strandline state reset {dataflow} --replace --reason TEXT",
+        ),
+    )
 
 
 def _named(stored: Any) -> str:

@@ -16,13 +16,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from partitions.difference import applied, difference
 from partitions.errors import Conflict, CorruptWatermark, ProviderError
 from resources.watermarks.blobs import Blobs
 from resources.watermarks.entry import Entry, Intent, corrupt, read_record
-from resources.watermarks.lists import ListKind, StoredList, read_list
+from resources.watermarks.lists import ListKind, StoredList, corrupt_object, read_list
 
 FILES = "files"
 """The folder of the lists of files, one an intent, named by its number."""
@@ -231,8 +231,10 @@ class WatermarkLog:
         data = self._blobs.get(key)
         if data is None or key != _schema_key(key.partition("/")[0], data):
             found = "nothing" if data is None else "another one"
-            raise CorruptWatermark(
-                f"pinned schema {key}: expected the text that its name is the hash of, found {found}. Restore the object from a backup"
+            raise corrupt_object(
+                f"pinned schema {key}",
+                unquote(key.partition("/")[0]),
+                f"expected the text that its name is the hash of, found {found}",
             )
         return data.decode()
 

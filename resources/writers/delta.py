@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import NeedsDecision
 from resources.places import Place
 from resources.readers.rows import rows, scanned_rows
-from resources.sql import quoted
+from resources.sql import literal, quoted
 from resources.watermarks.blobs import open_blobs
 from resources.writers.delta_log import Commit, DeltaLog
 from resources.writers.target import Adopted, Landed, Room, TableCommit, TableHead, Tag
@@ -150,6 +150,11 @@ class DeltaTarget:
         table = self._log.table()
         return [field.name for field in table.schema().fields] if table else []
 
+    def schema(self) -> tuple[int, str] | None:
+        """The newest version, and its columns as Spark's JSON; None where there is no table."""
+        table = self._log.table()
+        return (table.version(), table.schema().to_json()) if table else None
+
     def adopted(self) -> Adopted | None:
         """What the newest commit of Strandline says that the table's rows go back to; None if the table has none.
 
@@ -166,7 +171,7 @@ class DeltaTarget:
                 versions = [version for version in versions if version <= restored]
                 continue
             ours = _ours(commit)
-            if ours:
+            if ours and not ours.get("gives_up"):  # which says nothing of the rows that are there
                 number = int(ours.get("number", 0))
                 app_id = next((key for key, tag in commit.tags.items() if tag == number), None)
                 return Adopted(self._stored(ours, commit), app_id, number, str(ours.get("owner")))
@@ -208,13 +213,33 @@ class DeltaTarget:
         """Write in one commit. A repeated tag commits nothing and raises nothing, so the caller looks at the commit."""
         mode = "append" if new or room is None else "overwrite"
         writer = self._tagged(df.write.format("delta").mode(mode), tag, metadata)
-        if mode == "overwrite" and room and room.where is not None:
-            writer = writer.option("replaceWhere", room.where)
-        if self._partition_by and new:
+        whole = mode == "overwrite" and room is not None and room.where is None
+        if whole:  # a table that begins anew has the columns and the partitions of what it begins with
+            self._allow(df)
+            writer = writer.option("overwriteSchema", "true")
+        elif mode == "overwrite" and room:
+            writer = writer.option("replaceWhere", room.where or "")
+        if self._partition_by and (new or whole):
             writer = writer.partitionBy(*self._partition_by)
         if new and any(_NEEDS_MAPPING & set(name) for name in df.columns):
             writer = writer.option("delta.columnMapping.mode", "name")
         writer.save(self._place.spark_url)
+
+    def _allow(self, df: DataFrame) -> None:
+        """Give a table what columns need that it may not have had: Delta gives it to new tables by itself.
+
+        A commit of its own, before the tagged one, which changes no row; done twice it does no harm.
+        """
+        needed = {}
+        if any(_NEEDS_MAPPING & set(name) for name in df.columns):
+            needed["delta.columnMapping.mode"] = "name"
+        if any("timestamp_ntz" in kind for _, kind in df.dtypes):
+            needed["delta.feature.timestampNtz"] = "supported"
+        if needed:
+            given = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in needed.items())
+            df.sparkSession.sql(
+                f"ALTER TABLE delta.{quoted(self._place.spark_url)} SET TBLPROPERTIES ({given})"
+            ).collect()
 
     def no_rows(self, spark: SparkSession) -> DataFrame:
         """The table, none of it."""

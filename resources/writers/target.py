@@ -33,7 +33,7 @@ class TableCommit:
     Attributes:
         version: the table's version; None: there was no table.
         id: of the intent or give-up that made the commit; of a commit of somebody else a hash of its text. None: not known.
-        number: that the commit carries under the dataflow's tag; 0 where it carries none.
+        number: the highest under the dataflow's tag up to that commit; 0 if there is none.
     """
 
     version: int | None
@@ -164,8 +164,9 @@ class Target(Protocol):
             df: the rows.
             tag: of the commit.
             metadata: the state after it.
-            new: whether the table may have to be made: its layout is taken then, and only then.
-            room: which rows are deleted in the same commit; None deletes none.
+            new: whether the table may have to be made: its layout is taken then.
+            room: which rows are deleted in the same commit; None deletes none. Where that is all rows, the table's columns and layout
+                become those of ``df``.
         """
         ...
 

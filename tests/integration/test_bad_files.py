@@ -116,15 +116,23 @@ class TestUnreadable:
 
 class TestRecords:
     @pytest.mark.parametrize(
-        ("form", "good", "bad", "line"),
+        ("form", "good", "bad", "line", "why"),
         [
-            ("ndjson", '{"id": 1}\n', '{"id": 2}\n\n{"id": 3', 3),
-            ("ndjson", '{"id": 1}\n', '{"id": 2}\n"text"\n', 2),
-            ("csv", "id\n1\n", "id\n2\n3,4\n", 3),
+            (
+                "ndjson",
+                '{"id": 1}\n',
+                '{"id": 2}\n\n{"id": 3',
+                3,
+                "expected a JSON object, found text that is none",
+            ),
+            ("ndjson", '{"id": 1}\n', '{"id": 2}\n"secret"\n', 2, "expected a JSON object, found text"),
+            ("ndjson", '{"id": 1}\n', '{"id": "secret"}\n', 1, "field id: expected bigint, found text"),
+            ("csv", "id\n1\n", "id\n2\n3,secret\n", 3, "expected 1 value, found 2"),
+            ("csv", "id\n1\n", "id\n2\nsecret\n", 3, "field id: expected bigint, found other text"),
         ],
     )
-    def test_a_record_that_does_not_parse_is_named_with_file_and_line(
-        self, make_feed: MakeFeed, form: str, good: str, bad: str, line: int
+    def test_a_record_that_does_not_parse_is_named_with_file_line_field_and_reason_and_not_quoted(
+        self, make_feed: MakeFeed, form: str, good: str, bad: str, line: int, why: str
     ) -> None:
         feed = make_feed(source={"format": form})
         feed.put_text(f"a.{form}", good)
@@ -133,16 +141,38 @@ class TestRecords:
         outcome = feed.run()
         _fails_at_b(feed, outcome, "bad_record")
         assert outcome.error is not None
-        assert f"b.{form}.gz, line {line}" in outcome.error.message
-        assert repr(bad.splitlines()[line - 1]) in outcome.error.message
+        assert f"b.{form}.gz, line {line}: {why}" in outcome.error.message
+        assert "secret" not in outcome.error.message
 
-    @pytest.mark.parametrize("bad", ['[{"id": 2}, {"id": 3]', '[{"id": 2}', '{"id": {"x": 1}}'])
-    def test_a_json_file_that_does_not_parse_is_named(self, make_feed: MakeFeed, bad: str) -> None:
+    def test_a_record_that_does_not_parse_is_quoted_where_somebody_asks_for_it(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(show_bad_records=True)
+        feed.put_text("a.ndjson", '{"id": "abc"}\n')
+        outcome = feed.run()
+        assert outcome.error is not None
+        assert """field id: expected bigint, found text in '{"id": "abc"}'""" in outcome.error.message
+
+    @pytest.mark.parametrize(
+        ("bad", "why"),
+        [
+            ('[{"id": 2}, {"id": "secret"}]', "record 2: field id: expected bigint, found text"),
+            ('[{"id": 2}, {"id": 3]', "expected a JSON object, found text that is none"),
+            ('{"id": {"secret": 1}}', "field id: expected bigint, found an object"),
+        ],
+    )
+    def test_a_json_file_that_does_not_parse_is_named_with_record_field_and_reason(
+        self, make_feed: MakeFeed, bad: str, why: str
+    ) -> None:
         feed = make_feed(source={"format": "json"})
         feed.put_text("a.json", '[{"id": 1}]')
         feed.put_text("b.json", bad)
         feed.put_text("c.json", '{"id": 3}')
-        _fails_at_b(feed, feed.run())
+        outcome = feed.run()
+        _fails_at_b(feed, outcome, "bad_record")
+        assert outcome.error is not None
+        assert f"b.json, {why}" in outcome.error.message
+        assert "secret" not in outcome.error.message
 
 
 class TestVanished:

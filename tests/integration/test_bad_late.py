@@ -53,9 +53,7 @@ def test_new_files_and_the_good_late_ones_before_and_after_it_are_loaded(swept: 
     outcome = swept.run()
     assert "late file d=1/b.ndjson.gz: cannot be read" in fails_naming(outcome, "d=1/b.ndjson.gz")
     assert (swept.ids, swept.path, swept.open_intent) == ([1, 2, 3, 10, 11], "d=3/a.ndjson", None)
-    assert [entry.why for entry in swept.entries] == ["run", "abandon", "run", "late"], (
-        "what is new goes first"
-    )
+    assert [entry.why for entry in swept.entries] == ["run", "run", "late"], "what is new goes first"
     again = swept.run()
     fails_naming(again, "d=1/b.ndjson.gz")
     assert (again.rows, swept.ids) == (0, [1, 2, 3, 10, 11])
@@ -71,7 +69,7 @@ def test_several_of_them_are_all_named(swept: Feed) -> None:
     swept.put_text("d=1/f.ndjson", '{"id": "none"}\n')
     look(swept.platform, swept.dataflow, NOW)
     told = fails_naming(swept.run(), "b.ndjson.gz", "d.ndjson.gz", "e.ndjson", "f.ndjson")
-    assert "line 1: expected a record of the pinned schema" in told
+    assert "line 1: field id: expected bigint, found text" in told
     assert swept.ids == [1, 2, 3, 10, 11]
 
 
@@ -106,6 +104,7 @@ def test_the_run_after_one_that_died_with_a_bad_late_slice_loads_what_is_new(swe
         if step is at:
             raise Died
 
+    swept.define(unknown_fields="ignore")  # else a look before the intent finds the file
     with pytest.raises(Died):
         swept.run(observer)
     assert swept.open_intent is not None

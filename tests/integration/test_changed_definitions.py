@@ -132,7 +132,7 @@ class TestSchemas:
         assert (feed.load().status, feed.ids) == ("committed", [1, 2])
 
     def test_after_a_reset_and_without_the_table_another_schema_is_pinned(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"schema": "id long"})
+        feed = make_feed(source={"schema": "id long"}, unknown_fields="ignore")
         feed.put("a.ndjson", {"id": 1, "more": "x"})
         feed.load()
         feed.define(source={"schema": "id long, more string"})

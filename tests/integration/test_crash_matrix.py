@@ -42,6 +42,8 @@ SLOW = "SELECT * FROM input WHERE coalesce(java_method('java.lang.Thread', 'slee
 """Slow enough to be killed in its middle; the write goes on at the server."""
 
 REPORT = CHECKOUT / "docs" / "crash-matrix.md"
+HEADING = "# Decisions"
+"""Of the part that tests/integration/test_decision_crashes.py writes."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,8 @@ def report() -> Iterator[dict[tuple[str, str, str], str]]:
     cells: dict[tuple[str, str, str], str] = {}
     yield cells
     if len(cells) == len(WAYS) * len(STORES) * len(STEPS):
-        REPORT.write_text(_written(cells))
+        _, heading, decisions = REPORT.read_text().partition(HEADING)
+        REPORT.write_text(_written(cells) + (f"\n{heading}{decisions}" if heading else ""))
 
 
 def _cell(make: Callable[[Way, str], Feed], name: str, step: str) -> str:

@@ -175,7 +175,7 @@ def test_what_was_committed_before_a_failure_is_materialised_and_the_run_fails_w
         1,
         "failed",
     )
-    assert failed(result)[0].startswith("file 2.ndjson, line 1: expected a record of the pinned schema")
+    assert failed(result)[0].startswith("file 2.ndjson, line 1: field id: expected bigint, found")
 
 
 class TestARunThatDiedBeforeItCouldTell:
@@ -296,7 +296,7 @@ def test_files_in_quarantine_are_counted_and_listed_with_their_reasons(make_feed
     assert shown["in_quarantine"] == 1
     (record,) = shown["quarantine"].records
     assert record.data["file"] == "1.ndjson"
-    assert record.data["reason"].startswith("line 1: expected a record of the pinned schema")
+    assert record.data["reason"].startswith("line 1: field id: expected bigint, found")
 
 
 def test_a_guard_shows_the_command_line_s_text_and_choices_in_the_failed_run(feed: Feed) -> None:
@@ -369,7 +369,7 @@ class TestLateJob:
         late.put_text("1b.ndjson", '{"id": "no number"}\n')
         result = run(late, self.JOB)
         assert not result.success
-        assert failed(result)[0].startswith("file 1b.ndjson, line 1: expected a record of the pinned schema")
+        assert failed(result)[0].startswith("file 1b.ndjson, line 1: field id: expected bigint, found")
         assert values(materialised(result)[f"bronze/{NAME}"])["rows"] == 2
         assert late.ids == [1, 2, 11]
 

@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from resources.loop.outcome import Step
 from tests.integration.conftest import MakeFeed
+from tests.support.crash_runner import crash
 from tests.support.feed import Feed, Row
 
 PACKED = ["", ".bz2", ".gz"]
@@ -223,15 +225,99 @@ class TestSchema:
         assert outcome.error is not None
         assert "b.parquet" in outcome.error.message
 
-    @pytest.mark.xfail(
-        strict=True, reason="the field names of a slice are not observed yet (ROADMAP, known limits)"
+    @pytest.mark.parametrize(
+        ("form", "rows", "line"),
+        [
+            ("ndjson", '{"id": 2}\n{"id": 3, "more": null}\n', ", line 2"),
+            ("ndjson", '{"id": 2, "id": 3, "more": 1}\n', ", line 1"),
+            ("json", '[{"id": 2}, {"id": 3, "more": [1]}]', ""),
+            ("json", '{"id": 2, "more": "x"}', ""),
+        ],
     )
-    def test_a_field_that_the_pinned_schema_does_not_have_is_refused(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"schema": None})
-        feed.put("a.ndjson", 1)
+    def test_a_field_that_the_pinned_schema_does_not_have_is_refused_and_named(
+        self, make_feed: MakeFeed, form: str, rows: str, line: str
+    ) -> None:
+        feed = make_feed(source={"format": form, "schema": None})
+        feed.put_text(f"a.{form}", '{"id": 1}\n')
         feed.load()
+        feed.put_text(f"b x.{form}.gz", rows)  # a path that Spark writes as another
+        outcome = feed.run()
+        assert (outcome.status, feed.ids, feed.path) == ("failed", [1], f"a.{form}")
+        assert outcome.error is not None
+        assert f"file b x.{form}.gz{line}" in outcome.error.message
+        assert "found more beside them" in outcome.error.message
+        assert (len(feed.entries), feed.open_intent) == (1, None), "no number was taken"
+
+    def test_a_field_that_nested_objects_of_the_pinned_schema_do_not_have_is_refused_at_any_depth(
+        self, make_feed: MakeFeed
+    ) -> None:
+        schema = (
+            "id long, who struct<name string, tags array<struct<k string>>>, by map<string, struct<n long>>"
+        )
+        feed = make_feed(source={"schema": schema}, on_bad_file="quarantine")
+        feed.put("a.ndjson", {"id": 1, "who": {"name": "x", "tags": [{"k": "a"}]}, "by": {"any": {"n": 1}}})
+        feed.put("b.ndjson", {"id": 2, "who": {"name": "x", "age": 3}})
+        feed.put("c.ndjson", {"id": 3, "who": {"tags": [{"k": "a"}, {"v": "b"}]}})
+        feed.put("d.ndjson", {"id": 4, "by": {"any": {"m": 1}}})
+        feed.put("e.ndjson", {"id": 5, "who": {"nothing": {}}, "gone": [{}]})  # no schema can have these
+        assert feed.load().quarantined == 3
+        assert feed.ids == [1, 5]
+        reasons = [held["reason"] for held in feed.cli("list").json[0]["quarantined"]["files"]]
+        assert [reason.partition("found ")[2].partition(" ")[0] for reason in reasons] == [
+            "who.age",
+            "who.tags.v",
+            "by.m",
+        ]
+
+    def test_unknown_fields_are_left_out_where_the_definition_says_so(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(unknown_fields="ignore")
+        feed.put("a.ndjson", {"id": 1, "more": "x"})
+        feed.load()
+        assert feed.ids == [1]
+
+    @pytest.mark.parametrize("unknown", ["check", "ignore"])
+    def test_a_column_of_parquet_that_the_pinned_schema_does_not_have_is_treated_alike(
+        self, make_feed: MakeFeed, unknown: str
+    ) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None}, unknown_fields=unknown)
+        feed.put_parquet("a.parquet", {"ID": 1, "s": {"x": 1}})
+        feed.load()
+        feed.put_parquet("b.parquet", {"id": 2, "s": {"X": 1, "y": 2}})
+        outcome = feed.run()
+        assert outcome.status == ("failed" if unknown == "check" else "committed")
+        assert (
+            outcome.error is None
+            or "b.parquet, expected the fields of the pinned schema, found s.y" in str(outcome.error)
+        )
+
+    def test_a_slice_whose_run_died_is_looked_at_for_unknown_fields_too(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(unknown_fields="ignore")
+        feed.put("a.ndjson", 1)
         feed.put("b.ndjson", {"id": 2, "more": "x"})
-        assert feed.run().status == "failed"
+        crash(feed, Step.INTENT_PUT)
+        feed.define(unknown_fields="check")
+        outcome = feed.run()
+        assert (outcome.status, feed.ids, feed.path) == ("failed", [1], "a.ndjson")
+        assert (outcome.error and outcome.error.code, feed.open_intent) == ("unknown_field", None)
+
+    def test_a_csv_header_that_differs_says_what_was_expected_and_what_was_found(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(
+            source={"format": "csv", "schema": "id long, text string, day string"}, on_bad_file="quarantine"
+        )
+        feed.put_text("day=1/a.csv", "id,text\n1,a\n")
+        feed.put_text("day=1/b.csv", "text,id\nc,3\n")
+        feed.put_text("day=1/c.csv.gz", "id,other,text\n4,x,d\n")
+        feed.put_text("day=1/d.tsv", "id\n5\n")
+        assert feed.load().quarantined == 3
+        assert feed.rows("id", "text", "day") == [(1, "a", "1")]
+        reasons = [held["reason"] for held in feed.cli("list").json[0]["quarantined"]["files"]]
+        assert reasons == [
+            "expected the header id,text, found text,id (another order)",
+            "expected the header id,text, found id,other,text (other not in the schema)",
+            "expected the header id,text, found id (without text)",
+        ]
 
     def test_columns_of_the_schema_that_a_file_does_not_have_are_null(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": "id long, text string"})

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.soak.chaos import Event, What, planned
 from benchmarks.soak.counting import Compared
+from benchmarks.soak.sources import Rows
 
 
 def test_a_seed_always_makes_the_same_plan_and_another_seed_another() -> None:
@@ -45,8 +46,8 @@ def test_one_outage_is_over_before_the_next_begins(seed: int) -> None:
 
 
 def test_what_is_missing_doubled_or_of_another_value_is_told_by_its_id() -> None:
-    expected = Counter({(1, "a"): 1, (2, "b"): 1, (3, "c"): 1, (4, "d"): 1})
-    found = Counter({(1, "a"): 1, (2, "b"): 2, (3, "x"): 1, (5, "e"): 1})
+    expected: Rows = Counter({(1, "a"): 1, (2, "b"): 1, (3, "c"): 1, (4, "d"): 1})
+    found: Rows = Counter({(1, "a"): 1, (2, "b"): 2, (3, "x"): 1, (5, "e"): 1})
     compared = Compared.of(expected, found)
     assert (compared.expected, compared.found) == (4, 5)
     assert (compared.missing, compared.doubled, compared.wrong) == ([4], [2], [3, 5])
@@ -54,7 +55,7 @@ def test_what_is_missing_doubled_or_of_another_value_is_told_by_its_id() -> None
 
 
 def test_the_same_rows_are_no_problem() -> None:
-    rows = Counter({(1,): 1, (2,): 1})
+    rows: Rows = Counter({(1,): 1, (2,): 1})
     assert Compared.of(rows, Counter(rows)).problems == []
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from partitions.errors import BadFile
 from resources.readers.failures import bad_file, bad_record, cause
+from resources.readers.misfit import BadRecord
 
 LONG = "no room left on " + "x" * 400
 
@@ -106,4 +106,5 @@ def test_a_file_is_not_to_blame_where_its_store_does_not_answer() -> None:
 
 
 def test_a_bad_record_does_not_name_an_option_that_is_not_there_yet() -> None:
-    assert "max_bad_records" not in bad_record(BadFile("a", path="a"), "x", 1).message
+    record = BadRecord("x", "field id: expected bigint, found text")
+    assert "max_bad_records" not in bad_record("a", record, 1, show=True).message

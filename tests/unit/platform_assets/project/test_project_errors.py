@@ -30,8 +30,8 @@ FLOW = [
         GOOD + "Late_Files: ingest\n",
         (3, "Late_Files", "an unknown key"),
         (
-            "one of description, freshness, late_files, layer, max_bad_records, on_bad_file, owners, schedule, source, sql, tags,"
-            " target, transform, watermark"
+            "one of description, freshness, late_files, layer, max_bad_records, on_bad_file, owners, schedule, show_bad_records,"
+            " source, sql, tags, target, transform, unknown_fields, watermark"
         ),
         "late_files",
     ),

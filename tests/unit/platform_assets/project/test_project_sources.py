@@ -360,3 +360,20 @@ def _flow(source: dict[str, Any]) -> Dataflow:
             "target": {"load": "merge_overwrite", "replace_by_watermark": True},
         }
     )
+
+
+def test_jsonl_is_another_name_of_ndjson(make: Make) -> None:
+    text = "source: {type: files, path: x, format: FORM}\nwatermark: {type: path}\n"
+    project = make(
+        text.replace("FORM", "jsonl"), files={"dataflows/same.yaml": text.replace("FORM", "ndjson")}
+    )
+    one, other = (project.dataflows[name].source for name in ("flow", "same"))
+    assert one == other
+    assert one.reading() == other.reading()
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_unknown_fields_are_left_out_of_formats_that_have_them_alone(make: Make, form: str) -> None:
+    text = f"source: {{type: files, path: x, format: {form}}}\nwatermark: {{type: path}}\nunknown_fields: ignore\n"
+    errors = [(error.key, error.found) for error in make(text).errors]
+    assert errors == ([("unknown_fields", "ignore beside csv")] if form == "csv" else [])

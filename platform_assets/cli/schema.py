@@ -1,0 +1,92 @@
+"""``strandline schema``: which columns are pinned, declared and in the table, and what a fresh look at the source would say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from platform_assets.cli.context import Context, shared
+from platform_assets.platform import build_platform
+from platform_assets.schema_views import fresh_schema, known_schemas
+
+
+@click.group("schema")
+def command() -> None:
+    """Show the schema of a dataflow, or infer it anew."""
+
+
+@command.command("show")
+@click.argument("name")
+@shared
+def show(context: Context, name: str) -> None:
+    """Show what is pinned, what is declared, and the table's columns; starts no Spark."""
+    (flow,) = context.dataflows([name])
+    document = known_schemas(build_platform(context.project), flow)
+    context.emit(document, lambda: _people_show(context, document))
+
+
+@command.command("infer")
+@click.argument("name")
+@shared
+def infer(context: Context, name: str) -> None:
+    """Show what a first run would infer from a sample, and how it differs from what is pinned; changes nothing."""
+    (flow,) = context.dataflows([name])
+    platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
+    document = fresh_schema(platform, flow, context.now or datetime.now(UTC))
+    context.emit(document, lambda: _people_infer(context, document))
+
+
+def _people_show(context: Context, document: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    name, pinned, table = document["dataflow"], document["pinned"], document["table"]
+    said = (
+        "nothing is pinned yet: the first commit pins the schema"
+        if pinned is None
+        else f"pinned by entry {pinned['number']}, {_FROM[pinned['from']]}"
+    )
+    click.secho(f"{name}: {said}", bold=True)
+    click.echo(f"  declared: {document['declared'] or 'nothing'}")
+    if pinned is not None and pinned["declared"] != document["declared"]:
+        click.echo(f"  declared when it was pinned: {pinned['declared'] or 'nothing'}")
+    of_table = {one["name"]: one["type"] for one in table["columns"]} if table else {}
+    of_pinned = {one["name"]: one for one in pinned["columns"]} if pinned else {}
+    shown = Table("column", "pinned", "from", f"table {table['table']}" if table else "no table")
+    for column in dict.fromkeys([*of_pinned, *of_table]):
+        known = of_pinned.get(column, {})
+        shown.add_row(column, known.get("type", ""), known.get("from", ""), of_table.get(column, ""))
+    if of_pinned or of_table:
+        context.console.print(shown)
+
+
+_FROM = {
+    "inferred": "inferred from the files that it loaded first",
+    "source.schema": "as source.schema declared it",
+    "source": "as the source had it",
+}
+
+
+def _people_infer(context: Context, document: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    name, columns, difference = document["dataflow"], document["columns"], document["difference"]
+    if columns is None:
+        click.secho(f"{name}: nothing there tells a schema", bold=True)
+    else:
+        click.secho(f"{name}: a first run would infer {len(columns)} columns", bold=True)
+        shown = Table("column", "type", "from")
+        for column in columns:
+            shown.add_row(column["name"], column["type"], column["from"])
+        context.console.print(shown)
+    for warning in document["warnings"]:
+        click.echo(f"  {warning}")
+    if difference is None:
+        click.echo("  nothing is pinned to compare it with")
+    elif not difference:
+        click.echo("  the pinned schema is the same")
+    for one in difference or ():
+        click.echo(
+            f"  {one['column']}: pinned {one['pinned'] or 'no such column'}, found {one['found'] or 'no such column'}"
+        )

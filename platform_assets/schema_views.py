@@ -1,0 +1,110 @@
+"""The schema of a dataflow as its parts know it: pinned by the state, declared by the definition, of the table, and of a fresh look."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from partitions.dataflow import Dataflow
+from partitions.sources import FilesSource
+from resources.platform import Platform
+from resources.readers.files import PinnedSchema
+from resources.watermarks.entry import Entry
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_ALL = 1_000_000
+
+Columns = list[dict[str, str]]
+"""Name and type of each column, in words of Spark's DDL; and where it comes from, a file or its folders."""
+
+
+def known_schemas(platform: Platform, dataflow: Dataflow) -> dict[str, Any]:
+    """What is pinned and since when, what is declared, and the table's columns; each null where there is none. Starts no Spark."""
+    return {
+        "dataflow": dataflow.name,
+        "pinned": _pinned(platform, dataflow),
+        "declared": _declared(dataflow),
+        "table": _of_table(platform, dataflow),
+    }
+
+
+def fresh_schema(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
+    """What a first run would pin now if nothing was declared, and how it differs from what is pinned. Reads a sample, changes nothing.
+
+    Raises:
+        StrandlineError: where what it looks at does not read.
+    """
+    text, warnings = platform.loop(_undeclared(dataflow), now).infer()
+    pinned, found = _pinned(platform, dataflow), None if text is None else _columns(PinnedSchema.of(text))
+    return {
+        "dataflow": dataflow.name,
+        "columns": found,
+        "difference": None if pinned is None or found is None else _difference(pinned["columns"], found),
+        "warnings": warnings,
+    }
+
+
+def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
+    newest = platform.log.newest(dataflow.name)
+    if newest is None or not newest.pinned:
+        return None
+    first: Entry = newest
+    for entry in platform.log.history(dataflow.name, _ALL):
+        if entry.pinned != newest.pinned:
+            break
+        first = entry
+    schema = PinnedSchema.of(platform.log.get_schema(newest.pinned))
+    return {
+        "columns": _columns(schema),
+        "number": first.number,
+        "time": first.time,
+        "from": "source" if not isinstance(dataflow.source, FilesSource)
+        else "inferred" if schema.declared is None
+        else "source.schema",
+        "declared": schema.declared,
+    }  # fmt: skip
+
+
+def _declared(dataflow: Dataflow) -> str | None:
+    return dataflow.source.schema_ if isinstance(dataflow.source, FilesSource) else None
+
+
+def _undeclared(dataflow: Dataflow) -> Dataflow:
+    if not isinstance(dataflow.source, FilesSource):
+        return dataflow
+    return dataflow.model_copy(update={"source": dataflow.source.model_copy(update={"schema_": None})})
+
+
+def _of_table(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
+    from pyspark.sql.types import StructType
+
+    found = platform.target(dataflow).schema()
+    if found is None:
+        return None
+    version, text = found
+    columns = _typed(StructType.fromJson(json.loads(text)))
+    return {"table": dataflow.table, "version": version, "columns": columns}
+
+
+def _typed(schema: StructType) -> Columns:
+    return [{"name": field.name, "type": field.dataType.simpleString()} for field in schema.fields]
+
+
+def _columns(schema: PinnedSchema) -> Columns:
+    return [
+        {**column, "from": "folder" if column["name"] in schema.folders else "file"}
+        for column in _typed(schema.struct)
+    ]
+
+
+def _difference(pinned: Columns, found: Columns) -> list[dict[str, str | None]]:
+    """Each column that is another, or only in one of them."""
+    before, after = ({one["name"]: one["type"] for one in columns} for columns in (pinned, found))
+    return [
+        {"column": name, "pinned": before.get(name), "found": after.get(name)}
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name) != after.get(name)
+    ]

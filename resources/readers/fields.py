@@ -1,0 +1,113 @@
+"""Fields that stand in JSON and that a schema lacks: Spark's reader is told the columns that it shall give, and leaves others out without a word.
+
+Every record is parsed a second time, as a variant, which shows all its names; beside the parse in the same scan it costs more, not less
+(docs/adr/0012). Names are compared at any depth of structs, arrays and maps that the schema knows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+RECORD = "record"
+"""The column of a scan that holds a whole record, or a whole document, as a variant."""
+
+_HOLLOW = r"^(?:(?:ARRAY|OBJECT)<|`?[^<>`:]*`?: |, |>)*$"
+"""The type of an object without any value, such as ``OBJECT<>``. An inferred schema has no such field: there is nothing to infer."""
+
+
+def unknown_fields(records: DataFrame, schema: StructType, path: Column) -> dict[str, list[str]]:
+    """The fields that a schema lacks, dotted, of a record of each file that has some, by the path of the file.
+
+    Args:
+        records: with the column ``RECORD``.
+        schema: of all columns.
+        path: of a record's file.
+    """
+    from pyspark.sql import functions as F
+
+    record = F.col(RECORD)
+    # Objects without a value are told apart in few records only: functions over arrays are slow.
+    suspect = records.where(F.size(_in_document(record, schema, exact=False)) > 0)
+    rows = suspect.select(path.alias("path"), _in_document(record, schema, exact=True).alias("names"))
+    found = rows.where(F.size("names") > 0).groupBy("path").agg(F.min("names").alias("names"))
+    return {row["path"]: list(row["names"]) for row in found.collect()}
+
+
+def _in_document(value: Column, schema: StructType, *, exact: bool) -> Column:
+    """Of an object, or of an array of objects."""
+    from pyspark.sql import functions as F
+
+    return F.coalesce(
+        _in_object(value, schema, exact=exact),
+        _in_each(_items(value), schema, exact=exact),
+        _none(),
+    )
+
+
+def _in_object(value: Column, schema: StructType, *, exact: bool) -> Column:
+    """The unknown names of an object and of all that its known fields hold; NULL where it is no object."""
+    from pyspark.sql import functions as F
+
+    members = F.try_variant_get(value, "$", "map<string,variant>")
+    found = F.array_except(F.map_keys(members), F.array(*[F.lit(name) for name in schema.fieldNames()]))
+    if exact:
+        found = F.filter(
+            found, lambda name: ~F.schema_of_variant(F.try_element_at(members, name)).rlike(_HOLLOW)
+        )
+    parts = [found]
+    for field in schema.fields:
+        if _has_fields(field.dataType):
+            inner = _in_value(F.try_element_at(members, F.lit(field.name)), field.dataType, exact=exact)
+            parts.append(_below(field.name, inner))
+    return F.concat(*parts) if len(parts) > 1 else found
+
+
+def _has_fields(kind: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, ArrayType):
+        return _has_fields(kind.elementType)
+    return _has_fields(kind.valueType) if isinstance(kind, MapType) else isinstance(kind, StructType)
+
+
+def _in_value(value: Column, kind: DataType, *, exact: bool) -> Column:
+    """The same of a value of any type; none where it is of another type."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, StructType):
+        return F.coalesce(_in_object(value, kind, exact=exact), _none())
+    if isinstance(kind, ArrayType):
+        return F.coalesce(_in_each(_items(value), kind.elementType, exact=exact), _none())
+    if isinstance(kind, MapType):
+        values = F.map_values(F.try_variant_get(value, "$", "map<string,variant>"))
+        return F.coalesce(_in_each(values, kind.valueType, exact=exact), _none())
+    return _none()
+
+
+def _in_each(values: Column, kind: DataType, *, exact: bool) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.flatten(F.transform(values, lambda value: _in_value(value, kind, exact=exact)))
+
+
+def _items(value: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.try_variant_get(value, "$", "array<variant>")
+
+
+def _below(name: str, inner: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.transform(inner, lambda each: F.concat(F.lit(f"{name}."), each))
+
+
+def _none() -> Column:
+    from pyspark.sql import functions as F
+
+    return F.array().cast("array<string>")

@@ -1,0 +1,85 @@
+"""The lines of one file, read without Spark: to name the one that is to blame."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+from collections.abc import Callable
+from typing import IO, Any, cast
+
+from resources.places import Place
+
+
+def first_line(place: Place, path: str) -> str | None:
+    """The first line that is not blank; None where there is none, or none that reads."""
+    found: list[str] = []
+
+    def is_one(line: bytes) -> bool:
+        if line.strip():
+            found.append(line.decode("utf-8-sig", "replace").rstrip("\r\n"))
+        return bool(found)
+
+    _number_of(place, path, is_one)
+    return found[0] if found else None
+
+
+def whole_text(place: Place, path: str) -> str:
+    """All of a file; nothing of one that does not read."""
+    try:
+        with _open(place, path) as opened:
+            return opened.read().decode("utf-8-sig", "replace")
+    except (OSError, EOFError):
+        return ""
+
+
+def line_of(place: Place, path: str, record: str) -> int | None:
+    """The number of the first line that holds this text, from 1; None where no line is it."""
+    wanted = record.strip().encode()
+    return _number_of(place, path, lambda line: line.strip() == wanted)
+
+
+def line_with_field(place: Place, path: str, field: str) -> int | None:
+    """The number of the first line with a JSON object that has this field, dotted, from 1; None where no line has."""
+    return _number_of(place, path, lambda line: _has(line, field))
+
+
+def _has(line: bytes, field: str) -> bool:
+    if field.rpartition(".")[2].encode() not in line:
+        return False
+    try:
+        return _holds(json.loads(line), field)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _holds(value: Any, field: str) -> bool:
+    """Whether a value has a field; arrays and the keys of maps stand in no path."""
+    if isinstance(value, list):
+        return any(_holds(each, field) for each in value)
+    if not isinstance(value, dict):
+        return False
+    if field in value:
+        return True
+    below = [(field[len(name) + 1 :], each) for name, each in value.items() if field.startswith(f"{name}.")]
+    return any(_holds(each, rest) for rest, each in below) or any(
+        _holds(each, field) for each in value.values()
+    )
+
+
+def _number_of(place: Place, path: str, is_wanted: Callable[[bytes], bool]) -> int | None:
+    try:
+        with _open(place, path) as lines:
+            return next((number for number, line in enumerate(lines, 1) if is_wanted(line)), None)
+    except (OSError, EOFError):
+        return None
+
+
+def _open(place: Place, path: str) -> IO[bytes]:
+    raw: IO[bytes] = (
+        (place.local / path).open("rb") if place.local else io.BytesIO(bytes(place.store.get(path).bytes()))
+    )
+    if path.endswith(".gz"):
+        return cast(IO[bytes], gzip.open(raw))
+    return bz2.open(raw) if path.endswith(".bz2") else raw

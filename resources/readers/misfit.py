@@ -1,0 +1,133 @@
+"""Why a record does not fit a schema, in words that quote none of its values: they may be somebody's personal data.
+
+Spark is the judge: a field to blame is one that stands in the record and that Spark could not read.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from partitions.plan import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+_NOTHING_KNOWN = "the record does not parse"
+
+
+class BadRecord(NamedTuple):
+    """A record that does not fit.
+
+    Attributes:
+        text: the record itself, which is shown only to who asks for it.
+        why: what was expected of it, and what was found.
+    """
+
+    text: str
+    why: str
+
+
+def misfit(form: str, text: str, parsed: Mapping[str, Any], schema: StructType, separator: str) -> str:
+    """What is wrong with a record.
+
+    Args:
+        form: ``ndjson`` or ``csv``.
+        text: the record.
+        parsed: what Spark made of it: NULL where it could not read a field.
+        schema: that it was read with.
+        separator: of the values in a line of CSV.
+    """
+    return _in_csv(text, parsed, schema, separator) if form == "csv" else _in_json(text, parsed, schema)
+
+
+def misfit_in(document: str, parsed: Sequence[Mapping[str, Any]], schema: StructType) -> BadRecord:
+    """The first record of a JSON document that does not fit, as :func:`misfit` says; ``parsed`` is what Spark made of each."""
+    try:
+        content = json.loads(document)
+    except (ValueError, RecursionError):
+        return BadRecord(document, _in_json(document, {}, schema))
+    if not isinstance(content, list):
+        return BadRecord(document, _in_json(document, parsed[0] if parsed else {}, schema))
+    for number, (record, read) in enumerate(zip(content, parsed, strict=False), 1):
+        if not isinstance(record, dict):
+            return BadRecord(
+                json.dumps(record), f"record {number}: expected a JSON object, found {_word(record)}"
+            )
+        if why := _blamed(record, read, schema, ""):
+            return BadRecord(json.dumps(record), f"record {number}: {why}")
+    return BadRecord(document, _NOTHING_KNOWN)
+
+
+def values_of(line: str, separator: str) -> list[str]:
+    """The values in a line of CSV; a quote in quotes is doubled."""
+    try:
+        return next(csv.reader([line], delimiter=separator), [])
+    except (csv.Error, TypeError):  # a separator of several letters
+        return line.split(separator)
+
+
+def _in_json(text: str, parsed: Mapping[str, Any], schema: StructType) -> str:
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"expected a JSON object, found text that is none ({error.msg}, character {error.pos + 1})"
+    except RecursionError:
+        return _NOTHING_KNOWN
+    if not isinstance(record, dict):
+        return f"expected a JSON object, found {_word(record)}"
+    return _blamed(record, parsed, schema, "") or _NOTHING_KNOWN
+
+
+def _blamed(record: Mapping[str, Any], parsed: Mapping[str, Any], schema: StructType, above: str) -> str:
+    from pyspark.sql.types import StructType
+
+    for field in schema.fields:
+        value, read = record.get(field.name), parsed.get(field.name)
+        if isinstance(field.dataType, StructType) and isinstance(value, dict) and isinstance(read, dict):
+            inner = _blamed(value, read, field.dataType, f"{above}{field.name}.")
+            if inner:
+                return inner
+        elif value is not None and (read is None or _lost(value, read)):
+            return _field(f"{above}{field.name}", field.dataType, _word(value))
+    return ""
+
+
+def _lost(value: Any, read: Any) -> bool:
+    """Whether Spark could not read some of what an array holds."""
+    if not isinstance(value, list) or not isinstance(read, list):
+        return False
+    return len(value) != len(read) or any(
+        mine is not None and its is None for mine, its in zip(value, read, strict=True)
+    )
+
+
+def _in_csv(text: str, parsed: Mapping[str, Any], schema: StructType, separator: str) -> str:
+    values, fields = values_of(text, separator), schema.fields
+    if len(values) != len(fields):
+        return f"expected {counted(len(fields), 'value')}, found {len(values)}"
+    for value, field in zip(values, fields, strict=True):
+        if value != "" and parsed.get(field.name) is None:
+            return _field(field.name, field.dataType, "other text")
+    return _NOTHING_KNOWN
+
+
+def _field(name: str, kind: DataType, found: str) -> str:
+    return f"field {name}: expected {kind.simpleString()}, found {found}"
+
+
+def _word(value: Any) -> str:
+    match value:
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list():
+            return "an array"
+        case dict():
+            return "an object"
+    return "null"

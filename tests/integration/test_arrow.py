@@ -1,0 +1,96 @@
+"""The writer that stands in for Spark in ``tests/model`` commits what Spark commits, as far as anybody reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from resources.places import Place
+from resources.spark import SparkEngine
+from resources.writers.delta import DeltaTarget
+from resources.writers.delta_log import DeltaLog
+from resources.writers.target import Room, Tag
+from tests.support.arrow import SCHEMA, Rows, Session, active
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+APP = "app"
+_A_AND_B, _B, _NOBODY = (Room(f"`_source_file` IN ({paths})") for paths in ("'a', 'b'", "'b'", "'nobody'"))
+
+Given = tuple[int, str]
+
+WRITES: list[tuple[list[Given], Room | None, int]] = [
+    ([(1, "a"), (2, "b")], None, 1),
+    ([(3, "c")], None, 2),
+    ([], None, 3),
+    ([(4, "a")], None, 3),  # a number that is there: skipped
+    ([(5, "d")], None, 2),  # a lower one, too
+    ([(6, "a"), (7, "b")], _A_AND_B, 4),
+    ([(8, "nobody")], _NOBODY, 5),
+    ([], _B, 6),
+    ([], Room("`_source_file` IN ('none')"), 7),
+    ([(9, "e")], Room(None), 8),
+    ([], Room(None), 9),
+    ([(10, "f")], Room(None), 10),
+]
+"""Rows, what they replace, and the number."""
+
+
+def _written(folder: Path, rows: Callable[[list[Given]], Any]) -> list[Any]:
+    """What the table's log tells after each write, as the product reads it."""
+    target = DeltaTarget(Place(str(folder)))
+    told: list[Any] = []
+    for at, (given, room, number) in enumerate(WRITES):
+        tag = Tag(APP, number, f"owner {at}", gives_up=not given)
+        target.write(rows(given), tag, "{}", new=at == 0, room=room)
+        head = target.head(None, APP)
+        landed = head.find(number)
+        assert landed is not None
+        counted = target.counted(landed)
+        told.append(
+            (
+                head.version,
+                head.tag,
+                head.undone,
+                counted.owner,
+                counted.gives_up,
+                counted.rows,
+                counted.removed,
+            )
+        )
+    commits = DeltaLog(Place(str(folder))).commits(None)
+    parts = [(one.version, one.tags, one.partial, one.operation) for one in commits]
+    return [*told, *parts, target.count_rows(), target.columns(), sorted(target.texts("_source_file"))]
+
+
+@pytest.mark.full
+def test_the_stand_in_commits_what_spark_commits(engine: SparkEngine, tmp_path: Path) -> None:
+    session = engine.session()
+
+    def frame(given: list[Given]) -> DataFrame:
+        # In one file, so that a part of it is replaced where a part of ours is.
+        return session.createDataFrame(given, "id long, _source_file string").coalesce(1)
+
+    def rows(given: list[Given]) -> Rows:
+        columns = [{"id": one, "_source_file": path} for one, path in given]
+        return Rows(pa.Table.from_pylist(columns, schema=SCHEMA))
+
+    assert _written(tmp_path / "arrow", rows) == _written(tmp_path / "spark", frame)
+    assert len(active(tmp_path / "arrow")) == len(active(tmp_path / "spark"))
+
+
+@pytest.mark.full
+def test_a_table_that_is_not_there_is_refused_as_spark_refuses_it(
+    engine: SparkEngine, tmp_path: Path
+) -> None:
+    from pyspark.errors import AnalysisException
+
+    target = DeltaTarget(Place(str(tmp_path / "none")))
+    for session in (Session(), engine.session()):
+        with pytest.raises(AnalysisException, match="PATH_NOT_FOUND"):
+            _ = target.no_rows(session).schema  # type: ignore[arg-type]

@@ -1,0 +1,256 @@
+"""Which schema a dataflow has: what pins it, what may be added later, and how it is taken anew."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from io import BytesIO
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from resources.loop.outcome import Step
+from tests.integration.conftest import MakeFeed
+from tests.support.crash_runner import crash
+from tests.support.feed import NAME, Feed
+
+NANOSECONDS = [0, 1, -1, -1000, -1001, 1_700_000_000_123_456_789, None, -2_208_988_800_000_000_001]
+MICROSECONDS = [0, 0, -1, -1, -2, 1_700_000_000_123_456, None, -2_208_988_800_000_001]
+"""The same, cut off towards the past."""
+
+
+def _types(feed: Feed) -> dict[str, str]:
+    fields = DeltaTable(str(feed.table)).schema().fields
+    return {
+        field.name: str(getattr(field.type, "type", field.type)) for field in fields if field.name[0] != "_"
+    }
+
+
+def _put(feed: Feed, path: str, table: pa.Table) -> None:
+    buffer = BytesIO()
+    pq.write_table(table, buffer)
+    feed.put_bytes(path, buffer.getvalue())
+
+
+def _decide(feed: Feed, *arguments: str) -> None:
+    answer = feed.cli("state", *arguments, "--reason", "x", "--yes")
+    assert answer.code == 0, answer.err
+
+
+class TestFolders:
+    @pytest.mark.parametrize("form", ["ndjson", "parquet"])
+    def test_a_folder_column_that_the_schema_declares_may_first_appear_in_a_later_file(
+        self, make_feed: MakeFeed, form: str
+    ) -> None:
+        feed = make_feed(source={"format": form, "schema": "id long, day date, region string"})
+
+        def put(path: str, *rows: int) -> None:
+            (feed.put_parquet if form == "parquet" else feed.put)(f"{path}.{form}", *rows)
+
+        put("region=eu/a", 1)
+        feed.load()
+        put("region=eu/b", 2)
+        put("region=us/day=2026-01-01/a", 3)
+        put("region=us/day=2026-01-02/b", 4)
+        feed.load()
+        put("region=us/day=2026-01-03/a", 5)
+        feed.load()
+        assert feed.rows("id", "day", "region") == [
+            (1, None, "eu"),
+            (2, None, "eu"),
+            (3, date(2026, 1, 1), "us"),
+            (4, date(2026, 1, 2), "us"),
+            (5, date(2026, 1, 3), "us"),
+        ]
+
+    def test_a_folder_column_that_nothing_declares_is_refused_and_named(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long, region string"})
+        feed.put("region=eu/a.ndjson", 1)
+        feed.load()
+        feed.put("region=eu/tier=1/b.ndjson", 2)
+        outcome = feed.run()
+        assert outcome.error is not None
+        assert (outcome.error.code, feed.ids) == ("schema", [1])
+        assert "'tier'" in outcome.error.message
+
+
+class TestFirstPin:
+    def test_a_first_number_that_is_given_up_pins_nothing(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long, day string"})
+        feed.put_text("a.ndjson", '{"id": "x", "day": "1"}\n')
+        assert feed.run().status == "failed"
+        assert [(entry.why, entry.pinned) for entry in feed.entries] == [("abandon", None)]
+        assert feed.cli("schema", "show", NAME).json["pinned"] is None
+        feed.define(source={"schema": "id string, day long, more string"})
+        feed.put_text("a.ndjson", '{"id": "x", "day": 1}\n')
+        assert feed.load().rows == 1
+        assert feed.rows("id", "day", "more") == [("x", 1, None)]
+        assert _types(feed) == {"id": "string", "day": "long", "more": "string"}
+        assert not feed.entries[-1].replace_table
+
+    def test_options_that_are_changed_after_a_failed_first_run_count(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "csv", "schema": "id long, text string"})
+        feed.put_text("a.csv", 'id,text\n1,"two\nlines"\n')
+        assert feed.run().status == "failed"
+        feed.define(source={"options": {"multiLine": True}})
+        feed.load()
+        assert feed.rows("id", "text") == [(1, "two\nlines")]
+
+    def test_a_recovered_first_number_that_is_given_up_pins_nothing(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long"})
+        feed.put_text("a.ndjson", '{"id": "x"}\n')
+        crash(feed, Step.FENCED)
+        feed.run()
+        feed.define(source={"schema": "id string"})
+        assert feed.load().rows == 1
+        assert (feed.rows("id"), _types(feed)) == ([("x",)], {"id": "string"})
+
+
+class TestReset:
+    @pytest.mark.parametrize("dies", [None, Step.INTENT_PUT, Step.WRITTEN])
+    def test_after_reset_with_replace_the_first_commit_takes_the_new_schema_and_partitions(
+        self, make_feed: MakeFeed, dies: Step | None
+    ) -> None:
+        feed = make_feed(source={"schema": "id string"}, watermark={"checkpoint": {"interval_files": 1}})
+        feed.put("a.ndjson", 1)
+        feed.load()
+        _decide(feed, "reset", NAME, "--replace")
+        feed.define(
+            source={"schema": "id long, `the text` string, day date, at timestamp_ntz"},
+            target={"partition_by": ["day"]},
+        )
+        feed.put("a.ndjson", {"id": 1, "the text": "a", "day": "2026-01-01", "at": "2026-01-01 00:00:00"})
+        feed.put("b.ndjson", {"id": 2, "the text": "b", "day": "2026-01-02"})
+        if dies:
+            crash(feed, dies)
+        assert feed.load().error is None
+        spark = feed.engine.session()
+        found = spark.read.format("delta").load(str(feed.table)).orderBy("id").collect()
+        assert [(row["id"], row["the text"], row["day"]) for row in found] == [
+            (1, "a", date(2026, 1, 1)),
+            (2, "b", date(2026, 1, 2)),
+        ]
+        assert DeltaTable(str(feed.table)).metadata().partition_columns == ["day"]
+        assert feed.newest is not None
+        assert (feed.newest.total_rows, feed.newest.replace_table) == (2, False)
+
+    def test_adopting_the_table_after_a_reset_with_replace_keeps_its_rows(self, feed: Feed) -> None:
+        feed.put("a.ndjson", 1)
+        feed.load()
+        _decide(feed, "reset", NAME, "--replace")
+        _decide(feed, "adopt", NAME)
+        feed.put("b.ndjson", 2)
+        feed.load()
+        assert feed.ids == [1, 2]
+
+
+DECLARED = (
+    "id long, local timestamp_ntz, instant timestamp, `in` struct<local: timestamp_ntz, k: long>,"
+    " `all` array<timestamp_ntz>, number long"
+)
+
+
+class TestNanoseconds:
+    def table(self) -> pa.Table:
+        local = pa.array(NANOSECONDS, pa.timestamp("ns"))
+        instant = pa.array(NANOSECONDS, pa.int64()).cast(pa.timestamp("ns", "Europe/Berlin"))
+        numbers = pa.array(range(len(NANOSECONDS)))
+        return pa.table(
+            {
+                "id": numbers,
+                "local": local,
+                "instant": instant,
+                "in": pa.StructArray.from_arrays([local, numbers], ["local", "k"]),
+                "all": pa.array(
+                    [None if one is None else [one] for one in NANOSECONDS], pa.list_(local.type)
+                ),
+                "number": pa.array(NANOSECONDS, pa.int64()),
+            }
+        )
+
+    @pytest.mark.parametrize(
+        "schema",
+        [
+            None,
+            DECLARED,
+        ],
+    )
+    def test_times_with_nanoseconds_are_loaded_as_microseconds_exactly(
+        self, make_feed: MakeFeed, schema: str | None
+    ) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": schema})
+        _put(feed, "a.parquet", self.table())
+        outcome = feed.load()
+        (warning,) = [one for one in outcome.warnings if "nanoseconds" in one]
+        assert warning.endswith(": all, in.local, instant, local")
+        found = DeltaTable(str(feed.table)).to_pyarrow_table().sort_by("id")
+        assert found["instant"].type == pa.timestamp("us", "UTC")
+        assert found["local"].type == pa.timestamp("us")
+        for values in (found["local"], found["instant"], pa.compute.struct_field(found["in"], "local")):
+            assert values.cast(pa.int64()).to_pylist() == MICROSECONDS
+        times = [None if one is None else [one] for one in found["local"].to_pylist()]
+        assert found["all"].to_pylist() == times
+        assert found["number"].to_pylist() == NANOSECONDS
+
+    def test_files_with_and_without_nanoseconds_go_into_one_table(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None})
+        times: list[Any] = [datetime(2026, 1, 1, 12, tzinfo=UTC)]
+        for name, unit in (("a", "ns"), ("b", "us"), ("c", "ms"), ("d", "ns")):
+            _put(feed, f"{name}.parquet", pa.table({"at": pa.array(times, pa.timestamp(unit, "UTC"))}))
+        feed.load()
+        assert feed.rows("at") == [(times[0],)] * 4
+
+    def test_an_instant_is_not_read_as_a_local_time(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": "at timestamp_ntz"})
+        _put(feed, "a.parquet", pa.table({"at": pa.array([0], pa.timestamp("ns", "UTC"))}))
+        outcome = feed.run()
+        assert outcome.error is not None
+        assert "a.parquet" in outcome.error.message
+        assert "[at]" in outcome.error.message
+
+
+class TestCommands:
+    def test_show_says_what_is_pinned_declared_and_in_the_table(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id long"})
+        empty = feed.cli("schema", "show", NAME).json
+        assert empty == {"dataflow": NAME, "pinned": None, "declared": "id long", "table": None}
+        feed.put("day=1/a.ndjson", 1)
+        feed.load()
+        feed.put("day=1/b.ndjson", 2)
+        feed.load()
+        feed.define(source={"schema": None})
+        found = feed.cli("schema", "show", NAME).json
+        assert found["pinned"] == {
+            "columns": [
+                {"name": "id", "type": "bigint", "from": "file"},
+                {"name": "day", "type": "string", "from": "folder"},
+            ],
+            "number": 1,
+            "time": feed.entries[0].time,
+            "from": "source.schema",
+            "declared": "id long",
+        }
+        assert found["declared"] is None
+        assert found["table"]["columns"][:2] == [
+            {"name": "id", "type": "bigint"},
+            {"name": "day", "type": "string"},
+        ]
+
+    def test_infer_looks_anew_and_says_what_differs_from_what_is_pinned(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id string"})
+        feed.put("a.ndjson", 1)
+        assert feed.cli("schema", "infer", NAME).json["difference"] is None
+        feed.load()
+        feed.put("b.ndjson", {"id": 2, "more": "x"})
+        found = feed.cli("schema", "infer", NAME).json
+        assert found["columns"] == [
+            {"name": "id", "type": "bigint", "from": "file"},
+            {"name": "more", "type": "string", "from": "file"},
+        ]
+        assert found["difference"] == [
+            {"column": "id", "pinned": "string", "found": "bigint"},
+            {"column": "more", "pinned": None, "found": "string"},
+        ]
+        assert len(feed.entries) == 1

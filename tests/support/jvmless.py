@@ -1,0 +1,218 @@
+"""A platform without a JVM: the real log, guards, decisions, loop, listing and Delta table, with rows in Arrow instead of Spark.
+
+Only this is replaced: how files of ``{"id": 1}`` lines are read, the schema of these, the session (:mod:`tests.support.arrow`),
+the lease (a thread that safety does not depend on), and ``fsync`` (nobody pulls the plug). Whatever lasts beyond a
+process, an object beside the log or a commit of the table, is announced right before and right after: a test that raises there
+kills the process at that point.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+import yaml
+from pyspark.sql import DataFrame, SparkSession
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadFile
+from partitions.path.slices import PathSlice
+from platform_assets.project import load_project
+from resources.kinds.path import PathFlow
+from resources.listing import FILE_VANISHED
+from resources.loop import protocol
+from resources.places import Place
+from resources.platform import Platform
+from resources.spark import SparkEngine
+from resources.watermarks.blobs.local import LocalBlobs
+from resources.watermarks.log import WatermarkLog
+from tests.support.arrow import SCHEMA, Rows, Session, Write
+
+NAME = "flow"
+
+Point = tuple[str, str]
+"""When (``before`` or ``after``) and what: the folder of an object beside the log, or ``commit``."""
+
+
+class Killed(BaseException):
+    """Ends a process as SIGKILL does: nothing in the product catches it."""
+
+
+@dataclass
+class Process:
+    """What a process does that lasts. One that was killed does nothing any more.
+
+    Attributes:
+        heard: is told every point with the write that it belongs to, if any; what it raises kills the process.
+    """
+
+    heard: Callable[[Point, Write | None], None] = lambda point, write: None
+    _dead: bool = field(default=False, init=False)
+
+    def reach(self, when: str, what: str, write: Write | None = None) -> None:
+        """Come to a point."""
+        if self._dead:
+            raise Killed
+        try:
+            self.heard((when, what), write)
+        except Killed:
+            self._dead = True
+            raise
+
+
+class MortalBlobs(LocalBlobs):
+    """A folder whose changes are points of a process."""
+
+    def __init__(self, root: Path, process: Process) -> None:
+        super().__init__(root)
+        self._process = process
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        return bool(self._reached(key, lambda: super(MortalBlobs, self).put_if_absent(key, data)))
+
+    def put(self, key: str, data: bytes) -> None:
+        self._reached(key, lambda: super(MortalBlobs, self).put(key, data))
+
+    def delete(self, key: str) -> None:
+        self._reached(key, lambda: super(MortalBlobs, self).delete(key))
+
+    def _reached(self, key: str, change: Callable[[], Any]) -> Any:
+        folder = key.split("/")[1]
+        self._process.reach("before", folder)
+        done = change()
+        self._process.reach("after", folder)
+        return done
+
+
+class _ArrowPathFlow(PathFlow):
+    """The path kind, whose files are read line by line."""
+
+    def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:
+        fields = [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]
+        return json.dumps({"columns": {"type": "struct", "fields": fields}, "folders": []})
+
+    def agree(self, spark: SparkSession, pinned: str) -> None:
+        """There is one schema only."""
+
+    def read(self, spark: SparkSession, piece: PathSlice | None, pinned: str) -> DataFrame:
+        root = self._place.local
+        assert root is not None
+        rows = [
+            {**json.loads(line), "_source_file": file.path}
+            for file in (piece.files if piece else ())
+            for line in (root / file.path).read_text().splitlines()
+        ]
+        return cast("DataFrame", Rows(pa.Table.from_pylist(rows, schema=SCHEMA), cast("Session", spark).hear))
+
+    def blame(self, spark: SparkSession, piece: PathSlice, pinned: str, error: Exception) -> BadFile | None:
+        root = self._place.local
+        assert root is not None
+        gone = [file.path for file in piece.files if not (root / file.path).exists()]
+        return BadFile(f"{gone[0]} is gone", path=gone[0], code=FILE_VANISHED) if gone else None
+
+    def also_bad(self, spark: SparkSession, piece: PathSlice, pinned: str, bad: Any) -> Sequence[BadFile]:
+        return ()
+
+
+class _Engine(SparkEngine):
+    """Makes sessions that need no engine."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def session(self) -> SparkSession:
+        return cast("SparkSession", Session(lambda when, write: self._process.reach(when, "commit", write)))
+
+
+@dataclass(frozen=True)
+class JvmlessPlatform(Platform):
+    """The resources of a process of its own, over folders that it may share with others.
+
+    Attributes:
+        process: hears of what lasts.
+    """
+
+    process: Process = field(default_factory=Process)
+
+    @cached_property
+    def log(self) -> WatermarkLog:
+        assert isinstance(self.state, Place)
+        assert self.state.local is not None
+        return WatermarkLog(MortalBlobs(self.state.local, self.process))
+
+    def path_flow(self, dataflow: Dataflow) -> PathFlow:
+        return _ArrowPathFlow(dataflow, self.root_of(dataflow), self.log)
+
+    def engine(self, dataflow: Dataflow) -> SparkEngine:
+        return _Engine(self.process)
+
+
+def platform(state: Path, lake: Path, landing: Path, process: Process) -> JvmlessPlatform:
+    """The platform of a new process."""
+    places = [Place(str(folder)) for folder in (state, lake, landing)]
+    return JvmlessPlatform(
+        state=places[0],
+        lake=places[1],
+        spark=_Engine(process),
+        source_of=lambda flow: places[2],
+        process=process,
+    )
+
+
+@lru_cache
+def dataflow(tracking: str, late_files: str, ending: str, *, origin: bool = False) -> Dataflow:
+    """A dataflow through the project's own loader; two files make a slice. Another ending is another definition.
+
+    Args:
+        tracking: of the watermark.
+        late_files: the policy.
+        ending: of files that never come.
+        origin: whether Spark reads: without it rows carry ``_source_file`` all the same, and the other columns of their origin would
+            take Spark's functions.
+    """
+    definition = {
+        "source": {"type": "files", "path": "./landing", "format": "ndjson", "schema": "id long", "extensions": [".ndjson", ending]},
+        "watermark": {"type": "path", "tracking": tracking, "checkpoint": {"interval_files": 2}},
+        "target": {"load": "append", "origin_columns": origin},
+        **({} if tracking == "set" else {"late_files": late_files}),
+    }  # fmt: skip
+    with TemporaryDirectory() as folder:
+        project = Path(folder)
+        (project / "dataflows").mkdir()
+        (project / "landing").mkdir()
+        (project / "platform.yaml").write_text("{}")
+        (project / "dataflows" / f"{NAME}.yaml").write_text(yaml.safe_dump(definition))
+        return load_project(project, environment={}).named([NAME])[0]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a world is made of.
+
+    Attributes:
+        dataflow: by tracking, policy and ending, as :func:`dataflow`.
+        platform: of a new process, as :func:`platform`.
+        columns: of the table, as somebody else writes it.
+    """
+
+    dataflow: Callable[[str, str, str], Dataflow] = dataflow
+    platform: Callable[[Path, Path, Path, Process], Platform] = platform
+    columns: pa.Schema = SCHEMA
+
+
+@contextmanager
+def jvmless() -> Iterator[None]:
+    """Do without leases and ``fsync``, which only cost time here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protocol, "renewed", lambda log, intent: nullcontext())
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield

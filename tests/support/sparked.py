@@ -1,0 +1,94 @@
+"""The world of the model on real Spark: everything is the product's own, and what lasts is announced to a process.
+
+A session on a Connect server cannot be killed in the middle of a commit from here: writes do not land later.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from partitions.dataflow import Dataflow
+from resources.places import Place
+from resources.platform import Platform
+from resources.spark import SparkEngine
+from resources.watermarks.log import WatermarkLog
+from resources.writers.delta import DeltaTarget
+from resources.writers.target import Room, Tag
+from tests.support.arrow import SCHEMA, Write
+from tests.support.jvmless import MortalBlobs, Parts, Process, dataflow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_COLUMNS = pa.schema(
+    [*SCHEMA, pa.field("_ingested_at", pa.timestamp("us", "UTC")), pa.field("_run_id", pa.string())]
+)
+
+
+class _HeardTarget(DeltaTarget):
+    """A table whose commits are points of a process."""
+
+    process: Process
+
+    def write(
+        self, df: DataFrame, tag: Tag, metadata: str, *, new: bool = True, room: Room | None = None
+    ) -> None:
+        write = self._write_of(df, tag, None if new else room)
+        self.process.reach("before", "commit", write)
+        super().write(df, tag, metadata, new=new, room=room)
+        landed = self.head(None, tag.app_id).find(tag.number)
+        if landed is not None and landed.owner == tag.owner:
+            self.process.reach("after", "commit", write)
+
+    def _write_of(self, df: DataFrame, tag: Tag, room: Room | None) -> Write:
+        """What the write will do. The rows are read for it once more."""
+        known = "_source_file" in df.columns and not tag.gives_up
+        paths = [row[0] for row in df.select("_source_file").collect()] if known else []
+        return Write(
+            Path(self._place.url),
+            self.tip(None).version,
+            tag.app_id,
+            tag.number,
+            "append" if room is None else "overwrite",
+            room.where if room else None,
+            json.dumps({"strandline": {"owner": tag.owner, "gives_up": tag.gives_up}}),
+            pa.table({"_source_file": pa.array(paths, pa.string())}),
+        )
+
+
+@dataclass(frozen=True)
+class _SparkedPlatform(Platform):
+    process: Process = field(default_factory=Process)
+
+    @cached_property
+    def log(self) -> WatermarkLog:
+        assert isinstance(self.state, Place)
+        assert self.state.local is not None
+        return WatermarkLog(MortalBlobs(self.state.local, self.process))
+
+    def target(self, dataflow: Dataflow) -> DeltaTarget:
+        made = _HeardTarget(self.lake.child(dataflow.table), dataflow.target.partition_by)
+        made.process = self.process
+        return made
+
+
+def parts(engine: SparkEngine) -> Parts:
+    """What a world is made of that runs on this engine."""
+
+    def platform(state: Path, lake: Path, landing: Path, process: Process) -> Platform:
+        places = [Place(str(folder)) for folder in (state, lake, landing)]
+        return _SparkedPlatform(
+            state=places[0],
+            lake=places[1],
+            spark=engine,
+            source_of=lambda flow: places[2],
+            process=process,
+        )
+
+    return Parts(partial(dataflow, origin=True), platform, _COLUMNS)
