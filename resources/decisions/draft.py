@@ -252,6 +252,7 @@ def drafted(
         "table_version": tip.version,
         "table_commit": tip.newest.id if tip.newest else None,
         "table_number": tip.tag,
+        "new_columns": False,
     }
     entry = following(last, **{**decided, **(table if takes_table else {}), **changes})
     watermark = platform.flow(dataflow).carried(entry.watermark, clock(), None if why in _ANEW else last)

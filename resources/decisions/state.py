@@ -51,7 +51,6 @@ def reset(reason: str, *, replace: bool = False) -> Making:
             since=None,
             replace_until=None,
             replace_table=replace,
-            new_columns=False,
         )
         return Draft(entry.model_copy(update={"era": entry.number}), quarantine=Quarantine())
 

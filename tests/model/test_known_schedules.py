@@ -117,6 +117,9 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         _holds(
             Arrive(1), Run(Kill("during", "commit")), Arrive(1), Set(), AppendForeign(), name="fence-then-foreign"
         ),
+        _holds(
+            Arrive(1), Run(Kill("during", "commit")), Rewind(0), CopyRuns(1), Arrive(1), name="fence-then-copy"
+        ),
         # Follow what a run says
         _holds(Arrive(2), Run(), LoseState(), Follow(0), Arrive(1), Run(), name="lost-followed"),
     ],
