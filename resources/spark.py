@@ -108,6 +108,22 @@ class SparkUnavailable(StrandlineError):
     code = "spark"
 
 
+class EngineLost(SparkUnavailable):
+    """The engine died, or forgot the session, while something was read or written: nothing that it was asked for is to blame."""
+
+    code = "engine_lost"
+    transient = True
+
+    @classmethod
+    def of(cls, dataflow: str, doing: str, lost: str) -> EngineLost:
+        """The error for a dataflow, with what it was doing."""
+        return cls(
+            f"dataflow {dataflow}: the Spark engine was lost while {doing}: {lost.rstrip(' .')}. Nothing is lost or given up: the next run finishes"
+            " what was begun. `strandline dev` starts its engine again by itself; see that yours runs",
+            choices=(f"strandline run {dataflow}", "strandline doctor"),
+        )
+
+
 @dataclass(frozen=True)
 class SparkEngine:
     """How sessions are made.

@@ -92,6 +92,12 @@ def telling(text: str) -> str:
     return " | ".join(in_one_line(line) for line in list(chosen)[-_SHOWN_LINES:])
 
 
+_OF_RPC = re.compile(
+    r"<_\w+ of RPC that terminated with:.*?StatusCode\.(?:UNAVAILABLE|DEADLINE_EXCEEDED|CANCELLED)", re.DOTALL
+)
+_DETAILS = re.compile(r'details = "(.*?)"\s*$', re.MULTILINE)
+
+
 def said(error: Exception) -> str:
     """The line of an error of Spark or pyspark that says what happened, whole.
 
@@ -104,3 +110,36 @@ def said(error: Exception) -> str:
     lines = text.splitlines() or [type(error).__name__]
     in_java = lines[1:2] and lines[1].startswith(": ")
     return in_one_line(lines[1][2:] if in_java else lines[0])
+
+
+_GONE = ("RpcError", "RetriesExceeded", "Py4JNetworkError")
+"""Errors of the way to an engine; told by name, since only the one that is in use is imported."""
+
+
+def engine_lost(error: BaseException) -> str | None:
+    """What an error says of an engine that is gone, or that has forgotten the session; None if it says nothing of the kind.
+
+    Nothing that was read or written is to blame for such an error.
+    """
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        if any(kind.__name__ in _GONE for kind in type(at).__mro__):
+            details = getattr(at, "details", None)
+            told = details() if callable(details) else None
+            return in_one_line(str(told)) if told else _details(str(at))
+        condition = getattr(at, "getCondition", None)
+        name = condition() if callable(condition) else None
+        if str(name).startswith("INVALID_HANDLE."):
+            return in_one_line(str(at).splitlines()[0])
+        if _OF_RPC.search(str(at)):
+            return _details(str(at))
+        at = at.__cause__ or at.__context__
+    return None
+
+
+def _details(text: str) -> str:
+    """The details of an RPC's error, of which each line of the text says one thing; else its first line."""
+    found = _DETAILS.search(text)
+    return in_one_line(found[1] if found else (text.strip().splitlines() or ["no answer"])[0])

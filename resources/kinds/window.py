@@ -32,6 +32,8 @@ from resources.kinds.window_observed import observe
 from resources.kinds.window_rows import WindowColumns
 from resources.loop.flow import Observed, Size
 from resources.readers.failures import cause
+from resources.spark import EngineLost
+from resources.spark_process import engine_lost
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
 from resources.watermarks.lists import ListKind, StoredList
 from resources.watermarks.work_units import WORK_UNITS
@@ -287,6 +289,9 @@ class WindowFlow(ABC):
                 raise
             return error.why if isinstance(error, BadPart) else error.message
         except Exception as error:
+            if lost := engine_lost(error):
+                doing = "looking for the work units that cannot be read"
+                raise EngineLost.of(self.dataflow.name, doing, lost) from error
             of_source = self.failure(error)
             if isinstance(of_source, StrandlineError) and of_source.transient:
                 raise of_source from error

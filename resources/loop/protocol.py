@@ -22,7 +22,8 @@ from resources.loop.lease import renewed
 from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.transform import Batch, transformed
 from resources.readers.failures import cause
-from resources.spark import leave_behind, tune
+from resources.spark import EngineLost, leave_behind, tune
+from resources.spark_process import engine_lost
 from resources.watermarks.entry import Entry, Intent, Replaces, following, new_id, utc_now
 from resources.watermarks.lists import SEEN_WORK_UNITS, StoredList
 from resources.watermarks.log import OBSERVED, QUARANTINE, WatermarkLog
@@ -317,7 +318,7 @@ class SliceProtocol(Generic[SliceT]):
             # The commit may have landed although its answer did not, or another run that finishes this intent was first.
             if self._head(outcome.newest, intent).find(intent.number) is not None:
                 return dict
-            bad = self.flow.blame(self.spark, piece, self._pinned(intent), error)
+            bad = self._to_blame(intent, piece, error)
             if bad is None and not _refused(error):
                 raise TargetError(
                     f"dataflow {self.dataflow.name}: the write of slice {intent.number} into table {self.dataflow.table} failed:"
@@ -333,6 +334,16 @@ class SliceProtocol(Generic[SliceT]):
             return dict
         self.told(Step.WRITTEN, f"slice {intent.number} written")
         return observed
+
+    def _to_blame(self, intent: Intent, piece: SliceT, error: Exception) -> BadPart | None:
+        """The part of the source that made Spark fail; None if it is not the source's fault.
+
+        Raises:
+            EngineLost: the engine is gone, so nothing can be told of the source.
+        """
+        if lost := engine_lost(error):
+            raise EngineLost.of(self.dataflow.name, f"slice {intent.number} was written", lost) from error
+        return self.flow.blame(self.spark, piece, self._pinned(intent), error)
 
     def _analysed(self, entry: Entry | None, intent: Intent, piece: SliceT) -> DataFrame:
         """The rows of a slice, after Spark has looked at the whole query; nothing is read.
@@ -350,7 +361,7 @@ class SliceProtocol(Generic[SliceT]):
         except StrandlineError:
             raise
         except Exception as error:
-            bad = self.flow.blame(self.spark, piece, self._pinned(intent), error)
+            bad = self._to_blame(intent, piece, error)
             if bad is not None:
                 raise bad from error
             raise StrandlineError(

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from partitions.errors import BadFile, in_one_line
 from resources.listing import FILE_VANISHED
 from resources.readers.misfit import BadRecord
-from resources.spark_process import java_end, said
+from resources.spark_process import engine_lost, java_end, said
 from resources.stores import spark_failure
 
 BAD_RECORD = "bad_record"
@@ -115,6 +115,8 @@ def cause(error: Exception) -> str:
     """The deepest reason in one line."""
     if end := java_end():
         return end
+    if lost := engine_lost(error):
+        return lost
     if of_store := spark_failure(str(error)):
         return f"{of_store[0]}: {of_store[1]}"
     causes = _CAUSE.findall(str(error))

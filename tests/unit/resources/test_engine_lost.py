@@ -1,0 +1,52 @@
+"""An engine that is gone is told from everything that a source or a table can be blamed for."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException, SparkException
+
+from resources.readers.failures import cause
+from resources.spark_process import engine_lost
+
+REFUSED = """<_InactiveRpcError of RPC that terminated with:
+\tstatus = StatusCode.UNAVAILABLE
+\tdetails = "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:15002: Connection refused"
+\tdebug_error_string = "UNKNOWN:Error received from peer"
+>"""
+DETAILS = "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:15002: Connection refused"
+CLOSED = "[INVALID_HANDLE.SESSION_CLOSED] The handle 7 is invalid. Session was closed. SQLSTATE: HY000"
+
+
+def test_an_engine_that_does_not_answer_is_lost_and_the_reason_is_whole() -> None:
+    assert engine_lost(SparkConnectGrpcException(REFUSED)) == DETAILS
+    assert cause(SparkConnectGrpcException(REFUSED)) == DETAILS
+
+
+def test_an_error_of_the_way_there_is_found_below_another() -> None:
+    class RpcError(Exception):
+        """As grpc's own, which has no types."""
+
+        def details(self) -> str:
+            return "Socket closed"
+
+    error = ValueError("no rows")
+    error.__cause__ = RpcError()
+    assert engine_lost(error) == "Socket closed"
+
+
+def test_a_session_that_the_engine_has_forgotten_is_lost() -> None:
+    error = SparkConnectGrpcException(CLOSED, errorClass="INVALID_HANDLE.SESSION_CLOSED")
+    assert engine_lost(error) == CLOSED
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AnalysisException("[TABLE_OR_VIEW_NOT_FOUND] no table", errorClass="TABLE_OR_VIEW_NOT_FOUND"),
+        SparkException("[FAILED_READ_FILE] file:/a.json"),
+        ValueError("StatusCode.UNAVAILABLE says a user's own function"),
+    ],
+    ids=["analysis", "file", "somebody else's words"],
+)
+def test_other_errors_say_nothing_of_the_engine(error: Exception) -> None:
+    assert engine_lost(error) is None
