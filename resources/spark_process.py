@@ -112,8 +112,11 @@ def said(error: Exception) -> str:
     return in_one_line(lines[1][2:] if in_java else lines[0])
 
 
-_GONE = ("RpcError", "RetriesExceeded", "Py4JNetworkError")
+_GONE = ("RetriesExceeded", "Py4JNetworkError")
 """Errors of the way to an engine; told by name, since only the one that is in use is imported."""
+
+_SILENT = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED")
+"""Status codes of an RPC that got no answer. Each of Spark's own errors comes as an RPC that failed, too, with another code."""
 
 
 def engine_lost(error: BaseException) -> str | None:
@@ -125,7 +128,7 @@ def engine_lost(error: BaseException) -> str | None:
     at: BaseException | None = error
     while at is not None and id(at) not in seen:
         seen.add(id(at))
-        if any(kind.__name__ in _GONE for kind in type(at).__mro__):
+        if any(kind.__name__ in _GONE for kind in type(at).__mro__) or _status(at) in _SILENT:
             details = getattr(at, "details", None)
             told = details() if callable(details) else None
             return in_one_line(str(told)) if told else _details(str(at))
@@ -137,6 +140,16 @@ def engine_lost(error: BaseException) -> str | None:
             return _details(str(at))
         at = at.__cause__ or at.__context__
     return None
+
+
+def _status(error: BaseException) -> str | None:
+    """The name of the status code, of an error of an RPC."""
+    code = (
+        getattr(error, "code", None)
+        if any(kind.__name__ == "RpcError" for kind in type(error).__mro__)
+        else None
+    )
+    return getattr(code(), "name", None) if callable(code) else None
 
 
 def _details(text: str) -> str:

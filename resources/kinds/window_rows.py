@@ -71,8 +71,9 @@ class WindowColumns:
         """Rows of one work unit, with what tells it; without one there are no rows, of the same columns."""
         from pyspark.sql import functions as F
 
-        start = None if one is None or one.start is None else as_datetime(one.start)
-        return df.withColumn(WINDOW_START, F.lit(start).cast("timestamp")).withColumn(
+        # Of a datetime pyspark asks the process's first session for its type, and a server may have forgotten that one.
+        start = F.timestamp_millis(F.lit(one.start if one else None).cast("long"))
+        return df.withColumn(WINDOW_START, start).withColumn(
             UNIT, F.lit(one.unit if one else None).cast("string")
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException, SparkException
 
@@ -22,16 +24,30 @@ def test_an_engine_that_does_not_answer_is_lost_and_the_reason_is_whole() -> Non
     assert cause(SparkConnectGrpcException(REFUSED)) == DETAILS
 
 
+class RpcError(Exception):
+    """As grpc's own, which has no types."""
+
+    def __init__(self, status: str) -> None:
+        super().__init__(status)
+        self.status = status
+
+    def code(self) -> SimpleNamespace:
+        return SimpleNamespace(name=self.status)
+
+    def details(self) -> str:
+        return "Socket closed"
+
+
 def test_an_error_of_the_way_there_is_found_below_another() -> None:
-    class RpcError(Exception):
-        """As grpc's own, which has no types."""
-
-        def details(self) -> str:
-            return "Socket closed"
-
     error = ValueError("no rows")
-    error.__cause__ = RpcError()
+    error.__context__ = RpcError("UNAVAILABLE")
     assert engine_lost(error) == "Socket closed"
+
+
+def test_spark_s_own_error_comes_by_an_rpc_that_failed_and_the_engine_is_there() -> None:
+    error = SparkException("[FAILED_READ_FILE] file:/a.json")
+    error.__context__ = RpcError("INTERNAL")
+    assert engine_lost(error) is None
 
 
 def test_a_session_that_the_engine_has_forgotten_is_lost() -> None:
