@@ -167,4 +167,4 @@ def test_doctor_looks_into_the_folders_of_windows(tmp_path: Path) -> None:
     (tmp_path / "in" / "2024-01-01" / "a.ndjson").write_text('{"id": 1}\n')
     found = doctor()
     assert (found["ok"], found["todo"]) == (True, None)
-    assert found["found"].endswith("/in: reads, 1 file in folders of windows")
+    assert found["found"].endswith("/in: reads, 1 file")

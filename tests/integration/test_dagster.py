@@ -369,7 +369,7 @@ class TestLateJob:
         late.put_text("1b.ndjson", '{"id": "no number"}\n')
         result = run(late, self.JOB)
         assert not result.success
-        assert failed(result)[0].startswith("file 1b.ndjson, line 1: field id: expected bigint, found")
+        assert "late file 1b.ndjson: line 1: field id: expected bigint, found" in failed(result)[0]
         assert values(materialised(result)[f"bronze/{NAME}"])["rows"] == 2
         assert late.ids == [1, 2, 11]
 
