@@ -15,6 +15,7 @@ from tests.model.actions import (
     Follow,
     Import,
     Kill,
+    Land,
     Late,
     LoseList,
     LoseState,
@@ -41,6 +42,11 @@ _QUARANTINE = Config(late_files="quarantine")
 def _holds(*schedule: Action, config: Config | None = None, name: str) -> object:
     """A schedule that ends well."""
     return pytest.param(schedule, config, id=name)
+
+
+def _goes_wrong(*schedule: Action, config: Config | None = None, name: str, reason: str) -> object:
+    """A schedule that is known not to end well yet."""
+    return pytest.param(schedule, config, id=name, marks=pytest.mark.xfail(reason=reason))
 
 
 _TWO_AHEAD = (Arrive(2), Run(), Arrive(2), Run(), RestoreState(2))
@@ -119,6 +125,23 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         ),
         _holds(
             Arrive(1), Run(Kill("during", "commit")), Rewind(0), CopyRuns(1), Arrive(1), name="fence-then-copy"
+        ),
+        # Not repaired yet
+        _goes_wrong(
+            Arrive(1), Run(), Arrive(1), Run(), Arrive(1), Run(Kill("during", "commit")), RestoreVersion(1), Land(),
+            name="restored-then-landed", reason="adopt stops at a commit that came after the RESTORE, and its state holds what the RESTORE took away",
+        ),
+        _goes_wrong(
+            Arrive(1), Run(), Arrive(1), Run(), Arrive(1), Run(Meanwhile("before", "commit", RestoreVersion(1))),
+            name="restored-inside", reason="the same, by a run that lives",
+        ),
+        _goes_wrong(
+            Arrive(1), Run(), Late(), Sweep(), Release(), Run(), RestoreState(2), config=_QUARANTINE,
+            name="behind-released", reason="adopt keeps the quarantine of the restored state, and a released file whose row is there is loaded again",
+        ),
+        _goes_wrong(
+            Arrive(1), Run(), Arrive(1), Run(), RestoreVersion(1), AppendForeign(), CleanLog(),
+            name="restored-and-cleaned", reason="a RESTORE that was cleaned from the table's log leaves the tag, which passes for the rows",
         ),
         # Follow what a run says
         _holds(Arrive(2), Run(), LoseState(), Follow(0), Arrive(1), Run(), name="lost-followed"),
