@@ -71,7 +71,9 @@ def accept(reason: str) -> Making:
         if not moved(dataflow, last):
             return Draft(drafted(platform, dataflow, last, "accept", reason))
         rows = platform.target(dataflow).count_rows()
-        return Draft(drafted(platform, dataflow, last, "accept", reason, takes_table=True, total_rows=rows))
+        # What was decided about the old table says nothing of this one.
+        changes: dict[str, Any] = {"takes_table": True, "total_rows": rows, "replace_table": False}
+        return Draft(drafted(platform, dataflow, last, "accept", reason, **changes))
 
     return making
 

@@ -170,6 +170,8 @@ class DeltaTarget:
                 restored = self._restored(commit, versions)
                 versions = [version for version in versions if version <= restored]
                 continue
+            if _undoes(commit):
+                return None  # no row goes back to a commit before it
             ours = _ours(commit)
             if ours and not ours.get("gives_up"):  # which says nothing of the rows that are there
                 number = int(ours.get("number", 0))

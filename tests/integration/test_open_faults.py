@@ -167,9 +167,6 @@ def test_a_run_stops_where_another_project_has_emptied_the_table(feed: Feed, eng
     assert error is not None, "its row is gone"
 
 
-@open_fault(
-    "a fence that makes the table leaves replace_table set: the next slice empties what others have added since"
-)
 def test_rows_that_others_add_to_a_table_that_a_fence_has_made_stay(feed: Feed) -> None:
     _fenced(feed)
     foreign(feed.table, columns(feed.table), 77)
@@ -179,7 +176,6 @@ def test_rows_that_others_add_to_a_table_that_a_fence_has_made_stay(feed: Feed) 
 
 
 @pytest.mark.parametrize("by", ["fence", "reset"])
-@open_fault("accept of another table keeps replace_table, which was decided of the old one")
 def test_a_table_that_the_definition_names_anew_is_not_emptied(feed: Feed, by: str) -> None:
     if by == "fence":
         _fenced(feed)
