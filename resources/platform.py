@@ -170,7 +170,7 @@ class Platform:
         """
         while True:
             entry = self.log.newest(dataflow.name)
-            intent = self.log.intent(dataflow.name, entry.number + 1 if entry else 1)
+            intent = self.log.open_intent(dataflow.name, entry)
             try:
                 check_definition(dataflow, entry, self.log)
                 if intent is not None and not intent.is_decision:
@@ -178,7 +178,7 @@ class Platform:
                 check_table(dataflow, entry, self.target(dataflow), intent)
             except NeedsDecision:
                 newest = self.log.newest(dataflow.name)
-                begun = self.log.intent(dataflow.name, newest.number + 1 if newest else 1)
+                begun = self.log.open_intent(dataflow.name, newest)
                 if (newest, begun) == (entry, intent):
                     raise
             else:

@@ -46,7 +46,7 @@ class Attempts:
 
     def _begun(self, dataflow: str, entry: Entry | None, noted: Attempt | None) -> Attempt | None:
         """A slice that was begun after the last run that came to its end, and is not finished."""
-        intent = self._log.intent(dataflow, entry.number + 1 if entry else 1)
+        intent = self._log.open_intent(dataflow, entry)
         if intent is None or intent.is_decision or (noted and _instant(noted.time) > _instant(intent.time)):
             return None
         if holder.lives(intent.holder, intent.id, self._run_goes_on) is not False:

@@ -92,7 +92,7 @@ def _judged(record: RunRecord, log: WatermarkLog, dataflow: str, now: float, see
     if lives or holder is None:
         return _Judged(Busy(f"{name} is in flight"))
     where = f"{name} is in flight on {host_name(holder)} (process {holder.pid}), since {_time(record)}"
-    held = lease.newest_open(log, dataflow)
+    held = log.open_intent(dataflow, log.newest(dataflow))
     if held is None or held.holder.run_id != run.run_id:
         nobody = "it holds no number now, so no lease tells whether it lives; if that machine is gone, mark the run as failed in the UI"
         return _Judged(Busy(f"{where}: {nobody}"))

@@ -13,13 +13,14 @@ from partitions.errors import ConfigurationError, Conflict, CorruptWatermark, Ne
 from partitions.path.quarantine import Quarantine
 from partitions.plan import Plan, counted
 from resources.loop import holder as holders
-from resources.loop.guards import check_definition, check_table, definition_of, expiring, moved
+from resources.loop.guards import check_definition, check_table, definition_of, expiring, in_table, moved
 from resources.loop.holder import RunIsLive
 from resources.loop.loop import clock
 from resources.platform import Platform
 from resources.watermarks.entry import Entry, Intent, Why, following, new_id
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
 from resources.watermarks.log import QUARANTINE
+from resources.writers.target import TableCommit
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,7 @@ def drafted(
     tip = platform.target(dataflow).tip(app_id)
     if tip.tags_expire:
         raise expiring(dataflow, tip)
-    decided = {
+    decided: dict[str, Any] = {
         "kind": dataflow.kind,
         "app_id": app_id or new_id(),
         # Above the table's last tag, too: an idempotent writer would skip the next write in silence.
@@ -247,14 +248,9 @@ def drafted(
         "reason": reason,
         "fingerprint": dataflow.fingerprint,
     }
-    table = {
-        "table": dataflow.table,
-        "table_version": tip.version,
-        "table_commit": tip.newest.id if tip.newest else None,
-        "table_number": tip.tag,
-        "new_columns": False,
-    }
-    entry = following(last, **{**decided, **(table if takes_table else {}), **changes})
+    if takes_table:
+        decided |= {**in_table(dataflow, tip.newest or TableCommit(None)), "new_columns": False}
+    entry = following(last, **{**decided, **changes})
     watermark = platform.flow(dataflow).carried(entry.watermark, clock(), None if why in _ANEW else last)
     return entry.model_copy(update={"watermark": watermark})
 

@@ -171,6 +171,16 @@ def expiring(dataflow: Dataflow, head: TableHead) -> NeedsDecision:
     return _Stops(dataflow, None).expiring(head)
 
 
+def in_table(dataflow: Dataflow, commit: TableCommit) -> dict[str, Any]:
+    """What an entry says of the commit that its table must have from now on; :func:`recorded` reads it back."""
+    return {
+        "table": dataflow.table,
+        "table_version": commit.version,
+        "table_commit": commit.id,
+        "table_number": commit.number,
+    }
+
+
 def recorded(entry: Entry) -> TableCommit:
     """The commit that the table of an entry must have."""
     return TableCommit(entry.table_version, entry.table_commit, entry.table_number)

@@ -64,18 +64,6 @@ def is_renewed(log: WatermarkLog, intent: Intent, wait: Callable[[float], None])
     return False
 
 
-def newest_open(log: WatermarkLog, dataflow: str, newest: Entry | None = None) -> Intent | None:
-    """The intent of the next number, if somebody has put one.
-
-    Args:
-        log: with the intents.
-        dataflow: its name.
-        newest: its newest entry; None looks it up.
-    """
-    newest = newest or log.newest(dataflow)
-    return log.intent(dataflow, newest.number + 1 if newest else 1)
-
-
 def sign(log: WatermarkLog, intent: Intent) -> str:
     """The last sign of life of an intent's holder: a text that changes with every renewal of its lease."""
     found = log.get_object(intent.dataflow, LEASES, _name(intent))
@@ -88,7 +76,7 @@ def held_by(log: WatermarkLog, dataflow: str, newest: Entry | None) -> dict[str,
     ``alive`` tells whether the process is there, and is null for one on another machine. ``renewed`` is the last sign of life of its lease,
     by the clock of that machine.
     """
-    intent = newest_open(log, dataflow, newest)
+    intent = log.open_intent(dataflow, newest)
     if intent is None:
         return None
     holder, last = intent.holder, sign(log, intent).split(" ")[-1]

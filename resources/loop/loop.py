@@ -358,7 +358,7 @@ class Loop(Generic[SliceT]):
             raise
 
     def _open_intent(self, outcome: Outcome) -> Intent | None:
-        return self.log.intent(self.dataflow.name, outcome.newest.number + 1 if outcome.newest else 1)
+        return self.log.open_intent(self.dataflow.name, outcome.newest)
 
     def _pin(self, outcome: Outcome, slices: Sequence[SliceT]) -> str | None:
         """Know the schema before the first write. Files without any row wait for one that tells it."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Generic
 
 from partitions.dataflow import Dataflow, short_hash
 from partitions.errors import BadFile, BadPart, Conflict, Held, NeedsDecision, StrandlineError, TargetError
@@ -17,7 +17,7 @@ from partitions.plan import counted
 from partitions.sentinels import serialise
 from resources.loop import holder as holders
 from resources.loop.flow import Flow, Observed, Seen, SliceT
-from resources.loop.guards import check_table, definition_of, moved, recorded
+from resources.loop.guards import check_table, definition_of, in_table, moved, recorded
 from resources.loop.lease import renewed
 from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.transform import Batch, transformed
@@ -428,7 +428,7 @@ class SliceProtocol(Generic[SliceT]):
             app_id=intent.app_id,
             # A number that is given up pins no schema. Where its fence has made the table, the columns there are nobody's either.
             new_columns=_only_fences(outcome.newest, landed),
-            **(self._in_table(landed) if fenced and landed else {}),
+            **(in_table(self.dataflow, landed.commit) if fenced and landed else {}),
         )
 
     def _entry(self, before: Entry | None, intent: Intent, landed: Landed) -> Entry:
@@ -460,7 +460,7 @@ class SliceProtocol(Generic[SliceT]):
             fingerprint=intent.fingerprint,
             kind=intent.kind,
             app_id=intent.app_id,
-            **self._in_table(landed),
+            **in_table(self.dataflow, landed.commit),
             definition=short_hash(intent.definition),
             pinned=intent.pinned,
             file_list=intent.file_list,
@@ -485,15 +485,6 @@ class SliceProtocol(Generic[SliceT]):
                 code="state_lost",
                 choices=self._anew,
             )
-
-    def _in_table(self, landed: Landed) -> dict[str, Any]:
-        """What an entry says of the commit that its table must have from now on."""
-        return {
-            "table": self.dataflow.table,
-            "table_version": landed.version,
-            "table_commit": landed.owner,
-            "table_number": landed.number,
-        }
 
     def _append(self, outcome: Outcome, entry: Entry) -> Entry:
         outcome.newest = self.log.append(self.dataflow.name, entry, expected=entry.previous)
@@ -561,7 +552,7 @@ class SliceProtocol(Generic[SliceT]):
         try:
             return check_table(self.dataflow, entry, self.target)
         except NeedsDecision:
-            winner = self.log.intent(self.dataflow.name, entry.number + 1 if entry else 1)
+            winner = self.log.open_intent(self.dataflow.name, entry)
             if winner is None:
                 raise
             raise self._beaten(winner) from None

@@ -190,6 +190,10 @@ class WatermarkLog:
         data = self._blobs.get(key)
         return None if data is None else read_record(Intent, data, f"intent {number} of {dataflow} ({key})")
 
+    def open_intent(self, dataflow: str, newest: Entry | None) -> Intent | None:
+        """The intent of the number after the newest entry, if one was put: what a run or a decision has begun and not finished."""
+        return self.intent(dataflow, newest.number + 1 if newest else 1)
+
     def put_intent(self, intent: Intent) -> Intent:
         """Put an intent if its number has none; returns the one that holds the number, whosever it is."""
         key = f"{_folder(intent.dataflow)}/intents/{intent.number:010d}.json"

@@ -56,16 +56,14 @@ class DeltaTarget:
         kept = since is None or bool(commits and recorded and self._kept(recorded, commits[0], app_id))
         if not kept:
             return self._other(app_id)
-        newest = _recorded(commits[-1], app_id)
         cleaned = commits[0].version > (since or 0)
         later = [commit for commit in commits if since is None or commit.version > since]
-        landed = tuple(_landed(commit, app_id) for commit in later if app_id in commit.tags) if app_id else ()
-        looked_at = max((one.number for one in landed), default=recorded.number if recorded else 0)
+        landed = _landed_under(app_id, later)
         return TableHead(
-            newest,
+            _recorded(commits[-1]),
             True,
             cleaned and since is not None,
-            self.tag(app_id) if app_id and cleaned else looked_at,
+            self._highest(app_id, landed, whole=not cleaned, before=recorded.number if recorded else 0),
             landed,
             next((_told(commit) for commit in reversed(later) if _undoes(commit)), None),
             self._expiry(commits, whole=cleaned),
@@ -76,15 +74,15 @@ class DeltaTarget:
         commits = self._log.commits(None)
         if not commits:
             return TableHead(None, kept=False)
-        landed = (
-            tuple(_landed(commit, app_id) for commit in commits if app_id in commit.tags) if app_id else ()
-        )
-        tag = (
-            self.tag(app_id)
-            if app_id and commits[0].version
-            else max((one.number for one in landed), default=0)
-        )
-        return TableHead(_recorded(commits[-1], app_id), kept=False, tag=tag, landed=landed)
+        landed = _landed_under(app_id, commits)
+        tag = self._highest(app_id, landed, whole=commits[0].version == 0)
+        return TableHead(_recorded(commits[-1]), kept=False, tag=tag, landed=landed)
+
+    def _highest(self, app_id: str | None, landed: Sequence[Landed], *, whole: bool, before: int = 0) -> int:
+        """The highest number under an app id: of the commits that were read, or of the table where these are not the whole of its log."""
+        if app_id and not whole:
+            return self.tag(app_id)
+        return max((one.number for one in landed), default=before)
 
     def _kept(self, recorded: TableCommit, first: Commit, app_id: str | None) -> bool:
         """Whether the recorded commit is the table's own: by its id, or by the table's tag where it was cleaned from the log."""
@@ -116,9 +114,10 @@ class DeltaTarget:
         if table is None:
             return TableHead(None)
         newest = self._log.read(self._log.versions(None)[-1])
+        tag = (table.transaction_version(app_id) if app_id else None) or 0
         return TableHead(
-            _recorded(newest, app_id),
-            tag=(app_id and table.transaction_version(app_id)) or 0,
+            replace(_recorded(newest), number=tag),
+            tag=tag,
             tags_expire=_TAGS_EXPIRE if table.metadata().configuration.get(_TAGS_EXPIRE) else None,
         )
 
@@ -291,8 +290,8 @@ def _id(commit: Commit) -> str:
     return str(_ours(commit).get("owner") or commit.digest)
 
 
-def _recorded(commit: Commit, app_id: str | None) -> TableCommit:
-    return TableCommit(commit.version, _id(commit), commit.tags.get(app_id or "", 0))
+def _recorded(commit: Commit) -> TableCommit:
+    return TableCommit(commit.version, _id(commit))
 
 
 def _undoes(commit: Commit) -> bool:
@@ -314,6 +313,11 @@ def _milliseconds(given: Any) -> int:
     except ValueError:
         return -1
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _landed_under(app_id: str | None, commits: Sequence[Commit]) -> tuple[Landed, ...]:
+    """The commits under a dataflow's tag."""
+    return tuple(_landed(commit, app_id) for commit in commits if app_id in commit.tags) if app_id else ()
 
 
 def _landed(commit: Commit, app_id: str) -> Landed:

@@ -65,6 +65,11 @@ class Landed:
     number: int = 0
     uncounted: bool = False
 
+    @property
+    def commit(self) -> TableCommit:
+        """As the watermark log records it."""
+        return TableCommit(self.version, self.owner, self.number)
+
 
 @dataclass(frozen=True)
 class Room:

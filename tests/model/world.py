@@ -602,8 +602,7 @@ class World:
             if failed == _PATIENCE:
                 raise Stuck(f"fails for ever: {self._told(error)}")
         self.oracle.check_rest()
-        newest = self.log.newest(NAME)
-        if self.log.intent(NAME, newest.number + 1 if newest else 1) is not None:
+        if self.log.open_intent(NAME, self.log.newest(NAME)) is not None:
             raise Violation("an intent is left open")
         return [self.oracle]
 

@@ -225,8 +225,7 @@ class Feed:
     @property
     def open_intent(self) -> Intent | None:
         """The intent of the number after the newest entry, if one was put."""
-        newest = self.newest
-        return self.platform.log.intent(NAME, newest.number + 1 if newest else 1)
+        return self.platform.log.open_intent(NAME, self.newest)
 
     def cli(self, *arguments: str) -> Answer:
         """Call ``strandline --json`` in this process; Spark is the engine's server."""
