@@ -146,8 +146,8 @@ def adopt(reason: str) -> Making:
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         target = platform.target(dataflow)
-        found = _adopted(platform, dataflow)
-        text = found.state if found else platform.flow(dataflow).told_by_rows(target)
+        found = _adopted(platform, dataflow, last)
+        text = _told(platform, dataflow, found)
         if text is None:
             column = f", or a column {SOURCE_FILE}," if dataflow.kind == "path" else ""
             raise NeedsDecision(
@@ -159,11 +159,12 @@ def adopt(reason: str) -> Making:
                     f"strandline state reset {dataflow.name} --reason TEXT",
                 ),
             )
-        commit = platform.log.find(dataflow.name, found.number) if found else None
+        commit = platform.log.find(dataflow.name, found.number) if found and found.number else None
         base = commit if commit and found and commit.id == found.owner else None
-        rows = _ingested(platform, dataflow, last, base, text)
+        rows = _ingested(platform, dataflow, last, base, text, beyond=found is not None and found.beyond)
         if base is not None:
             kept: dict[str, Any] = {name: getattr(base, name) for name in _OF_A_STATE}
+            kept |= {"replace_until": rows.replace_until} if rows.replace_until else {}
         else:
             kept = {"replace_table": False, "replace_until": rows.replace_until}
             kept |= {"app_id": found.app_id} if found and found.app_id else {}
@@ -233,7 +234,13 @@ class _Ingested:
 
 
 def _ingested(
-    platform: Platform, dataflow: Dataflow, last: Entry | None, base: Entry | None, watermark: str
+    platform: Platform,
+    dataflow: Dataflow,
+    last: Entry | None,
+    base: Entry | None,
+    watermark: str,
+    *,
+    beyond: bool = False,
 ) -> _Ingested:
     """The files whose rows a table holds, and that no run loads again.
 
@@ -243,6 +250,7 @@ def _ingested(
         last: the newest entry.
         base: the entry of the newest commit that the table's rows go back to, if the log has it.
         watermark: of that commit, sentinel JSON text.
+        beyond: whether the table may hold rows of files that the commit's entry knows nothing of.
     """
     if dataflow.kind != "path":
         return _Ingested()
@@ -258,9 +266,11 @@ def _ingested(
     doubtful = [
         file
         for file in listed
-        if known is None or (base and (one := known.get(file.path)) and one.number > base.number)
+        if known is None
+        or (base and (one := known.get(file.path)) and one.number > base.number)
+        or (beyond and file.path not in known)
     ]
-    loaded = target.texts(SOURCE_FILE) if doubtful or known is None else set()
+    loaded = target.texts(SOURCE_FILE) if doubtful or known is None or beyond else set()
     told = SOURCE_FILE in target.columns()
     taken = _with_rows(dataflow, doubtful, loaded) if told else doubtful if known is None else []
     rows += [(*file.row, "in the table when it was adopted") for file in taken]
@@ -268,7 +278,7 @@ def _ingested(
     aside = [one for one in _in_quarantine(platform, last) if one.file.path not in there]
     rows += [(*one.file.row, one.reason) for one in aside]
     until = None
-    if known is None and dataflow.path.tracking != "set":
+    if (known is None or beyond) and dataflow.path.tracking != "set":
         until = serialise(covering(dataflow.path, PathState.of(deserialise(watermark)), loaded))
     return _Ingested(rows, len(taken), len(doubtful) - len(taken), until if until != watermark else None)
 
@@ -300,10 +310,10 @@ def _with_rows(dataflow: Dataflow, files: Sequence[SourceFile], loaded: Collecti
     ]
 
 
-def _adopted(platform: Platform, dataflow: Dataflow) -> Adopted | None:
+def _adopted(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Adopted | None:
     name = dataflow.name
     try:
-        return platform.target(dataflow).adopted()
+        return platform.target(dataflow).adopted(last.app_id if last and last.table else None)
     except NeedsDecision as error:
         raise NeedsDecision(
             f"dataflow {name}: {error.message} Import an export of the state, say it yourself, or start again",
@@ -316,16 +326,27 @@ def _adopted(platform: Platform, dataflow: Dataflow) -> Adopted | None:
         ) from error
 
 
+def _told(platform: Platform, dataflow: Dataflow, found: Adopted | None) -> str | None:
+    """The watermark that the table's commits tell, else its rows; empty where others have put all rows of ours aside.
+
+    Where the table may hold rows that no watermark covers, it can only be told if they make room when they are loaded again.
+    """
+    flow = platform.flow(dataflow)
+    if found is not None and found.state is not None and not found.beyond:
+        return found.state
+    if found is None:
+        return flow.told_by_rows(platform.target(dataflow))
+    if not flow.makes_room(platform.target(dataflow)):
+        return None
+    return found.state or flow.told_by_rows(platform.target(dataflow)) or "{}"
+
+
 def _tells_nothing(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
     """Whether no entry knows the table, and the table tells no watermark: then the operator's word is all there is."""
     if last is not None and last.table is not None:
         return False
     target = platform.target(dataflow)
-    return (
-        target.has_data()
-        and target.adopted() is None
-        and platform.flow(dataflow).told_by_rows(target) is None
-    )
+    return target.has_data() and _told(platform, dataflow, target.adopted()) is None
 
 
 def import_entries(reason: str, lines: Sequence[str]) -> Making:

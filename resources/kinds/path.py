@@ -346,6 +346,10 @@ class PathFlow:
         paths = target.texts(SOURCE_FILE)
         return serialise(adopted(self._dataflow.path, paths)) if paths else None
 
+    def makes_room(self, target: DeltaTarget) -> bool:
+        """A row that tells its file does."""
+        return SOURCE_FILE in target.columns()
+
     def reached(self, entry: Entry, target: DeltaTarget) -> str:
         """Above all files whose rows may be in the table: another rewind may lie before this one."""
         name, columns = self._dataflow.name, target.columns()

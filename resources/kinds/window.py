@@ -383,6 +383,10 @@ class WindowFlow(ABC):
         """A window without rows is loaded like any other, so rows do not tell what is."""
         return None
 
+    def makes_room(self, target: DeltaTarget) -> bool:
+        """Where a slice deletes what it reads."""
+        return self.dataflow.target.replace_by_watermark
+
     def reached(self, entry: Entry, target: DeltaTarget) -> str:
         """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""
         states = [self.state(one) for one in (entry, *self.history())]

@@ -186,6 +186,10 @@ class Flow(Protocol[SliceT]):
         """The watermark that the table's rows tell, sentinel JSON text; None where they tell none."""
         ...
 
+    def makes_room(self, target: DeltaTarget) -> bool:
+        """Whether rows of the table that are loaded again can make room for themselves, so that it does no harm."""
+        ...
+
     def reached(self, entry: Entry, target: DeltaTarget) -> str:
         """The watermark that covers all rows that may be in the table, for a rewind that makes room for what is read again.
 

@@ -178,17 +178,24 @@ def in_table(dataflow: Dataflow, commit: TableCommit) -> dict[str, Any]:
         "table_version": commit.version,
         "table_commit": commit.id,
         "table_number": commit.number,
+        "table_file": commit.file,
     }
 
 
 def recorded(entry: Entry) -> TableCommit:
     """The commit that the table of an entry must have."""
-    return TableCommit(entry.table_version, entry.table_commit, entry.table_number)
+    return TableCommit(entry.table_version, entry.table_commit, entry.table_number, entry.table_file)
+
+
+def claimed(entry: Entry | None) -> TableCommit | None:
+    """The commit that the table must go back to, for all rows that count as loaded to be in it; None where none count."""
+    if entry is None or entry.table_version is None or is_empty(entry.state()):
+        return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made anew
+    return recorded(entry)
 
 
 def _check_recorded(entry: Entry, head: TableHead, stops: _Stops, intent: Intent | None) -> None:
-    # After a reset nothing is said of the rows: the table may be dropped before or after, and is then made anew.
-    loaded = entry.table_version is not None and not is_empty(entry.state())
+    loaded = claimed(entry) is not None
     if head.newest is None:
         if loaded:
             raise stops.missing()
@@ -197,6 +204,8 @@ def _check_recorded(entry: Entry, head: TableHead, stops: _Stops, intent: Intent
         raise stops.replaced(head)
     if loaded and head.undone:
         raise stops.undone(head)
+    if loaded and head.rewritten:
+        raise stops.rewritten()
     # Of commits that were cleaned from the table's log only the tag is left: it must be the one that was recorded.
     number = intent.number if intent else entry.table_number if head.cleaned else entry.number
     strangers = [one for one in head.landed if not (intent and _finishes(one, intent))]
@@ -259,10 +268,17 @@ class _Stops:
     def undone(self, head: TableHead) -> NeedsDecision:
         return self._behind(f"somebody else has replaced all rows of the table since: {head.undone}")
 
-    def _behind(self, how: str) -> NeedsDecision:
+    def rewritten(self) -> NeedsDecision:
+        return self._behind(
+            "that commit was cleaned from the table's log, and the file that it added is in the table no more: the table was restored, or its"
+            " files were rewritten, as OPTIMIZE does, and nothing is left that tells which",
+            lacks="may lack",
+        )
+
+    def _behind(self, how: str, lacks: str = "lacks") -> NeedsDecision:
         return self._stop(
             "table_behind",
-            f"{self._says()}, but {how}. It lacks rows that count as loaded. Put the newer table back, take the state that this one tells, or"
+            f"{self._says()}, but {how}. It {lacks} rows that count as loaded. Put the newer table back, take the state that this one tells, or"
             " empty it and start again",
             (self._adopt, self._empty),
         )

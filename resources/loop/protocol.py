@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from partitions.dataflow import Dataflow, short_hash
 from partitions.errors import BadFile, BadPart, Conflict, Held, NeedsDecision, StrandlineError, TargetError
@@ -17,7 +17,7 @@ from partitions.plan import counted
 from partitions.sentinels import serialise
 from resources.loop import holder as holders
 from resources.loop.flow import Flow, Observed, Seen, SliceT
-from resources.loop.guards import check_table, definition_of, in_table, moved, recorded
+from resources.loop.guards import check_table, claimed, definition_of, in_table, moved, recorded
 from resources.loop.lease import renewed
 from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.loop.transform import Batch, transformed
@@ -130,7 +130,7 @@ class SliceProtocol(Generic[SliceT]):
                     if not anew:
                         raise
             if landed is not None and landed.owner == intent.id:
-                self._append(outcome, self._entry(outcome.newest, intent, self.target.counted(landed)))
+                self._append(outcome, self._entry(outcome.newest, intent, landed))
             elif anew or (landed is not None and landed.gives_up):
                 self._abandon(outcome, intent, landed, reason)
             else:
@@ -158,7 +158,7 @@ class SliceProtocol(Generic[SliceT]):
             return _dropped(outcome.newest, intent)
         landed = self._head(outcome.newest, intent).find(intent.number)
         if landed is not None and landed.owner == intent.id:
-            return self._entry(outcome.newest, intent, self.target.counted(landed))
+            return self._entry(outcome.newest, intent, landed)
         return self._abandoned(outcome, intent, landed, "foreseen")
 
     def held(self, intent: Intent) -> Held:
@@ -268,7 +268,7 @@ class SliceProtocol(Generic[SliceT]):
             raise self._skipped(intent)
         if landed.owner != intent.id:
             return self._taken(outcome, intent, landed)
-        landed = self.target.counted(landed)
+        landed = self._counted(outcome.newest, landed)
         self.told(Step.VERIFIED, f"slice {intent.number} is version {landed.version} of the table")
         changed = self._changed(piece) if not recovered else None
         size = self.flow.size(piece)
@@ -301,7 +301,7 @@ class SliceProtocol(Generic[SliceT]):
         return seen
 
     def _write(self, outcome: Outcome, intent: Intent, piece: SliceT, rows: DataFrame | None) -> Observed:
-        tag = Tag(intent.app_id, intent.number, intent.id)
+        tag = Tag(intent.app_id, intent.number, intent.id, after=claimed(outcome.newest))
         try:
             df = self._prepared(intent, piece) if rows is None else rows
             room = self.flow.room(piece, intent.replaces, df)
@@ -428,11 +428,12 @@ class SliceProtocol(Generic[SliceT]):
             app_id=intent.app_id,
             # A number that is given up pins no schema. Where its fence has made the table, the columns there are nobody's either.
             new_columns=_only_fences(outcome.newest, landed),
-            **(in_table(self.dataflow, landed.commit) if fenced and landed else {}),
+            **(self._standing(outcome.newest, landed) if fenced and landed else {}),
         )
 
     def _entry(self, before: Entry | None, intent: Intent, landed: Landed) -> Entry:
         """The entry of an intent whose write has landed."""
+        landed = self._counted(before, landed)
         rows, files = (
             (before.total_rows, before.total_files) if before and landed.removed is not None else (0, 0)
         )
@@ -460,7 +461,7 @@ class SliceProtocol(Generic[SliceT]):
             fingerprint=intent.fingerprint,
             kind=intent.kind,
             app_id=intent.app_id,
-            **in_table(self.dataflow, landed.commit),
+            **self._standing(before, landed),
             definition=short_hash(intent.definition),
             pinned=intent.pinned,
             file_list=intent.file_list,
@@ -469,6 +470,15 @@ class SliceProtocol(Generic[SliceT]):
             replace_table=bool(before and before.replace_table and intent.replaces != "table"),
             new_columns=False,
         )
+
+    def _standing(self, before: Entry | None, landed: Landed) -> dict[str, Any]:
+        """What an entry says of its table. Of a commit that changes no file the one before says which file must be there."""
+        told = in_table(self.dataflow, landed.commit)
+        kept = before.table_file if before and landed.file is None and landed.removed == 0 else landed.file
+        return {**told, "table_file": kept}
+
+    def _counted(self, before: Entry | None, landed: Landed) -> Landed:
+        return self.target.counted(landed, before.total_rows if before else 0)
 
     def _check_log(self, intent: Intent) -> None:
         """Raise if the log has lost the intent: an entry on top of a log that was lost would hide that it was.

@@ -52,6 +52,7 @@ class Entry(Record):
             was no table then.
         table_commit: what tells that commit from any other: the id of the intent or give-up that made it, or a hash of its text.
         table_number: the highest number under the dataflow's tag up to that commit; 0 if there is none.
+        table_file: name of a data file that the commit added; None if it added none.
         definition: hash of all that the rows of the last slice depended on, beside its files.
         pinned: name of the object that holds the pinned schema.
         file_list: name of the object that lists the files of this entry.
@@ -93,6 +94,7 @@ class Entry(Record):
     table_version: int | None = None
     table_commit: str | None = None
     table_number: int = 0
+    table_file: str | None = None
     definition: str | None = None
     pinned: str | None = None
     file_list: str | None = None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import NeedsDecision
+from partitions.errors import NeedsDecision, TargetError
 from resources.places import Place
 from resources.readers.rows import rows, scanned_rows
 from resources.sql import literal, quoted
@@ -65,7 +65,8 @@ class DeltaTarget:
             cleaned and since is not None,
             self._highest(app_id, landed, whole=not cleaned, before=recorded.number if recorded else 0),
             landed,
-            next((_told(commit) for commit in reversed(later) if _undoes(commit)), None),
+            next((_told(commit) for commit in reversed(later) if _undoes(commit, app_id)), None),
+            bool(cleaned and recorded and recorded.file and not self._held(recorded.file, versions)),
             self._expiry(commits, whole=cleaned),
         )
 
@@ -76,7 +77,12 @@ class DeltaTarget:
             return TableHead(None, kept=False)
         landed = _landed_under(app_id, commits)
         tag = self._highest(app_id, landed, whole=commits[0].version == 0)
-        return TableHead(_recorded(commits[-1]), kept=False, tag=tag, landed=landed)
+        expiry = self._expiry(commits, whole=commits[0].version > 0)
+        return TableHead(_recorded(commits[-1]), kept=False, tag=tag, landed=landed, tags_expire=expiry)
+
+    def _held(self, file: str, versions: Sequence[int]) -> bool:
+        """Whether a data file is part of the table, or was until one of these versions removed it."""
+        return file in self._log.files() or any(self._log.removes(version, file) for version in versions)
 
     def _highest(self, app_id: str | None, landed: Sequence[Landed], *, whole: bool, before: int = 0) -> int:
         """The highest number under an app id: of the commits that were read, or of the table where these are not the whole of its log."""
@@ -126,12 +132,18 @@ class DeltaTarget:
         table = self._log.table()
         return (table.transaction_version(app_id) if table else None) or 0
 
-    def counted(self, landed: Landed) -> Landed:
-        """The commit with all of its counts. One that only deletes does not count rows: the table before and after it tells."""
+    def counted(self, landed: Landed, before: int) -> Landed:
+        """The commit with all of its counts. One that only deletes does not count rows: the table before and after it tells.
+
+        Where the version before was cleaned from the log, the watermark log's own count stands in for it.
+        """
         if not landed.uncounted:
             return landed
-        before, after = (self._rows_at(version) for version in (landed.version - 1, landed.version))
-        return replace(landed, removed=before + landed.rows - after, uncounted=False)
+        try:
+            before, after = self._rows_at(landed.version - 1), self._rows_at(landed.version)
+        except TargetError:
+            after = self._rows_at(None)
+        return replace(landed, removed=max(0, before + landed.rows - after), uncounted=False)
 
     def count_rows(self) -> int:
         """All rows of the table, from its files' statistics, or by a scan where a file has none; 0 where there is no table."""
@@ -154,38 +166,44 @@ class DeltaTarget:
         table = self._log.table()
         return (table.version(), table.schema().to_json()) if table else None
 
-    def adopted(self) -> Adopted | None:
-        """What the newest commit of Strandline says that the table's rows go back to; None if the table has none.
+    def adopted(self, app_id: str | None = None) -> Adopted | None:
+        """What the commits of Strandline tell that the table's rows go back to.
 
-        After a RESTORE these are the commits up to the version that was restored.
+        A commit's state says that all rows up to it are in the table. That holds as long as the commit that the state before was true of
+        is one that the table's rows go back to: not where a RESTORE or another writer's overwrite came between the two, or the table was
+        removed there.
+
+        Args:
+            app_id: whose commits count; None are those of whoever wrote the newest.
+
+        Returns:
+            None where there is no commit of Strandline, and nobody has put rows aside either.
 
         Raises:
-            NeedsDecision: code ``state_object_missing``: its watermark lies beside the table, and is gone or is another one.
+            NeedsDecision: code ``state_object_missing``: the watermark lies beside the table, and is gone or is another one.
         """
-        versions = self._log.versions(None)
-        while versions:
-            commit = self._log.read(versions.pop())
-            if commit.operation == "RESTORE":
-                restored = self._restored(commit, versions)
-                versions = [version for version in versions if version <= restored]
+        beyond = False
+        line = _Line(self._log, app_id)
+        for commit in line:
+            ours = _ours(commit) if app_id is None or app_id in commit.tags else {}
+            if not ours or ours.get("gives_up"):  # which says nothing of the rows that are there
                 continue
-            if _undoes(commit):
-                return None  # no row goes back to a commit before it
-            ours = _ours(commit)
-            if ours and not ours.get("gives_up"):  # which says nothing of the rows that are there
-                number = int(ours.get("number", 0))
-                app_id = next((key for key, tag in commit.tags.items() if tag == number), None)
-                return Adopted(self._stored(ours, commit), app_id, number, str(ours.get("owner")))
-        return None
+            number = int(ours.get("number", 0))
+            app_id = app_id or next((key for key, tag in commit.tags.items() if tag == number), None)
+            if self._goes_on(ours.get("after"), commit.version, app_id):
+                return Adopted(self._stored(ours, commit), app_id, number, str(ours.get("owner")), beyond)
+            beyond = True
+        return Adopted(None, app_id, beyond=True) if beyond or line.ended else None
 
-    def _restored(self, commit: Commit, versions: Sequence[int]) -> int:
-        """The version that a RESTORE has brought back."""
-        version = commit.parameters.get("version")
-        if version not in (None, "", "null"):
-            return int(version)
-        given = commit.parameters.get("timestamp") or commit.parameters.get("datetime")
-        until = _milliseconds(given)
-        return next((one for one in reversed(versions) if self._log.read(one).time <= until), -1)
+    def _goes_on(self, after: Mapping[str, Any] | None, version: int, app_id: str | None) -> bool:
+        """Whether the rows that a commit was added to are still among those that the table's rows go back to."""
+        if after is None:
+            return True
+        line = _Line(self._log, app_id, version)
+        for commit in line:
+            if commit.version <= after["version"]:
+                return bool(commit.version == after["version"] and _id(commit) == after["id"])
+        return bool(after["version"] <= line.cleaned)
 
     def texts(self, column: str) -> set[str]:
         """All texts of a column, each once; none where there is no such column. Reads the column's data."""
@@ -259,6 +277,7 @@ class DeltaTarget:
             "owner": tag.owner,
             "number": tag.number,
             "gives_up": tag.gives_up,
+            "after": {"version": tag.after.version, "id": tag.after.id} if tag.after else None,
             **self._state(tag, metadata),
         }
         text = json.dumps({"strandline": owned})
@@ -291,28 +310,71 @@ def _id(commit: Commit) -> str:
 
 
 def _recorded(commit: Commit) -> TableCommit:
-    return TableCommit(commit.version, _id(commit))
+    return TableCommit(commit.version, _id(commit), file=commit.file)
 
 
-def _undoes(commit: Commit) -> bool:
-    """Whether somebody else's commit put aside all rows that were there: a table that was restored, made again or overwritten."""
-    if _ours(commit):
+def _undoes(commit: Commit, app_id: str | None) -> bool:
+    """Whether somebody else's commit put aside all rows that were there: a table that was restored, made again or overwritten.
+
+    One that deletes rows is not meant: whoever deletes wants them gone.
+
+    Args:
+        commit: any.
+        app_id: the dataflow's; None: Strandline's own commits all count as the dataflow's.
+    """
+    if _ours(commit) and (app_id is None or app_id in commit.tags):
         return False
     overwrites = str(commit.parameters.get("mode")).lower() == "overwrite" and not commit.partial
     return commit.operation == "RESTORE" or "REPLACE TABLE" in commit.operation or overwrites
 
 
+class _Line:
+    """The commits that a table's rows go back to, newest first: of a RESTORE those up to the version that it has brought back.
+
+    Attributes:
+        ended: whether it ends at a commit by which somebody else has put all rows aside; it is the last one then.
+        cleaned: the newest version before these that the rows may go back to, too, and that was cleaned from the log; -1 if there is none.
+    """
+
+    def __init__(self, log: DeltaLog, app_id: str | None, before: int | None = None) -> None:
+        """The line of the newest version, or of the one before a version; ``app_id`` is the dataflow's, as in :func:`_undoes`."""
+        self._log, self._app_id = log, app_id
+        self._versions = [one for one in log.versions(None) if before is None or one < before]
+        self.ended = False
+        self.cleaned = -1 if before is None else before - 1
+
+    def __iter__(self) -> Iterator[Commit]:
+        left = list(self._versions)
+        while left:
+            commit = self._log.read(left.pop())
+            self.cleaned = commit.version - 1
+            yield commit
+            if not _undoes(commit, self._app_id):
+                continue
+            restored = self._restored(commit, left) if commit.operation == "RESTORE" else None
+            if restored is None:
+                self.ended, self.cleaned = True, -1
+                return
+            self.cleaned = restored
+            left = [version for version in left if version <= restored]
+
+    def _restored(self, commit: Commit, before: Sequence[int]) -> int | None:
+        """The version that a RESTORE has brought back; None where it cannot be told.
+
+        One that names an instant goes by the times of the log's files, which a copy of the table does not have: the files that are part
+        of the table tell.
+        """
+        version = commit.parameters.get("version")
+        if version not in (None, "", "null"):
+            return int(version)
+        files = self._log.files(commit.version)
+        with suppress(TargetError):  # a version whose log was cleaned
+            return next((one for one in reversed(before) if self._log.files(one) == files), None)
+        return None
+
+
 def _told(commit: Commit) -> str:
     return f"{commit.operation} (version {commit.version})"
-
-
-def _milliseconds(given: Any) -> int:
-    """An instant as commits name it: ISO, without a zone as UTC; text that does not read is before everything."""
-    try:
-        moment = datetime.fromisoformat(str(given).replace(" UTC", "+00:00"))
-    except ValueError:
-        return -1
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _landed_under(app_id: str | None, commits: Sequence[Commit]) -> tuple[Landed, ...]:
@@ -331,6 +393,7 @@ def _landed(commit: Commit, app_id: str) -> Landed:
         removed,
         commit.tags[app_id],
         uncounted=removed is None and commit.partial,
+        file=commit.file,
     )
 
 

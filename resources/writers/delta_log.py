@@ -32,11 +32,12 @@ class Commit:
         metadata: the commit's user metadata.
         tags: txn versions by app id.
         metrics: what the commit counted.
-        partial: whether it replaced rows by a predicate, and not the whole table.
+        partial: whether it replaced rows by a predicate, or whole partitions, and not the whole table.
         operation: its name, as the writer gave it.
         parameters: of the operation.
         time: when it was made by the writer's clock, epoch milliseconds.
         configuration: the table's properties, if the commit sets them.
+        file: name of one of the data files that it adds; None where it adds none.
         digest: of its text.
     """
 
@@ -49,6 +50,7 @@ class Commit:
     parameters: dict[str, Any] = field(default_factory=dict)
     time: int = 0
     configuration: dict[str, str] | None = None
+    file: str | None = None
     digest: str = ""
 
     def count(self, metric: str) -> int:
@@ -100,6 +102,16 @@ class DeltaLog:
         except (DeltaError, OSError) as error:
             raise self._failed("read", error) from None
 
+    def files(self, version: int | None = None) -> set[str]:
+        """The names of the data files of a version (None: the newest).
+
+        Raises:
+            TargetError: where it cannot be opened.
+        """
+        table = self.table(version)
+        paths: Any = table.get_add_actions().column("path").to_pylist() if table else []
+        return {_file_name(str(path)) for path in paths}
+
     def _list(self, offset: str | None) -> list[str]:
         from obstore.exceptions import BaseError
 
@@ -118,13 +130,20 @@ class DeltaLog:
         Raises:
             TargetError: where it cannot be read.
         """
+        return _parse(version, self._text(version))
+
+    def removes(self, version: int, file: str) -> bool:
+        """Whether a commit removes a data file of this name."""
+        lines = self._text(version).splitlines()
+        return any(file.encode() in line for line in lines if line.startswith(b'{"remove"'))
+
+    def _text(self, version: int) -> bytes:
         from obstore.exceptions import BaseError
 
         try:
-            data = bytes(self._place.store.get(f"_delta_log/{version:020d}.json").bytes())
+            return bytes(self._place.store.get(f"_delta_log/{version:020d}.json").bytes())
         except (BaseError, OSError) as error:
             raise self._failed(f"read version {version} of", error) from None
-        return _parse(version, data)
 
     def _failed(self, verb: str, error: Exception) -> TargetError:
         said = f"{type(error).__name__}: {in_one_line(_COLOUR.sub('', str(error)))}"
@@ -133,6 +152,11 @@ class DeltaLog:
         elif isinstance(error, OSError):
             said += ". Check the table's path, owner and mode"
         return TargetError(f"table {self._place}: cannot {verb} its Delta log: {said}")
+
+
+def _file_name(path: str) -> str:
+    """The last part of a data file's path, which writers make unique: the rest is written in more than one way."""
+    return path.rsplit("/", 1)[-1]
 
 
 def _version(path: str) -> int | None:
@@ -144,8 +168,9 @@ def _parse(version: int, data: bytes) -> Commit:
     info: dict[str, Any] = {}
     tags: dict[str, int] = {}
     configuration: dict[str, str] | None = None
+    file: str | None = None
     for line in data.splitlines():
-        # A commit may hold many thousands of file actions; only three kinds of line matter here.
+        # A commit may hold many thousands of file actions, of which one is enough.
         if line.startswith(b'{"commitInfo"'):
             info = json.loads(line)["commitInfo"]
         elif line.startswith(b'{"txn"'):
@@ -153,16 +178,20 @@ def _parse(version: int, data: bytes) -> Commit:
             tags[action["appId"]] = int(action["version"])
         elif line.startswith(b'{"metaData"'):
             configuration = json.loads(line)["metaData"].get("configuration") or {}
+        elif file is None and line.startswith(b'{"add"'):
+            file = _file_name(json.loads(line)["add"]["path"])
     parameters = info.get("operationParameters") or {}
     return Commit(
         version,
         info.get("userMetadata"),
         tags,
         info.get("operationMetrics") or {},
-        parameters.get("predicate") not in (None, "", "[]"),
+        parameters.get("predicate") not in (None, "", "[]")
+        or bool(parameters.get("isDynamicPartitionOverwrite")),
         operation=str(info.get("operation") or ""),
         parameters=parameters,
         time=int(info.get("timestamp") or 0),
         configuration=configuration,
+        file=file,
         digest=hashlib.sha256(data).hexdigest()[:32],
     )

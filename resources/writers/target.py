@@ -18,12 +18,14 @@ class Tag:
         number: the number of the slice.
         owner: the id of the intent, or of the give-up, that the commit belongs to.
         gives_up: whether the commit only fences the number, so that no writer that may still run can take it.
+        after: the commit of the table that the state before was true of; None where that state says nothing of rows.
     """
 
     app_id: str
     number: int
     owner: str
     gives_up: bool = False
+    after: TableCommit | None = None
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,14 @@ class TableCommit:
         version: the table's version; None: there was no table.
         id: of the intent or give-up that made the commit; of a commit of somebody else a hash of its text. None: not known.
         number: the highest under the dataflow's tag up to that commit; 0 if there is none.
+        file: name of a data file that it added, which tells that it was not undone once it is cleaned from the table's log; None if it
+            added none.
     """
 
     version: int | None
     id: str | None = None
     number: int = 0
+    file: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Landed:
         bytes: bytes written by it.
         number: the number.
         uncounted: whether only the table before and after the commit tells how many rows it deleted.
+        file: name of a data file that it added; None if it added none.
     """
 
     owner: str | None
@@ -64,11 +70,12 @@ class Landed:
     removed: int | None = 0
     number: int = 0
     uncounted: bool = False
+    file: str | None = None
 
     @property
     def commit(self) -> TableCommit:
         """As the watermark log records it."""
-        return TableCommit(self.version, self.owner, self.number)
+        return TableCommit(self.version, self.owner, self.number, self.file)
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,7 @@ class TableHead:
             commit was not kept, or was cleaned.
         landed: the commits under the dataflow's tag after the recorded one, oldest first.
         undone: a commit of somebody else after the recorded one that put all rows aside, for people; None if there is none.
+        rewritten: whether the recorded commit was cleaned from the table's log and the file that it added is in the table no more.
         tags_expire: the table property by which tags are forgotten; None if it is not set.
     """
 
@@ -103,6 +111,7 @@ class TableHead:
     tag: int = 0
     landed: tuple[Landed, ...] = ()
     undone: str | None = None
+    rewritten: bool = False
     tags_expire: str | None = None
 
     @property
@@ -120,16 +129,19 @@ class Adopted:
     """What a table tells of the state that it was written with.
 
     Attributes:
-        state: sentinel JSON text of the watermark.
-        app_id: the dataflow's id in the table's tags; None where the commit does not tell.
+        state: sentinel JSON text of the watermark of the newest commit whose rows, and those of all commits before it, are in the table;
+            None where there is no such commit any more.
+        app_id: the dataflow's id in the table's tags; None where no commit tells.
         number: that the commit carries.
         owner: the intent that it belongs to.
+        beyond: whether the table may hold rows of ours that the state knows nothing of.
     """
 
-    state: str
+    state: str | None
     app_id: str | None
     number: int = 0
     owner: str | None = None
+    beyond: bool = False
 
 
 class Target(Protocol):
@@ -152,8 +164,13 @@ class Target(Protocol):
         """Whether the table holds rows, whoever wrote them, or remembers a tag."""
         ...
 
-    def counted(self, landed: Landed) -> Landed:
-        """The commit with all of its counts."""
+    def counted(self, landed: Landed, before: int) -> Landed:
+        """The commit with all of its counts.
+
+        Args:
+            landed: the commit.
+            before: rows of the table before it, as far as the watermark log knows.
+        """
         ...
 
     def tag(self, app_id: str) -> int:

@@ -51,7 +51,7 @@ def _written(folder: Path, rows: Callable[[list[Given]], Any]) -> list[Any]:
         head = target.head(None, APP)
         landed = head.find(number)
         assert landed is not None
-        counted = target.counted(landed)
+        counted = target.counted(landed, 0)
         told.append(
             (
                 head.version,

@@ -86,7 +86,6 @@ def folders(make_feed: MakeFeed) -> Feed:
 # Rows are lost
 
 
-@open_fault("adopt takes the state of a commit whose rows an overwrite has put aside")
 def test_adopt_after_an_overwrite_loads_what_the_table_lacks(feed: Feed) -> None:
     feed.put("1.ndjson", 1)
     feed.load()
@@ -97,7 +96,6 @@ def test_adopt_after_an_overwrite_loads_what_the_table_lacks(feed: Feed) -> None
     assert feed.ids == [1]
 
 
-@open_fault("adopt takes the state of a commit whose rows an overwrite has put aside")
 def test_adopt_after_an_overwrite_reads_windows_again(tmp_path: Path, engine: SparkEngine) -> None:
     made = days(tmp_path, engine)
     made.run("2020-01-05")
@@ -107,9 +105,6 @@ def test_adopt_after_an_overwrite_reads_windows_again(tmp_path: Path, engine: Sp
     assert made.feed.ids == [1, 2, 3, 4]
 
 
-@open_fault(
-    "a commit's state speaks of all commits before it, and adopt does not look whether they are in the table"
-)
 def test_adopt_of_a_table_that_was_removed_between_two_slices_reads_windows_again(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -127,7 +122,6 @@ def test_adopt_of_a_table_that_was_removed_between_two_slices_reads_windows_agai
     assert made.feed.ids == [1, 2, 3, 4]
 
 
-@open_fault("Delta goes by the times of its log's files, adopt by the times in the commits")
 def test_adopt_after_a_restore_by_time_of_a_copied_table_takes_the_version_that_was_restored(
     feed: Feed, engine: SparkEngine
 ) -> None:
@@ -151,7 +145,6 @@ def test_adopt_after_a_restore_by_time_of_a_copied_table_takes_the_version_that_
     assert feed.ids == [1, 2]
 
 
-@open_fault("a commit of another dataflow counts as ours, so that it may put all rows aside")
 def test_a_run_stops_where_another_project_has_emptied_the_table(feed: Feed, engine: SparkEngine) -> None:
     feed.put("1.ndjson", 1)
     feed.load()
@@ -249,9 +242,6 @@ def test_files_below_the_watermark_of_an_accepted_root_count_as_loaded(feed: Fee
 # No command leads on
 
 
-@open_fault(
-    "the rows of a commit that only deletes are counted in the version before, which may be cleaned up"
-)
 def test_a_commit_that_only_deletes_is_finished_although_the_log_before_it_is_cleaned(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -312,7 +302,6 @@ def test_set_leads_on_where_there_is_nothing_to_adopt(tmp_path: Path, engine: Sp
 # False words, and a guard that is passed
 
 
-@open_fault("after a reset the table may be another one, and its properties are not looked at")
 def test_a_table_that_forgets_tags_is_refused_after_a_reset(feed: Feed) -> None:
     feed.put("1.ndjson", 1)
     feed.load()

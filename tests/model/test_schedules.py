@@ -37,9 +37,6 @@ def test_any_schedule_ends_with_every_row_once_or_commands_that_lead_there(
 
 @pytest.mark.full
 @pytest.mark.timeout(3600)
-@pytest.mark.xfail(
-    reason="tests/integration/test_open_faults.py: a RESTORE under an open intent, and one that was cleaned from the log"
-)
 @given(schedule=schedules(14), config=configs)
 @settings(max_examples=3000, **_HEALTH)
 def test_any_long_schedule_ends_with_every_row_once_or_commands_that_lead_there(
