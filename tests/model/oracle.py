@@ -194,7 +194,8 @@ class Oracle:
         mark = reached(entry.watermark)
         if entry.why in ("reset", "adopt", "import"):
             self.unknown.clear()
-        if entry.why in ("rewind", "adopt", "import"):
+        taken_back = before is None or entry.era != before.era  # of a rewind: whether it goes back to before the reset
+        if entry.why in ("adopt", "import") or (entry.why == "rewind" and taken_back):
             self.sparing = True
         match entry.why:
             case "reset":
@@ -279,7 +280,7 @@ class Oracle:
         for path, due in self.due.items():
             vanished = self.copies[path] and not copies[path]
             if vanished and due is Due.NEVER:
-                self.due[path] = Due.ONCE
+                self.due[path] = Due.MAYBE if self._goes(path) else Due.ONCE
             elif copies[path] > self.copies[path] and path not in self.doubling and not self.emptying:
                 self.due[path] = Due.NEVER
         self.copies, self.foreign = Counter(copies), Counter(foreign)
@@ -352,7 +353,13 @@ class Oracle:
         if not self.copies[path]:
             owed = self.due[path] is Due.ONCE and not (self.aside and path in self.late)
             return range(1, 2) if owed else range(2)
+        if self._goes(path):
+            return range(self.copies[path] + 1)
         return range(1, self.copies[path] + (path in self.doubling) + 1)
+
+    def _goes(self, path: str) -> bool:
+        """Whether the row of a file that is passed over goes when the table is emptied: reset --replace, and then set."""
+        return self.emptying and not self.sparing and self.due[path] is Due.NEVER
 
     def meets(self, aims: dict[str, range]) -> bool:
         """Whether it came to that."""
