@@ -91,13 +91,15 @@ class SliceProtocol(Generic[SliceT]):
         started = time.monotonic()
         holders.activate(intent.id)
         with self._holding(intent):
-            if self._look(outcome.newest, intent).find(intent.number) is None:
+            landed = self._look(outcome.newest, intent).find(intent.number)
+            if landed is None:
                 try:
                     self.flow.check(piece)
                 except BadPart as bad:
                     if self._give_up(outcome, intent, _reason(bad)):
                         raise
-            return self._finish(outcome, intent, piece, started, recovered=True)
+                    landed = self._look(outcome.newest, intent).find(intent.number)
+            return self._finish(outcome, intent, piece, started, landed=landed, recovered=True)
 
     def close(self, outcome: Outcome, intent: Intent, reason: str, *, anew: bool = False) -> None:
         """End the intent of a run that died without reading its slice again: append it if it was written, else give it up.
@@ -256,10 +258,10 @@ class SliceProtocol(Generic[SliceT]):
         started: float,
         *,
         rows: DataFrame | None = None,
+        landed: Landed | None = None,
         recovered: bool = False,
     ) -> Committed:
         """Write unless it is written, look the commit up, append the entry."""
-        landed = self._look(outcome.newest, intent).find(intent.number) if recovered else None
         observed: Observed = dict
         if landed is None:
             observed = self._write(outcome, intent, piece, rows)
