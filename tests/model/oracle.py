@@ -239,7 +239,9 @@ class Oracle:
         for path in self.due:
             if self.by_set and path not in listed:
                 continue  # it came since
-            if self.by_set or old < key(path) <= mark or (key(path) <= mark and self.copies[path]):
+            came = path in self.late and path not in listed  # while it was decided, perhaps
+            covered = self.by_set or key(path) <= mark
+            if covered and (self.by_set or self.copies[path] or (old < key(path) and not came)):
                 self._settle(path)
             elif key(path) <= mark and self.due[path] is Due.ONCE:
                 self.due[path] = Due.MAYBE
