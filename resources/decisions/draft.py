@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from partitions.dataflow import Dataflow
@@ -251,8 +252,21 @@ def drafted(
     if takes_table:
         decided |= {**in_table(dataflow, tip.newest or TableCommit(None)), "new_columns": False}
     entry = following(last, **{**decided, **changes})
-    watermark = platform.flow(dataflow).carried(entry.watermark, clock(), None if why in _ANEW else last)
+    before = None if tip.newest is None else _in_table(platform, dataflow, last, entry)
+    watermark = platform.flow(dataflow).carried(entry.watermark, clock(), before)
     return entry.model_copy(update={"watermark": watermark})
+
+
+def _in_table(platform: Platform, dataflow: Dataflow, last: Entry | None, entry: Entry) -> Entry | None:
+    """The newest entry that says which windows the table holds after a decision; None if only the decision itself says it.
+
+    A reset that is to empty the table, and has not yet, says nothing of the rows that are there if the decision keeps them.
+    """
+    if last is None or entry.replace_table or entry.why == "adopt":
+        return None
+    entries = chain([last], platform.log.history(dataflow.name))
+    told = next((one for one in entries if not one.replace_table), None)
+    return told if told and told.table == dataflow.table else None
 
 
 def _app_id(platform: Platform, dataflow: Dataflow, last: Entry | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from partitions.watermark import is_empty
+from partitions.watermark import nothing_loaded
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 from resources.writers.target import Landed, TableCommit, TableHead, Target
@@ -188,7 +188,7 @@ def recorded(entry: Entry) -> TableCommit:
 
 def _check_recorded(entry: Entry, head: TableHead, stops: _Stops, intent: Intent | None) -> None:
     # After a reset nothing is said of the rows: the table may be dropped before or after, and is then made anew.
-    loaded = entry.table_version is not None and not is_empty(entry.state())
+    loaded = entry.table_version is not None and not nothing_loaded(entry.state())
     if head.newest is None:
         if loaded:
             raise stops.missing()

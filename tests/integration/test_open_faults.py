@@ -17,9 +17,7 @@ from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Answer, Feed
-from tests.support.window_feed import REPLACED, Windows, event, instant, on_lake, watermark
-
-EVENING = "2020-01-06T12:00"
+from tests.support.window_feed import Windows, event, instant, on_lake, watermark
 
 
 def open_fault(reason: str) -> pytest.MarkDecorator:
@@ -68,19 +66,6 @@ def days(folder: Path, engine: SparkEngine, **more: Any) -> Windows:
     made = on_lake(folder / "project", engine, watermark=watermark(to="P0D", units="a", **more))
     made.table.put(*[event(day, f"2020-01-0{day}") for day in range(1, 5)])
     return made
-
-
-def folders(make_feed: MakeFeed) -> Feed:
-    """Five days of one row each, in folders: only the start of its window tells a row."""
-    feed = make_feed(
-        source={"path": "./landing/{start:%Y-%m-%d}", "extensions": [".ndjson"]},
-        watermark=watermark(to="P0D", units=None, partial=False, grace=2),
-        target=REPLACED,
-    )
-    for day in range(1, 6):
-        feed.put(f"2020-01-0{day}/x.ndjson", day)
-    assert feed.run(now=instant(EVENING)).error is None
-    return feed
 
 
 # Rows are lost
@@ -202,33 +187,6 @@ def _fenced(feed: Feed) -> None:
 
 
 # Rows are doubled
-
-
-@open_fault("reset forgets how windows in the table were cut, although rows that carry only their start stay")
-@pytest.mark.parametrize("accepted", [False, True], ids=["reset", "reset-accept"])
-def test_a_reset_knows_windows_that_were_cut_otherwise(make_feed: MakeFeed, accepted: bool) -> None:
-    feed = folders(make_feed)
-    if accepted:
-        decide(feed, "reset", now=EVENING)
-    feed.define(watermark={"timezone": "-05:00"})
-    told = decide(feed, "accept" if accepted else "reset", now=EVENING)
-    assert accepted or "each commit deletes what it reads of them, and inserts it again" in told.err
-    assert feed.run(now=instant(EVENING)).error is None
-    assert feed.ids == [1, 2, 3, 4, 5]
-
-
-@open_fault("import forgets how windows in the table were cut")
-def test_an_import_knows_windows_that_were_cut_otherwise(make_feed: MakeFeed) -> None:
-    feed = folders(make_feed)
-    export = feed.folder / "export.jsonl"
-    export.write_text(feed.cli("state", "export", NAME).out)
-    feed.define(watermark={"timezone": "-05:00"})
-    decide(feed, "accept", now=EVENING)
-    assert feed.run(now=instant(EVENING)).error is None
-    feed.define(watermark={"timezone": "UTC"})
-    assert decide(feed, "import", str(export), now=EVENING).code == 0
-    assert feed.run(now=instant(EVENING)).error is None
-    assert feed.ids == [1, 2, 3, 4, 5]
 
 
 @open_fault(
