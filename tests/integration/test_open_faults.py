@@ -225,20 +225,6 @@ def test_a_commit_that_only_deletes_is_finished_although_the_log_before_it_is_cl
     assert (ran, codes) == (None, [0, 0, 0])
 
 
-@open_fault("adopt reads the list of the quarantine, and is offered where that list is gone")
-def test_adopt_leads_on_where_the_list_of_the_quarantine_is_gone(make_feed: MakeFeed) -> None:
-    feed = make_feed(on_bad_file="quarantine")
-    feed.put("1.ndjson", 1)
-    feed.put_text("2.ndjson", "{bad\n")
-    feed.load()
-    for file in (feed.state / "quarantine").glob("*"):
-        file.unlink()
-    error = feed.run().error
-    assert error is not None
-    assert any("adopt" in choice for choice in error.choices)
-    assert decide(feed, "adopt").code == 0
-
-
 @open_fault("set asks the table for the very watermark that is gone")
 def test_set_leads_on_where_the_watermark_beside_the_table_is_gone(make_feed: MakeFeed) -> None:
     feed = make_feed(watermark={"scope": "partition"})
@@ -291,19 +277,6 @@ def test_a_file_of_the_future_is_named(make_feed: MakeFeed) -> None:
     feed.put("2.ndjson", 2)
     os.utime(feed.landing / "1.ndjson", (4e9, 4e9))
     assert any("1.ndjson" in warning for warning in feed.run().warnings)
-
-
-@open_fault("the preview of an adopt knows no list that it would put, so that all files seem to be due")
-def test_the_preview_of_an_adopt_does_not_say_that_rows_are_added_twice(make_feed: MakeFeed) -> None:
-    feed = make_feed(watermark={"tracking": "set"})
-    for number in (1, 2):
-        feed.put(f"{number}.ndjson", number)
-        feed.load()
-    DeltaTable(str(feed.table)).restore(0)
-    told = decide(feed, "adopt").err
-    feed.load()
-    assert feed.ids == [1, 2]
-    assert ("1 file not ingested yet" in told, "a second time" in told) == (True, False)
 
 
 @open_fault("the preview looks for the unfinished slice in a table that the state does not know")

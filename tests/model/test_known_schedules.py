@@ -68,6 +68,12 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
             Arrive(1), Run(), Late(), Sweep(), Arrive(2), Run(), RestoreState(2), Release(),
             config=_QUARANTINE, name="behind-release",
         ),
+        _holds(
+            Arrive(1), Run(), Late(), Sweep(), Release(), Run(), RestoreState(2), config=_QUARANTINE, name="behind-released",
+        ),
+        _holds(
+            Arrive(1), Run(), Late(), Sweep(), Release(), Run(), RestoreState(3), config=_QUARANTINE, name="behind-release-loaded",
+        ),
         _holds(*_TWO_AHEAD, name="behind-run"),
         # An open intent, and the table is another one
         _holds(*_OPEN, RemoveTable(), Reset(), name="open-removed-reset"),
@@ -134,10 +140,6 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         _goes_wrong(
             Arrive(1), Run(), Arrive(1), Run(), Arrive(1), Run(Meanwhile("before", "commit", RestoreVersion(1))),
             name="restored-inside", reason="the same, by a run that lives",
-        ),
-        _goes_wrong(
-            Arrive(1), Run(), Late(), Sweep(), Release(), Run(), RestoreState(2), config=_QUARANTINE,
-            name="behind-released", reason="adopt keeps the quarantine of the restored state, and a released file whose row is there is loaded again",
         ),
         _goes_wrong(
             Arrive(1), Run(), Arrive(1), Run(), RestoreVersion(1), AppendForeign(), CleanLog(),
