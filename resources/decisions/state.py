@@ -18,7 +18,7 @@ from partitions.plan import counted
 from partitions.sentinels import deserialise, serialise
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, Making, agreed, drafted, required
-from resources.loop.guards import check_definition, moved
+from resources.loop.guards import check_definition, moved, other_place
 from resources.platform import Platform
 from resources.readers.files import SOURCE_FILE
 from resources.watermarks.entry import Entry, Why
@@ -59,7 +59,7 @@ def reset(reason: str, *, replace: bool = False) -> Making:
 
 
 def accept(reason: str) -> Making:
-    """The unchanged watermark under the definition as it is now.
+    """The unchanged watermark under the definition as it is now. Of another root what lies at or below it counts as loaded.
 
     Raises:
         ConfigurationError: where there is no state to keep, or it has another form than the scope that the definition has now.
@@ -69,14 +69,26 @@ def accept(reason: str) -> Making:
         last = required(dataflow, last)
         if not is_empty(last.state()):
             platform.flow(dataflow).parsed(last.watermark)
-        if not moved(dataflow, last):
-            return Draft(drafted(platform, dataflow, last, "accept", reason))
-        rows = platform.target(dataflow).count_rows()
-        # What was decided about the old table says nothing of this one.
-        changes: dict[str, Any] = {"takes_table": True, "total_rows": rows, "replace_table": False}
-        return Draft(drafted(platform, dataflow, last, "accept", reason, **changes))
+        changes: dict[str, Any] = {}
+        if moved(dataflow, last):
+            # What was decided about the old table says nothing of this one.
+            rows = platform.target(dataflow).count_rows()
+            changes = {"takes_table": True, "total_rows": rows, "replace_table": False}
+        entry = drafted(platform, dataflow, last, "accept", reason, **changes)
+        files = _passed_by_another_root(platform, dataflow, last)
+        said = f"count as loaded, so neither loaded nor late: {counted(len(files), 'file')} at or below the watermark"
+        return Draft(entry, [(*file.row, _OTHER_ROOT) for file in files], dealt_with=said if files else "")
 
     return making
+
+
+def _passed_by_another_root(platform: Platform, dataflow: Dataflow, last: Entry) -> list[SourceFile]:
+    """What lies at or below the watermark where the source has never been read; nothing if it is the place that was read so far."""
+    if is_empty(last.state()) or not other_place(dataflow, last, platform.log):
+        return []
+    files = platform.flow(dataflow).up_to(last.state(), above=None)
+    known = Ingested(platform.log, dataflow.name, last).known([file.path for file in files]) if files else ()
+    return [file for file in files if file.path not in known]
 
 
 def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
@@ -198,7 +210,9 @@ _IN_TABLE = "in the table when it was adopted"
 _SET = "passed over by state set"
 _IMPORTED = "ingested before the import"
 
-_DECIDED = (_IN_TABLE, _SET, _IMPORTED, UNPROCESSED)
+_OTHER_ROOT = "at or below the watermark when another root was accepted"
+
+_DECIDED = (_IN_TABLE, _SET, _IMPORTED, _OTHER_ROOT, UNPROCESSED)
 """Why decisions have dealt with files that are in no quarantine."""
 
 _OF_A_STATE = ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")

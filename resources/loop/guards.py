@@ -64,19 +64,28 @@ def check_definition(dataflow: Dataflow, entry: Entry | None, log: WatermarkLog)
     )
 
 
+def other_place(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> bool:
+    """Whether the definition reads another place than the one that an entry was made with, as far as the log still tells."""
+    return any(_part(name) == "source" for name, _, _ in _changed(dataflow, entry, log))
+
+
 def _changes(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[str]:
     """What differs from the definition that an entry was made with, each with what it invalidates; nothing where no intent of it is left."""
+    return [
+        f"{name} was {json.dumps(before)}, is {json.dumps(now)} ({_INVALIDATES[_part(name)]})"
+        for name, before, now in _changed(dataflow, entry, log)
+    ]
+
+
+def _changed(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[tuple[str, Any, Any]]:
+    """Each part that differs: its name, what it was and what it is."""
     numbers = (one.number for one in log.history(dataflow.name, _LOOKED_AT))
     intents = (log.intent(dataflow.name, number) for number in numbers)
     made_with = next((one for one in intents if one and one.fingerprint == entry.fingerprint), None)
     if made_with is None:
         return []
     before, now = _flat(made_with.definition), _flat(dataflow.identity())
-    return [
-        f"{name} was {json.dumps(before.get(name))}, is {json.dumps(now[name])} ({_INVALIDATES[_part(name)]})"
-        for name in now
-        if before.get(name) != now[name]
-    ]
+    return [(name, before.get(name), now[name]) for name in now if before.get(name) != now[name]]
 
 
 def _flat(identity: Mapping[str, Any]) -> dict[str, Any]:

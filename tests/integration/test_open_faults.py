@@ -189,21 +189,6 @@ def _fenced(feed: Feed) -> None:
 # Rows are doubled
 
 
-@open_fault(
-    "accept of another root says that what lies below the watermark counts as loaded, and the sweep finds all of it late"
-)
-def test_files_below_the_watermark_of_an_accepted_root_count_as_loaded(feed: Feed) -> None:
-    feed.put("x/a/1.ndjson", 1)
-    feed.load()
-    feed.define(source={"path": "./landing/x"})
-    error = feed.run().error
-    assert error is not None
-    assert "whatever lies at or below it in the new one counts as loaded" in error.message
-    decide(feed, "accept")
-    late_step(feed.platform, feed.dataflow, NOW)
-    assert feed.ids == [1]
-
-
 # No command leads on
 
 
