@@ -18,7 +18,7 @@ from partitions.plan import counted
 from partitions.sentinels import deserialise, serialise
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, Making, agreed, drafted, required
-from resources.loop.guards import check_definition, moved, other_place
+from resources.loop.guards import check_definition, check_table, moved, other_place
 from resources.platform import Platform
 from resources.readers.files import SOURCE_FILE
 from resources.watermarks.entry import Entry, Why
@@ -140,8 +140,9 @@ def set_watermark(reason: str, text: str) -> Making:
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
             )
         remark = (_SET, "passed over")
-        draft = _taken_over(platform, dataflow, last, "set", reason, watermark, remark)
-        return replace(draft, takes_table=_tells_nothing(platform, dataflow, last))
+        takes = _nothing_else_leads_on(platform, dataflow, last)
+        draft = _taken_over(platform, dataflow, last, "set", reason, watermark, remark, takes_table=takes)
+        return replace(draft, takes_table=takes)
 
     return making
 
@@ -368,16 +369,17 @@ def _adopted(platform: Platform, dataflow: Dataflow) -> Adopted | None:
         ) from error
 
 
-def _tells_nothing(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
-    """Whether no entry knows the table, and the table tells no watermark: then the operator's word is all there is."""
-    if last is not None and last.table is not None:
-        return False
+def _nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
+    """Whether state and table do not belong together, and the table tells no watermark to adopt: the operator's word is all there is."""
     target = platform.target(dataflow)
-    return (
-        target.has_data()
-        and target.adopted() is None
-        and platform.flow(dataflow).told_by_rows(target) is None
-    )
+    try:
+        check_table(dataflow, last, target)
+    except NeedsDecision:
+        try:
+            return target.adopted() is None and platform.flow(dataflow).told_by_rows(target) is None
+        except NeedsDecision:
+            return True
+    return False
 
 
 def import_entries(reason: str, lines: Sequence[str]) -> Making:
@@ -406,6 +408,8 @@ def _taken_over(
     watermark: str,
     remark: tuple[str, str],
     app_id: str | None = None,
+    *,
+    takes_table: bool = True,
 ) -> Draft:
     """A watermark that no run has come to. What the source holds up to it is listed once, and counts as dealt with.
 
@@ -418,6 +422,7 @@ def _taken_over(
         watermark: sentinel JSON text.
         remark: what is noted of each of these files; and what is said of all of them.
         app_id: the dataflow's id in the table, where the table tells it.
+        takes_table: whether the table as it is now belongs to the state from here on.
     """
     files = platform.flow(dataflow).up_to(deserialise(watermark), above=last)
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
@@ -438,7 +443,7 @@ def _taken_over(
         why,
         reason,
         watermark=watermark,
-        takes_table=why != "set" or _tells_nothing(platform, dataflow, last),
+        takes_table=takes_table,
         total_rows=platform.target(dataflow).count_rows(),
         **changes,
     )

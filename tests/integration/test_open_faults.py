@@ -210,34 +210,6 @@ def test_a_commit_that_only_deletes_is_finished_although_the_log_before_it_is_cl
     assert (ran, codes) == (None, [0, 0, 0])
 
 
-@open_fault("set asks the table for the very watermark that is gone")
-def test_set_leads_on_where_the_watermark_beside_the_table_is_gone(make_feed: MakeFeed) -> None:
-    feed = make_feed(watermark={"scope": "partition"})
-    for number in range(200):
-        feed.put(f"part={number:03}{'x' * 40}/1.ndjson", number)
-    feed.load()
-    assert feed.newest is not None
-    watermark = feed.newest.watermark
-    shutil.rmtree(feed.table / "_strandline")
-    shutil.rmtree(feed.state)
-    stopped = decide(feed, "adopt").error
-    assert any("state set" in choice for choice in stopped["choices"])
-    assert decide(feed, "set", watermark).code == 0
-
-
-@open_fault("set passes the guards as they were, and is offered where the table has been made again")
-def test_set_leads_on_where_there_is_nothing_to_adopt(tmp_path: Path, engine: SparkEngine) -> None:
-    made = days(tmp_path, engine)
-    made.run("2020-01-05")
-    assert made.feed.newest is not None
-    watermark, schema = made.feed.newest.watermark, columns(made.feed.table)
-    shutil.rmtree(made.feed.table)
-    foreign(made.feed.table, schema, 77)
-    stopped = decide(made.feed, "adopt", now="2020-01-05").error
-    assert any("state set" in choice for choice in stopped["choices"])
-    assert decide(made.feed, "set", watermark, now="2020-01-05").code == 0
-
-
 # False words, and a guard that is passed
 
 
@@ -262,21 +234,3 @@ def test_a_file_of_the_future_is_named(make_feed: MakeFeed) -> None:
     feed.put("2.ndjson", 2)
     os.utime(feed.landing / "1.ndjson", (4e9, 4e9))
     assert any("1.ndjson" in warning for warning in feed.run().warnings)
-
-
-@open_fault("the preview looks for the unfinished slice in a table that the state does not know")
-def test_the_preview_does_not_say_that_a_slice_is_appended_which_is_abandoned(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
-    made = days(tmp_path, engine, checkpoint={"interval_windows": 2})
-    heard: list[Step] = []
-
-    def removes(step: Step, line: str) -> None:
-        heard.append(step)
-        if step is Step.INTENT_PUT and Step.APPENDED in heard:
-            shutil.rmtree(made.feed.table)
-
-    made.feed.run(removes, now=instant("2020-01-05"))
-    told = decide(made.feed, "reset", "--replace", now="2020-01-05").err
-    ended = next(entry for entry in made.feed.entries if entry.number == 2)
-    assert ("is appended: it was written" in told) == (ended.why != "abandon")
