@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -69,6 +69,12 @@ class Platform:
     def log(self) -> WatermarkLog:
         """The watermark log."""
         return WatermarkLog(open_blobs(self.state))
+
+    def rehearsal(self) -> Platform:
+        """The same resources over a log of which nothing is kept: for what would follow if an entry was appended."""
+        made = replace(self)
+        vars(made)["log"] = self.log.rehearsal()
+        return made
 
     def manager(self) -> WatermarkManager:
         """A watermark manager of its own: it remembers what it read last."""

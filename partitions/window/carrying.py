@@ -51,7 +51,7 @@ def carried_over(
     state = state.rebased(definition.default_grid)
     windows = definition.windows(now)
     if tagged:
-        _check_timed(state)
+        _check_timed(state, before)
         state = recut(state, before, windows, definition.from_at(now))
     making = _Carrying(state, windows)
     whole = [one for unit in state.units for one in making.whole(unit)]
@@ -62,14 +62,13 @@ def carried_over(
 
 def _timeless(state: WindowState, before: WindowState | None) -> WindowState:
     """A read of a unit deletes all of its rows from now on."""
-    if all(not runs for runs in state.units.values()):
-        return state
     stale = recut(state, before, Windows.of(()), 0).stale
-    return WindowState(state.grid, stale=stale)
+    kept = WindowState(state.grid) if any(state.units.values()) else state
+    return replace(kept, stale=stale)
 
 
-def _check_timed(state: WindowState) -> None:
-    if any(not runs for runs in state.units.values()):
+def _check_timed(*states: WindowState | None) -> None:
+    if any(not runs for state in states if state is not None for runs in state.units.values()):
         raise ConfigurationError(
             "the rows that are in the table were loaded without windows, so nothing tells which of them a window replaces: they would be"
             " there twice. Empty the table and load it again: strandline state reset NAME --replace --reason TEXT"

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, Conflict, CorruptWatermark, NeedsDecision
 from partitions.path.quarantine import Quarantine
-from partitions.plan import Plan, counted
+from partitions.plan import Plan
+from partitions.watermark import is_empty
 from resources.loop import holder as holders
 from resources.loop.guards import check_definition, check_table, definition_of, expiring, in_table, moved
 from resources.loop.holder import RunIsLive
@@ -85,10 +87,14 @@ def preview(
         Held: while a living run works on a slice.
     """
     last, open_ = platform.loop(dataflow, now, run_is_live=run_is_live).foreseen()
-    draft = making(platform, dataflow, last)
+    then = platform.rehearsal()
+    if last is not None and open_ is not None:
+        then.log.append(dataflow.name, last, expected=last.previous)
+    draft = making(then, dataflow, last)
     if not _anew(dataflow, last, draft):
         check_table(dataflow, platform.log.newest(dataflow.name), platform.target(dataflow), open_)
-    plan = platform.flow(dataflow).plan(draft.entry, now)
+    entry = _appended(then, dataflow, draft)
+    plan = then.flow(dataflow).plan(entry, now)
     before, after = last.watermark if last else "{}", draft.entry.watermark
     lines = [
         f"the watermark goes from {before} to {after}"
@@ -102,8 +108,8 @@ def preview(
     lines.extend(draft.remarks)
     lines.append(f"next run: {plan.why}")
     lines.extend(f"warning: {warning}" for warning in plan.warnings)
-    lines.extend(_beside(dataflow, draft))
-    lines.extend(_again(platform, dataflow, last, draft, plan))
+    # An adopted state tells what is in the table; the one before it may speak of rows that are gone.
+    lines.extend(_again(then, dataflow, entry if entry.why == "adopt" else last, draft, plan))
     return Preview(draft, plan, tuple(lines))
 
 
@@ -158,7 +164,7 @@ def decide(
         winner = log.put_intent(claim)
         if winner.id != claim.id:
             raise _overtaken(claim, winner)
-        return log.append(name, _with_lists(platform, dataflow, draft), expected=draft.entry.previous)
+        return _appended(platform, dataflow, draft)
     finally:
         holders.release(claim.id)
 
@@ -191,8 +197,8 @@ def _claim(dataflow: Dataflow, last: Entry | None, entry: Entry) -> Intent:
     )
 
 
-def _with_lists(platform: Platform, dataflow: Dataflow, draft: Draft) -> Entry:
-    """The entry, after the lists that it names were put."""
+def _appended(platform: Platform, dataflow: Dataflow, draft: Draft) -> Entry:
+    """Put the lists that the entry names, then append it."""
     log, name = platform.log, dataflow.name
     entry, objects = draft.entry, f"{draft.entry.number:010d}-{draft.entry.id}"
     if draft.files:
@@ -203,7 +209,7 @@ def _with_lists(platform: Platform, dataflow: Dataflow, draft: Draft) -> Entry:
         rows = draft.quarantine.rows()
         kept = log.put_list(name, objects, StoredList(QUARANTINED_FILES, rows), QUARANTINE) if rows else None
         entry = entry.model_copy(update={"quarantine": kept})
-    return entry
+    return log.append(name, entry, expected=entry.previous)
 
 
 def drafted(
@@ -251,8 +257,22 @@ def drafted(
     if takes_table:
         decided |= {**in_table(dataflow, tip.newest or TableCommit(None)), "new_columns": False}
     entry = following(last, **{**decided, **changes})
-    watermark = platform.flow(dataflow).carried(entry.watermark, clock(), None if why in _ANEW else last)
+    before = None if tip.newest is None else _in_table(platform, dataflow, last, entry)
+    watermark = platform.flow(dataflow).carried(entry.watermark, clock(), before)
     return entry.model_copy(update={"watermark": watermark})
+
+
+def _in_table(platform: Platform, dataflow: Dataflow, last: Entry | None, entry: Entry) -> Entry | None:
+    """The newest entry that says which windows the table holds after a decision; None if only the decision itself says it.
+
+    A reset that is to empty the table, and has not yet, says nothing of the rows that are there if the decision keeps them. A state that is
+    adopted says it itself, unless no commit has told it.
+    """
+    if last is None or entry.replace_table or (entry.why == "adopt" and not is_empty(entry.state())):
+        return None
+    entries = chain([last], platform.log.history(dataflow.name))
+    told = next((one for one in entries if not one.replace_table), None)
+    return told if told and told.table == dataflow.table else None
 
 
 def _app_id(platform: Platform, dataflow: Dataflow, last: Entry | None) -> str | None:
@@ -290,22 +310,12 @@ def agreed(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Entry:
     return last
 
 
-def _beside(dataflow: Dataflow, draft: Draft) -> list[str]:
-    """What the next run loads beside what its plan knows of: the plan sees lists only once they are appended."""
-    if draft.entry.why == "unprocess":
-        return [
-            f"and {counted(len(draft.files), 'unprocessed file')}; load: {dataflow.target.load} adds their rows a second time"
-        ]
-    released = draft.quarantine.released if draft.quarantine else ()
-    return [f"and {counted(len(released), 'released file')}"] if released else []
-
-
 def _again(
-    platform: Platform, dataflow: Dataflow, last: Entry | None, draft: Draft, plan: Plan[Any]
+    platform: Platform, dataflow: Dataflow, known: Entry | None, draft: Draft, plan: Plan[Any]
 ) -> list[str]:
-    """What happens to rows that were loaded before."""
+    """What happens to rows that were loaded before, as far as an entry knows."""
     try:
-        count, part = platform.flow(dataflow).loaded_before(plan.slices, last)
+        count, part = platform.flow(dataflow).loaded_before(plan.slices, known)
     except CorruptWatermark as error:  # which a decision may be made for
         return [f"how much of it was loaded before cannot be told: {error.message}"]
     if not count:
@@ -314,10 +324,9 @@ def _again(
     told = f"{count:,} of these {part}s {'was' if count == 1 else 'were'} {verb} before"
     if draft.entry.replace_table:
         return [f"{told}; the first commit empties the table, so their rows are there once"]
-    added, _ = platform.flow(dataflow).loaded_before([one for one in plan.slices if not one.replaces], last)
+    added, _ = platform.flow(dataflow).loaded_before([one for one in plan.slices if not one.replaces], known)
     if draft.entry.replace_until or dataflow.target.replace_by_watermark or not added:
         own = "the rows of its own files" if part == "file" else "what it reads of them,"
         return [f"{told}; each commit deletes {own} and inserts {'them' if part == 'file' else 'it'} again"]
-    return [
-        f"{told}; load: {dataflow.target.load} adds their rows a second time (--replace makes room for them)"
-    ]
+    hint = " (--replace makes room for them)" if draft.entry.why in ("rewind", "reset") else ""
+    return [f"{told}; load: {dataflow.target.load} adds their rows a second time{hint}"]

@@ -18,11 +18,11 @@ from partitions.plan import counted
 from partitions.sentinels import deserialise, serialise
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, Making, agreed, drafted, required
-from resources.loop.guards import check_definition, moved
+from resources.loop.guards import check_definition, check_table, moved, other_place
 from resources.platform import Platform
 from resources.readers.files import SOURCE_FILE
 from resources.watermarks.entry import Entry, Why
-from resources.watermarks.ingested import Ingested, Known
+from resources.watermarks.ingested import UNPROCESSED, Ingested, Known
 from resources.watermarks.quarantine import read_quarantine
 from resources.writers.target import Adopted
 
@@ -51,14 +51,15 @@ def reset(reason: str, *, replace: bool = False) -> Making:
             since=None,
             replace_until=None,
             replace_table=replace,
+            quarantine=None,
         )
-        return Draft(entry.model_copy(update={"era": entry.number}), quarantine=Quarantine())
+        return Draft(entry.model_copy(update={"era": entry.number}))
 
     return making
 
 
 def accept(reason: str) -> Making:
-    """The unchanged watermark under the definition as it is now.
+    """The unchanged watermark under the definition as it is now. Of another root what lies at or below it counts as loaded.
 
     Raises:
         ConfigurationError: where there is no state to keep, or it has another form than the scope that the definition has now.
@@ -68,14 +69,26 @@ def accept(reason: str) -> Making:
         last = required(dataflow, last)
         if not is_empty(last.state()):
             platform.flow(dataflow).parsed(last.watermark)
-        if not moved(dataflow, last):
-            return Draft(drafted(platform, dataflow, last, "accept", reason))
-        rows = platform.target(dataflow).count_rows()
-        # What was decided about the old table says nothing of this one.
-        changes: dict[str, Any] = {"takes_table": True, "total_rows": rows, "replace_table": False}
-        return Draft(drafted(platform, dataflow, last, "accept", reason, **changes))
+        changes: dict[str, Any] = {}
+        if moved(dataflow, last):
+            # What was decided about the old table says nothing of this one.
+            rows = platform.target(dataflow).count_rows()
+            changes = {"takes_table": True, "total_rows": rows, "replace_table": False}
+        entry = drafted(platform, dataflow, last, "accept", reason, **changes)
+        files = _passed_by_another_root(platform, dataflow, last)
+        said = f"count as loaded, so neither loaded nor late: {counted(len(files), 'file')} at or below the watermark"
+        return Draft(entry, [(*file.row, _OTHER_ROOT) for file in files], dealt_with=said if files else "")
 
     return making
+
+
+def _passed_by_another_root(platform: Platform, dataflow: Dataflow, last: Entry) -> list[SourceFile]:
+    """What lies at or below the watermark where the source has never been read; nothing if it is the place that was read so far."""
+    if is_empty(last.state()) or not other_place(dataflow, last, platform.log):
+        return []
+    files = platform.flow(dataflow).up_to(last.state(), above=None)
+    known = Ingested(platform.log, dataflow.name, last).known([file.path for file in files]) if files else ()
+    return [file for file in files if file.path not in known]
 
 
 def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
@@ -103,7 +116,7 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
         # Back to before a reset, which is taken back: the rows below that watermark stay, and their files were ingested.
         rows = _ingested(platform, dataflow, last, None, watermark)
         entry = drafted(platform, dataflow, last, "rewind", reason, **changes, replace_table=False)
-        return Draft(_with_own_list(dataflow, entry), rows.listed, dealt_with=rows.told, remarks=rows.remarks)
+        return rows.draft(dataflow, entry)
 
     return making
 
@@ -126,9 +139,10 @@ def set_watermark(reason: str, text: str) -> Making:
                 code="would_fall",
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
             )
-        remark = ("passed over by state set", "passed over")
-        draft = _taken_over(platform, dataflow, last, "set", reason, watermark, remark)
-        return replace(draft, takes_table=_tells_nothing(platform, dataflow, last))
+        remark = (_SET, "passed over")
+        takes = _nothing_else_leads_on(platform, dataflow, last)
+        draft = _taken_over(platform, dataflow, last, "set", reason, watermark, remark, takes_table=takes)
+        return replace(draft, takes_table=takes)
 
     return making
 
@@ -181,7 +195,7 @@ def adopt(reason: str) -> Making:
             total_rows=target.count_rows(),
             **kept,
         )
-        return Draft(_with_own_list(dataflow, entry), rows.listed, dealt_with=rows.told, remarks=rows.remarks)
+        return rows.draft(dataflow, entry)
 
     return making
 
@@ -194,10 +208,14 @@ def _reads(platform: Platform, pinned: str | None) -> bool:
         return False
 
 
-def _with_own_list(dataflow: Dataflow, entry: Entry) -> Entry:
-    """The entry, from which on its own list of ingested files counts: the files of older entries may not be in the table."""
-    return entry.model_copy(update={"era": entry.number - 1}) if dataflow.kind == "path" else entry
+_IN_TABLE = "in the table when it was adopted"
+_SET = "passed over by state set"
+_IMPORTED = "ingested before the import"
 
+_OTHER_ROOT = "at or below the watermark when another root was accepted"
+
+_DECIDED = (_IN_TABLE, _SET, _IMPORTED, _OTHER_ROOT, UNPROCESSED)
+"""Why decisions have dealt with files that are in no quarantine."""
 
 _OF_A_STATE = ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")
 """What an entry says beside its watermark of how the next slice is made."""
@@ -212,12 +230,22 @@ class _Ingested:
         taken: how many of them the log did not know.
         missing: how many files at or below the watermark have no row in the table.
         replace_until: sentinel JSON text of the state up to which the table holds rows of files above the watermark; None if it holds none.
+        aside: the files in quarantine that have no row in the table; None if files are not what is loaded.
+        freed: how many others were in quarantine.
     """
 
     listed: Sequence[Sequence[Any]] = ()
     taken: int = 0
     missing: int = 0
     replace_until: str | None = None
+    aside: Quarantine | None = None
+    freed: int = 0
+
+    def draft(self, dataflow: Dataflow, entry: Entry) -> Draft:
+        """The draft of an entry from which on its own lists count: the files of older entries may not be in the table."""
+        if dataflow.kind == "path":
+            entry = entry.model_copy(update={"era": entry.number - 1, "quarantine": None})
+        return Draft(entry, self.listed, self.aside, dealt_with=self.told, remarks=self.remarks)
 
     @property
     def told(self) -> str:
@@ -230,7 +258,11 @@ class _Ingested:
         """What else follows, for people."""
         late = f"{counted(self.missing, 'file')} at or below the watermark without a row in the table: late, as the sweep will find"
         again = "rows of files above the watermark are in the table: each commit deletes the rows of its own files and inserts them again"
-        return (*((late,) if self.missing else ()), *((again,) if self.replace_until else ()))
+        freed = (
+            f"{counted(self.freed, 'file')} of the quarantine with rows in the table: no longer in quarantine"
+        )
+        said = ((self.missing, late), (self.freed, freed), (self.replace_until, again))
+        return tuple(line for holds, line in said if holds)
 
 
 def _ingested(
@@ -257,11 +289,8 @@ def _ingested(
     target = platform.target(dataflow)
     listed = platform.flow(dataflow).up_to(deserialise(watermark), above=None)
     known = _known(platform, dataflow, last, base)
-    rows: list[Sequence[Any]] = [
-        (one.path, one.size, one.version, one.modified, one.reason)
-        for one in (known or {}).values()
-        if base and one.number <= base.number
-    ]
+    before = [one for one in (known or {}).values() if base and one.number <= base.number]
+    held = _in_quarantine(platform, last, before)
     # Of a file that was dealt with after that commit only the table says whether its rows were there before.
     doubtful = [
         file
@@ -270,17 +299,27 @@ def _ingested(
         or (base and (one := known.get(file.path)) and one.number > base.number)
         or (beyond and file.path not in known)
     ]
-    loaded = target.texts(SOURCE_FILE) if doubtful or known is None or beyond else set()
+    loaded = target.texts(SOURCE_FILE) if doubtful or held or known is None or beyond else set()
     told = SOURCE_FILE in target.columns()
     taken = _with_rows(dataflow, doubtful, loaded) if told else doubtful if known is None else []
-    rows += [(*file.row, "in the table when it was adopted") for file in taken]
-    there = {row[0] for row in rows}
-    aside = [one for one in _in_quarantine(platform, last) if one.file.path not in there]
-    rows += [(*one.file.row, one.reason) for one in aside]
+    there = {one.path for one in before if one.reason is None} | (
+        loaded if told else {file.path for file in taken}
+    )
+    aside = tuple(one for one in held if one.file.path not in there)
+    rows: dict[str, Sequence[Any]] = {one.file.path: (*one.file.row, one.reason) for one in aside}
+    rows |= {file.path: (*file.row, _IN_TABLE) for file in taken}
+    rows |= {one.path: (one.path, one.size, one.version, one.modified, one.reason) for one in before}
     until = None
     if (known is None or beyond) and dataflow.path.tracking != "set":
         until = serialise(covering(dataflow.path, PathState.of(deserialise(watermark)), loaded))
-    return _Ingested(rows, len(taken), len(doubtful) - len(taken), until if until != watermark else None)
+    return _Ingested(
+        [*rows.values()],
+        len(taken),
+        sum(file.path not in rows for file in doubtful),
+        until if until != watermark else None,
+        Quarantine(aside),
+        len(held) - len(aside),
+    )
 
 
 def _known(
@@ -295,11 +334,25 @@ def _known(
         return None
 
 
-def _in_quarantine(platform: Platform, last: Entry | None) -> Sequence[Quarantined]:
+def _in_quarantine(
+    platform: Platform, last: Entry | None, known: Sequence[Known] = ()
+) -> Sequence[Quarantined]:
+    """The files that were in quarantine; if the list of them is gone, those that the log knows to be passed over by a run."""
     try:
         return read_quarantine(platform.log, last).files
     except CorruptWatermark:
-        return ()
+        passed_over = (one for one in known if one.reason and one.reason not in _DECIDED)
+        return [Quarantined(SourceFile(*one[:4]), one.reason or "") for one in passed_over]
+
+
+def _freed(files: int) -> str:
+    return f"{counted(files, 'file')} of the quarantine with rows in the table: no longer in quarantine"
+
+
+def _without_rows(platform: Platform, dataflow: Dataflow, held: Sequence[Quarantined]) -> Quarantine:
+    """The files in quarantine that have no row in the table, as far as rows tell their file."""
+    loaded = platform.target(dataflow).texts(SOURCE_FILE) if held else set()
+    return Quarantine(tuple(one for one in held if one.file.path not in loaded))
 
 
 def _with_rows(dataflow: Dataflow, files: Sequence[SourceFile], loaded: Collection[str]) -> list[SourceFile]:
@@ -341,12 +394,16 @@ def _told(platform: Platform, dataflow: Dataflow, found: Adopted | None) -> str 
     return found.state or flow.told_by_rows(platform.target(dataflow)) or "{}"
 
 
-def _tells_nothing(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
-    """Whether no entry knows the table, and the table tells no watermark: then the operator's word is all there is."""
-    if last is not None and last.table is not None:
-        return False
-    target = platform.target(dataflow)
-    return target.has_data() and _told(platform, dataflow, target.adopted()) is None
+def _nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
+    """Whether state and table do not belong together, and the table tells no watermark to adopt: the operator's word is all there is."""
+    try:
+        check_table(dataflow, last, platform.target(dataflow))
+    except NeedsDecision:
+        try:
+            return _told(platform, dataflow, _adopted(platform, dataflow, last)) is None
+        except NeedsDecision:
+            return True
+    return False
 
 
 def import_entries(reason: str, lines: Sequence[str]) -> Making:
@@ -360,7 +417,7 @@ def import_entries(reason: str, lines: Sequence[str]) -> Making:
         newest = _newest_of(dataflow, lines)
         watermark = platform.flow(dataflow).parsed(json.dumps(newest["watermark"]))
         app_id = str(newest["app_id"]) if last is None and newest.get("app_id") else None
-        remark = ("ingested before the import", "taken as ingested")
+        remark = (_IMPORTED, "taken as ingested")
         return _taken_over(platform, dataflow, last, "import", reason, watermark, remark, app_id)
 
     return making
@@ -375,6 +432,8 @@ def _taken_over(
     watermark: str,
     remark: tuple[str, str],
     app_id: str | None = None,
+    *,
+    takes_table: bool = True,
 ) -> Draft:
     """A watermark that no run has come to. What the source holds up to it is listed once, and counts as dealt with.
 
@@ -387,12 +446,20 @@ def _taken_over(
         watermark: sentinel JSON text.
         remark: what is noted of each of these files; and what is said of all of them.
         app_id: the dataflow's id in the table, where the table tells it.
+        takes_table: whether the table as it is now belongs to the state from here on.
     """
     files = platform.flow(dataflow).up_to(deserialise(watermark), above=last)
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
     if why == "import":
         # The table's rows count now: a reset before must not empty it any more.
         changes["replace_table"] = False
+    aside: Quarantine | None = None
+    remarks: tuple[str, ...] = ()
+    if why == "import" and dataflow.kind == "path":
+        held = _in_quarantine(platform, last)
+        aside = _without_rows(platform, dataflow, held)
+        remarks = (_freed(len(held) - len(aside.files)),) if len(held) > len(aside.files) else ()
+        changes["quarantine"] = None
     entry = drafted(
         platform,
         dataflow,
@@ -400,13 +467,13 @@ def _taken_over(
         why,
         reason,
         watermark=watermark,
-        takes_table=why != "set" or _tells_nothing(platform, dataflow, last),
+        takes_table=takes_table,
         total_rows=platform.target(dataflow).count_rows(),
         **changes,
     )
     rows = [(*file.row, remark[0]) for file in files]
     said = f"{remark[1]}, so neither loaded nor late: {counted(len(files), 'file')} of the source"
-    return Draft(entry, rows, dealt_with=said if files else "")
+    return Draft(entry, rows, aside, dealt_with=said if files else "", remarks=remarks)
 
 
 def _watermark_of(platform: Platform, dataflow: Dataflow, number: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from partitions.watermark import is_empty
+from partitions.watermark import nothing_loaded
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 from resources.writers.target import Landed, TableCommit, TableHead, Target
@@ -24,7 +24,7 @@ _INVALIDATES = {
     "source.unit_columns": "other rows belong to the units that were loaded",
     "extensions": "files with a new ending at or below the watermark count as late, not as new",
     "prefix_template": "only a cold start looks at it: the watermark still holds",
-    "scope": "the watermark has another form: it cannot be taken over, only set or reset",
+    "scope": "the watermark has another form: it cannot be taken over, only reset",
     "tracking": "what was ingested so far is known either way: the watermark still holds",
     "time": "the time dimension: under another name the watermark still holds; where there was none, all windows are new",
     "units": "units with other names are new: they are read from the start, and what was loaded of the old ones stays in the table",
@@ -35,6 +35,9 @@ _INVALIDATES = {
     "target": "the rows that were loaded so far are in the old table: the new one gets only what lies above the watermark",
 }
 """What a change of a part of the identity means for the state (spec 02, Fingerprint)."""
+
+_FORMS = ("kind", "scope")
+"""Parts by which a watermark has another form, which no other definition can take over."""
 
 _PARTED = ("source", "target")
 
@@ -47,36 +50,48 @@ def check_definition(dataflow: Dataflow, entry: Entry | None, log: WatermarkLog)
     """
     if entry is None or not entry.fingerprint or entry.fingerprint == dataflow.fingerprint:
         return
-    changed = _changes(dataflow, entry, log)
+    changed = _changed(dataflow, entry, log)
     said = (
-        f": {'; '.join(changed)}"
+        f": {'; '.join(_told(*one) for one in changed)}"
         if changed
         else f" (fingerprint {entry.fingerprint}, now {dataflow.fingerprint})"
+    )
+    name = dataflow.name
+    accept = (
+        ()
+        if any(part in _FORMS for part, _, _ in changed)
+        else (f"strandline state accept {name} --reason TEXT",)
     )
     raise NeedsDecision(
         f"dataflow {dataflow.name}: its definition differs from the one that entry {entry.number} was made with{said}."
         " Agree to the change if the watermark still holds, or start anew",
         code="definition_changed",
         choices=(
-            f"strandline state accept {dataflow.name} --reason TEXT",
-            f"strandline state reset {dataflow.name} --reason TEXT",
+            *accept,
+            f"strandline state reset {name} --reason TEXT",
+            f"strandline state reset {name} --replace --reason TEXT",
         ),
     )
 
 
-def _changes(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[str]:
-    """What differs from the definition that an entry was made with, each with what it invalidates; nothing where no intent of it is left."""
+def other_place(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> bool:
+    """Whether the definition reads another place than the one that an entry was made with, as far as the log still tells."""
+    return any(_part(name) == "source" for name, _, _ in _changed(dataflow, entry, log))
+
+
+def _told(name: str, before: Any, now: Any) -> str:
+    return f"{name} was {json.dumps(before)}, is {json.dumps(now)} ({_INVALIDATES[_part(name)]})"
+
+
+def _changed(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[tuple[str, Any, Any]]:
+    """Each part that differs: its name, what it was and what it is; nothing if no intent of that definition is left."""
     numbers = (one.number for one in log.history(dataflow.name, _LOOKED_AT))
     intents = (log.intent(dataflow.name, number) for number in numbers)
     made_with = next((one for one in intents if one and one.fingerprint == entry.fingerprint), None)
     if made_with is None:
         return []
     before, now = _flat(made_with.definition), _flat(dataflow.identity())
-    return [
-        f"{name} was {json.dumps(before.get(name))}, is {json.dumps(now[name])} ({_INVALIDATES[_part(name)]})"
-        for name in now
-        if before.get(name) != now[name]
-    ]
+    return [(name, before.get(name), now[name]) for name in now if before.get(name) != now[name]]
 
 
 def _flat(identity: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,7 +204,7 @@ def recorded(entry: Entry) -> TableCommit:
 
 def claimed(entry: Entry | None) -> TableCommit | None:
     """The commit that the table must go back to, for all rows that count as loaded to be in it; None where none count."""
-    if entry is None or entry.table_version is None or is_empty(entry.state()):
+    if entry is None or entry.table_version is None or nothing_loaded(entry.state()):
         return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made anew
     return recorded(entry)
 

@@ -120,7 +120,7 @@ class SliceProtocol(Generic[SliceT]):
             # What a run had begun for another table is not looked for in the one that the definition names now.
             anew = anew or moved(self.dataflow, outcome.newest)
             head = self._head(outcome.newest, intent) if anew else self._look(outcome.newest, intent)
-            landed = head.find(intent.number) if head.kept else None
+            landed = _kept(head, intent)
             if landed is None and (not anew or self._can_fence(outcome.newest, head)):
                 try:
                     if self._give_up(outcome, intent, reason):
@@ -158,7 +158,7 @@ class SliceProtocol(Generic[SliceT]):
         """The entry that :meth:`close` would append for the intent of a run that died."""
         if intent.is_decision:
             return _dropped(outcome.newest, intent)
-        landed = self._head(outcome.newest, intent).find(intent.number)
+        landed = _kept(self._head(outcome.newest, intent), intent)
         if landed is not None and landed.owner == intent.id:
             return self._entry(outcome.newest, intent, landed)
         return self._abandoned(outcome, intent, landed, "foreseen")
@@ -328,8 +328,8 @@ class SliceProtocol(Generic[SliceT]):
                 ) from error
             why = bad or TargetError(
                 f"dataflow {self.dataflow.name}: table {self.dataflow.table} refuses the rows of slice {intent.number}: {cause(error)}"
-                " schema_mode: strict accepts no change of columns: put the old definition back; or remove the table and start anew",
-                choices=(f"strandline state reset {self.dataflow.name} --reason TEXT",),
+                " schema_mode: strict accepts no change of columns: put the old definition back; or empty the table and load it again",
+                choices=(f"strandline state reset {self.dataflow.name} --replace --reason TEXT",),
             )
             if self._give_up(outcome, intent, _reason(why)):
                 raise why from error
@@ -608,6 +608,11 @@ class SliceProtocol(Generic[SliceT]):
             f"strandline state adopt {name} --reason TEXT",
             f"strandline state reset {name} --replace --reason TEXT",
         )
+
+
+def _kept(head: TableHead, intent: Intent) -> Landed | None:
+    """The commit that carries an intent's number, in the table that the state knows; what another table holds ends no slice."""
+    return head.find(intent.number) if head.kept else None
 
 
 def _only_fences(before: Entry | None, landed: Landed | None) -> bool:

@@ -159,10 +159,10 @@ class FilesReader:
         changed = [name for name in now if was.get(name) != now[name]] + gone
         raise SchemaError(
             f"source.schema: expected the schema that was pinned ({', '.join(f'{name} {kind}' for name, kind in was.items())}), found another"
-            f" ({', '.join(changed) or 'another order'}): schema_mode: strict accepts no change. Put it back; or drop the table and start anew",
+            f" ({', '.join(changed) or 'another order'}): schema_mode: strict accepts no change. Put it back; or empty the table and load it again",
             reason="incompatible_schema",
             field=changed[0] if changed else None,
-            choices=(f"strandline state reset {dataflow} --reason TEXT",),
+            choices=(f"strandline state reset {dataflow} --replace --reason TEXT",),
         )
 
     def read(

@@ -115,10 +115,10 @@ def check_pinned(source: JdbcSource | TableSource, schema: StructType, pinned: s
         raise SchemaError(
             f"source: expected the columns of {source.shown} that were pinned, found others: {'; '.join(changes.values())}."
             " schema_mode: strict accepts no change. Name the columns in a query, so that new ones do not count, or put the source"
-            " back; or drop the table and start anew",
+            " back; or empty the table and load it again",
             reason="incompatible_schema",
             field=next(iter(changes)),
-            choices=(f"strandline state reset {dataflow} --reason TEXT",),
+            choices=(f"strandline state reset {dataflow} --replace --reason TEXT",),
         )
 
 

@@ -21,6 +21,7 @@ from urllib.parse import quote, unquote
 from partitions.difference import applied, difference
 from partitions.errors import Conflict, CorruptWatermark, ProviderError
 from resources.watermarks.blobs import Blobs
+from resources.watermarks.blobs.rehearsed import RehearsedBlobs
 from resources.watermarks.entry import Entry, Intent, corrupt, read_record
 from resources.watermarks.lists import ListKind, StoredList, corrupt_object, read_list
 
@@ -54,6 +55,10 @@ class WatermarkLog:
     def __init__(self, blobs: Blobs) -> None:
         """Use a store."""
         self._blobs = blobs
+
+    def rehearsal(self) -> WatermarkLog:
+        """The same log, of which nothing that is written is kept."""
+        return WatermarkLog(RehearsedBlobs(self._blobs))
 
     def newest(self, dataflow: str) -> Entry | None:
         """The newest entry, or None for a dataflow without any.

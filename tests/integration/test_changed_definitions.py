@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from resources.late import late_step
 from resources.loop.outcome import Step
 from tests.integration.conftest import MakeFeed
-from tests.support.feed import NAME, Feed
+from tests.support.feed import NAME, NOW, Feed
 
 
 def decide(feed: Feed, verb: str) -> str:
@@ -104,6 +105,37 @@ class TestDecisions:
         assert feed.cli("run", NAME).code == 4
         decide(feed, "accept")
         feed.load()
+        assert feed.ids == [1, 2]
+
+
+class TestAnotherRoot:
+    def test_files_at_or_below_the_watermark_of_an_accepted_root_count_as_loaded(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed()
+        feed.put("x/a/1.ndjson", 1)
+        feed.put("x/x/9.ndjson", 9)
+        feed.load()
+        feed.define(source={"path": "./landing/x"})
+        error = feed.run().error
+        assert error is not None
+        assert "whatever lies at or below it in the new one counts as loaded" in error.message
+        told = decide(feed, "accept")
+        assert "count as loaded, so neither loaded nor late: 2 files at or below the watermark" in told
+        feed.put("x/b/2.ndjson", 2)
+        feed.put("x/y/3.ndjson", 3)
+        late_step(feed.platform, feed.dataflow, NOW)
+        feed.load()
+        assert feed.ids == [1, 2, 3, 9]
+
+    def test_files_with_another_ending_in_the_same_root_are_late(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"extensions": [".b"]})
+        feed.put("1.a", 1)
+        feed.put("2.b", 2)
+        feed.load()
+        feed.define(source={"extensions": [".a", ".b"]})
+        assert "count as loaded" not in decide(feed, "accept")
+        late_step(feed.platform, feed.dataflow, NOW)
         assert feed.ids == [1, 2]
 
 

@@ -262,6 +262,21 @@ class TestLostState:
         assert (answer.code, answer.error["code"]) == (4, "nothing_to_adopt")
         assert [choice.split()[2] for choice in answer.error["choices"]] == ["set", "reset"]
 
+    def test_set_leads_on_where_the_watermark_beside_the_table_is_gone(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(watermark={"scope": "partition"})
+        for number in range(200):
+            feed.put(f"part={number:03}{'x' * 40}/1.ndjson", number)
+        feed.load()
+        assert feed.newest is not None
+        watermark = feed.newest.watermark
+        shutil.rmtree(feed.table / "_strandline")
+        shutil.rmtree(feed.state)
+        stopped = feed.cli("state", "adopt", NAME, "--reason", "x", "--yes").error
+        assert stopped["code"] == "state_object_missing"
+        assert [choice.split()[2] for choice in stopped["choices"]] == ["import", "set", "reset"]
+        decide(feed, "set", NAME, watermark)
+        assert (feed.load().status, feed.ids) == ("nothing", [*range(200)])
+
     def test_an_older_state_than_the_table_stops_and_adopt_goes_on_above_both(
         self, feed: Feed, tmp_path: Path
     ) -> None:

@@ -17,9 +17,7 @@ from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Answer, Feed
-from tests.support.window_feed import REPLACED, Windows, event, instant, on_lake, watermark
-
-EVENING = "2020-01-06T12:00"
+from tests.support.window_feed import Windows, event, instant, on_lake, watermark
 
 
 def open_fault(reason: str) -> pytest.MarkDecorator:
@@ -68,19 +66,6 @@ def days(folder: Path, engine: SparkEngine, **more: Any) -> Windows:
     made = on_lake(folder / "project", engine, watermark=watermark(to="P0D", units="a", **more))
     made.table.put(*[event(day, f"2020-01-0{day}") for day in range(1, 5)])
     return made
-
-
-def folders(make_feed: MakeFeed) -> Feed:
-    """Five days of one row each, in folders: only the start of its window tells a row."""
-    feed = make_feed(
-        source={"path": "./landing/{start:%Y-%m-%d}", "extensions": [".ndjson"]},
-        watermark=watermark(to="P0D", units=None, partial=False, grace=2),
-        target=REPLACED,
-    )
-    for day in range(1, 6):
-        feed.put(f"2020-01-0{day}/x.ndjson", day)
-    assert feed.run(now=instant(EVENING)).error is None
-    return feed
 
 
 # Rows are lost
@@ -197,48 +182,6 @@ def _fenced(feed: Feed) -> None:
 # Rows are doubled
 
 
-@open_fault("reset forgets how windows in the table were cut, although rows that carry only their start stay")
-@pytest.mark.parametrize("accepted", [False, True], ids=["reset", "reset-accept"])
-def test_a_reset_knows_windows_that_were_cut_otherwise(make_feed: MakeFeed, accepted: bool) -> None:
-    feed = folders(make_feed)
-    if accepted:
-        decide(feed, "reset", now=EVENING)
-    feed.define(watermark={"timezone": "-05:00"})
-    told = decide(feed, "accept" if accepted else "reset", now=EVENING)
-    assert accepted or "each commit deletes what it reads of them, and inserts it again" in told.err
-    assert feed.run(now=instant(EVENING)).error is None
-    assert feed.ids == [1, 2, 3, 4, 5]
-
-
-@open_fault("import forgets how windows in the table were cut")
-def test_an_import_knows_windows_that_were_cut_otherwise(make_feed: MakeFeed) -> None:
-    feed = folders(make_feed)
-    export = feed.folder / "export.jsonl"
-    export.write_text(feed.cli("state", "export", NAME).out)
-    feed.define(watermark={"timezone": "-05:00"})
-    decide(feed, "accept", now=EVENING)
-    assert feed.run(now=instant(EVENING)).error is None
-    feed.define(watermark={"timezone": "UTC"})
-    assert decide(feed, "import", str(export), now=EVENING).code == 0
-    assert feed.run(now=instant(EVENING)).error is None
-    assert feed.ids == [1, 2, 3, 4, 5]
-
-
-@open_fault(
-    "accept of another root says that what lies below the watermark counts as loaded, and the sweep finds all of it late"
-)
-def test_files_below_the_watermark_of_an_accepted_root_count_as_loaded(feed: Feed) -> None:
-    feed.put("x/a/1.ndjson", 1)
-    feed.load()
-    feed.define(source={"path": "./landing/x"})
-    error = feed.run().error
-    assert error is not None
-    assert "whatever lies at or below it in the new one counts as loaded" in error.message
-    decide(feed, "accept")
-    late_step(feed.platform, feed.dataflow, NOW)
-    assert feed.ids == [1]
-
-
 # No command leads on
 
 
@@ -255,48 +198,6 @@ def test_a_commit_that_only_deletes_is_finished_although_the_log_before_it_is_cl
     ran = made.feed.run(now=instant("2020-01-05")).error
     codes = [decide(made.feed, *words).code for words in (["adopt"], ["reset"], ["reset", "--replace"])]
     assert (ran, codes) == (None, [0, 0, 0])
-
-
-@open_fault("adopt reads the list of the quarantine, and is offered where that list is gone")
-def test_adopt_leads_on_where_the_list_of_the_quarantine_is_gone(make_feed: MakeFeed) -> None:
-    feed = make_feed(on_bad_file="quarantine")
-    feed.put("1.ndjson", 1)
-    feed.put_text("2.ndjson", "{bad\n")
-    feed.load()
-    for file in (feed.state / "quarantine").glob("*"):
-        file.unlink()
-    error = feed.run().error
-    assert error is not None
-    assert any("adopt" in choice for choice in error.choices)
-    assert decide(feed, "adopt").code == 0
-
-
-@open_fault("set asks the table for the very watermark that is gone")
-def test_set_leads_on_where_the_watermark_beside_the_table_is_gone(make_feed: MakeFeed) -> None:
-    feed = make_feed(watermark={"scope": "partition"})
-    for number in range(200):
-        feed.put(f"part={number:03}{'x' * 40}/1.ndjson", number)
-    feed.load()
-    assert feed.newest is not None
-    watermark = feed.newest.watermark
-    shutil.rmtree(feed.table / "_strandline")
-    shutil.rmtree(feed.state)
-    stopped = decide(feed, "adopt").error
-    assert any("state set" in choice for choice in stopped["choices"])
-    assert decide(feed, "set", watermark).code == 0
-
-
-@open_fault("set passes the guards as they were, and is offered where the table has been made again")
-def test_set_leads_on_where_there_is_nothing_to_adopt(tmp_path: Path, engine: SparkEngine) -> None:
-    made = days(tmp_path, engine)
-    made.run("2020-01-05")
-    assert made.feed.newest is not None
-    watermark, schema = made.feed.newest.watermark, columns(made.feed.table)
-    shutil.rmtree(made.feed.table)
-    foreign(made.feed.table, schema, 77)
-    stopped = decide(made.feed, "adopt", now="2020-01-05").error
-    assert any("state set" in choice for choice in stopped["choices"])
-    assert decide(made.feed, "set", watermark, now="2020-01-05").code == 0
 
 
 # False words, and a guard that is passed
@@ -322,34 +223,3 @@ def test_a_file_of_the_future_is_named(make_feed: MakeFeed) -> None:
     feed.put("2.ndjson", 2)
     os.utime(feed.landing / "1.ndjson", (4e9, 4e9))
     assert any("1.ndjson" in warning for warning in feed.run().warnings)
-
-
-@open_fault("the preview of an adopt knows no list that it would put, so that all files seem to be due")
-def test_the_preview_of_an_adopt_does_not_say_that_rows_are_added_twice(make_feed: MakeFeed) -> None:
-    feed = make_feed(watermark={"tracking": "set"})
-    for number in (1, 2):
-        feed.put(f"{number}.ndjson", number)
-        feed.load()
-    DeltaTable(str(feed.table)).restore(0)
-    told = decide(feed, "adopt").err
-    feed.load()
-    assert feed.ids == [1, 2]
-    assert ("1 file not ingested yet" in told, "a second time" in told) == (True, False)
-
-
-@open_fault("the preview looks for the unfinished slice in a table that the state does not know")
-def test_the_preview_does_not_say_that_a_slice_is_appended_which_is_abandoned(
-    tmp_path: Path, engine: SparkEngine
-) -> None:
-    made = days(tmp_path, engine, checkpoint={"interval_windows": 2})
-    heard: list[Step] = []
-
-    def removes(step: Step, line: str) -> None:
-        heard.append(step)
-        if step is Step.INTENT_PUT and Step.APPENDED in heard:
-            shutil.rmtree(made.feed.table)
-
-    made.feed.run(removes, now=instant("2020-01-05"))
-    told = decide(made.feed, "reset", "--replace", now="2020-01-05").err
-    ended = next(entry for entry in made.feed.entries if entry.number == 2)
-    assert ("is appended: it was written" in told) == (ended.why != "abandon")

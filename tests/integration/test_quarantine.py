@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from tests.integration.conftest import MakeFeed
-from tests.support.feed import NAME, Feed
+from tests.support.feed import NAME, Answer, Feed
 
 
 @pytest.fixture
@@ -99,3 +102,59 @@ def test_all_files_with_bad_records_of_a_slice_cost_one_number(feed: Feed) -> No
     assert [entry.why for entry in feed.entries] == ["abandon", "run"]
     reasons = [held["reason"] for held in feed.cli("list").json[0]["quarantined"]["files"]]
     assert all(reason == "line 1: field id: expected bigint, found text" for reason in reasons)
+
+
+def decide(feed: Feed, *words: str) -> Answer:
+    answer = feed.cli("state", words[0], NAME, *words[1:], "--reason", "because", "--yes")
+    assert answer.code == 0, answer.err + answer.out
+    return answer
+
+
+@pytest.mark.parametrize("decision", ["adopt", "import", "reset"])
+def test_a_decision_leads_on_where_the_list_of_the_quarantine_is_gone(feed: Feed, decision: str) -> None:
+    feed.put("1.ndjson", 1)
+    feed.put_text("2.ndjson", "{bad\n")
+    feed.load()
+    export = feed.folder / "export.jsonl"
+    export.write_text(feed.cli("state", "export", NAME).out)
+    for file in (feed.state / "quarantine").glob("*"):
+        file.unlink()
+    error = feed.run().error
+    assert error is not None
+    assert [choice.split()[2] for choice in error.choices] == ["adopt", "reset"]
+    words = {"adopt": ["adopt"], "import": ["import", str(export)], "reset": ["reset", "--replace"]}[decision]
+    decide(feed, *words)
+    if decision == "adopt":
+        assert feed.load().status == "nothing"
+        feed.put("2.ndjson", 2)
+        assert feed.cli("files", "release", NAME, "2.ndjson").code == 0, (
+            "what a run has passed over still waits"
+        )
+        feed.load()
+        assert feed.ids == [1, 2]
+    else:
+        feed.load()
+        assert feed.ids == [1]
+
+
+@pytest.mark.parametrize("decision", ["adopt", "import"])
+def test_a_file_that_was_released_and_loaded_already_leaves_the_quarantine_of_an_older_state(
+    feed: Feed, tmp_path: Path, decision: str
+) -> None:
+    feed.put("1.ndjson", 1)
+    feed.put_text("2.ndjson", "{bad\n")
+    feed.put_text("3.ndjson", "{bad\n")
+    feed.load()
+    shutil.copytree(feed.state, tmp_path / "backup")
+    feed.put("2.ndjson", 2)
+    feed.cli("files", "release", NAME, "2.ndjson")
+    feed.load()
+    export = feed.folder / "export.jsonl"
+    export.write_text(feed.cli("state", "export", NAME).out)
+    shutil.rmtree(feed.state)
+    shutil.copytree(tmp_path / "backup", feed.state)
+    told = decide(feed, *(["adopt"] if decision == "adopt" else ["import", str(export)])).err
+    assert "1 file of the quarantine with rows in the table: no longer in quarantine" in told
+    assert [one["path"] for one in feed.cli("list").json[0]["quarantined"]["files"]] == ["3.ndjson"]
+    assert feed.cli("files", "release", NAME, "2.ndjson").code == 2
+    assert (feed.load().status, feed.ids) == ("nothing", [1, 2])

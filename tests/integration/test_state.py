@@ -308,6 +308,10 @@ class TestDefinition:
     def test_a_watermark_of_another_scope_cannot_be_accepted(self, loaded: Feed) -> None:
         """It would stand for no partition at all, and everything would be loaded again."""
         loaded.define(watermark={"scope": "partition"})
+        offered = loaded.cli("run", NAME).error["choices"]
+        assert offered == [
+            f"strandline state reset {NAME} {more}--reason TEXT" for more in ("", "--replace ")
+        ]
         answer = loaded.cli("state", "accept", NAME, "--reason", "x", "--yes")
         assert (answer.code, len(loaded.entries)) == (2, 2)
         assert '"paths"' in answer.error["message"]

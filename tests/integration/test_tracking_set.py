@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
@@ -39,7 +40,8 @@ def test_an_unprocessed_file_is_read_again_once(feed: Feed) -> None:
     feed.load()
     answer = feed.cli("files", "unprocess", NAME, "a.ndjson")
     assert answer.code == 0
-    assert "and 1 unprocessed file; load: append adds their rows a second time" in answer.err
+    assert "next run: 1 file not ingested yet" in answer.err
+    assert "1 of these files was ingested before; load: append adds their rows a second time" in answer.err
     assert feed.cli("plan").json[0]["slices"] == [{"files": ["a.ndjson"]}]
     assert feed.load().rows == 1
     assert feed.load().status == "nothing"
@@ -74,3 +76,25 @@ def test_with_scope_partition_it_is_refused(make_feed: MakeFeed) -> None:
     answer = make_feed(watermark={"tracking": "set", "scope": "partition"}).cli("validate")
     assert answer.code == 2
     assert "scope: global" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "due"),
+    [(["adopt"], "1 file not ingested yet"), (["set", '{"path": "9"}'], "no file is new")],
+    ids=["adopt", "set"],
+)
+def test_a_preview_knows_the_files_that_the_decision_deals_with(
+    feed: Feed, words: list[str], due: str
+) -> None:
+    for number in (1, 2):
+        feed.put(f"{number}.ndjson", number)
+        feed.load()
+    if words[0] == "adopt":
+        DeltaTable(str(feed.table)).restore(0)
+    else:
+        feed.put("3.ndjson", 3)
+    answer = feed.cli("state", words[0], NAME, *words[1:], "--reason", "because", "--yes")
+    assert (answer.code, "a second time" in answer.err) == (0, False)
+    assert f"next run: {due}" in answer.err
+    feed.load()
+    assert feed.ids == [1, 2]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
@@ -233,6 +234,25 @@ class TestLostState:
         decide(made, "adopt", NAME)
         assert (made.feed.watermark, planned(made)) == (before, [])
 
+    @pytest.mark.parametrize("table", ["made again", "removed"])
+    def test_set_leads_on_where_there_is_nothing_to_adopt(
+        self, make: Callable[..., Windows], table: str
+    ) -> None:
+        made = make()
+        assert made.feed.newest is not None
+        watermark = made.feed.newest.watermark
+        rows = DeltaTable(str(made.feed.table)).to_pyarrow_table()
+        shutil.rmtree(made.feed.table)
+        if table == "made again":
+            write_deltalake(str(made.feed.table), rows)
+        stopped = made.feed.cli("state", "adopt", NAME, "--reason", "x", "--yes", "--now", NOW).error
+        assert stopped["code"] == "nothing_to_adopt"
+        assert [choice.split()[2] for choice in stopped["choices"]] == ["set", "reset"]
+        decide(made, "set", NAME, watermark)
+        made.table.add(event(12, "2020-01-06"))
+        made.run("2020-01-07")
+        assert made.feed.ids == ([*range(2, 13)] if table == "made again" else [12])
+
     def test_an_export_is_imported_and_nothing_is_due(
         self, make: Callable[..., Windows], tmp_path: Path
     ) -> None:
@@ -267,6 +287,24 @@ class TestUnfinished:
 
         with pytest.raises(KeyboardInterrupt):
             made.feed.run(observer, now=instant(now))
+
+    def test_the_preview_says_that_a_slice_is_given_up_which_landed_in_a_table_that_the_state_does_not_know(
+        self, make: Callable[..., Windows]
+    ) -> None:
+        made = make()
+        made.feed.define(watermark={"checkpoint": {"interval_windows": 2}})
+        made.table.put(event(12, "2020-01-06"), event(13, "2020-01-07"))
+        heard: list[Step] = []
+
+        def removes(step: Step, line: str) -> None:
+            heard.append(step)
+            if step is Step.INTENT_PUT and Step.APPENDED in heard:
+                shutil.rmtree(made.feed.table)
+
+        assert made.feed.run(removes, now=instant("2020-01-08")).error is not None
+        told = decide(made, "reset", NAME, "--replace").err
+        assert "slice 4, which a run left unfinished, is given up: its work is planned anew" in told
+        assert [entry.why for entry in made.feed.entries] == ["run", "run", "run", "abandon", "reset"]
 
     def test_what_is_planned_after_it_reads_what_has_come_since(self, make: Callable[..., Windows]) -> None:
         made = make()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,36 +20,112 @@ QUERY = (
 )
 
 
-def accept(feed: Feed, now: str) -> str:
-    answer = feed.cli("state", "accept", NAME, "--reason", "because", "--yes", "--now", now)
+NOW = "2020-01-06T12:00"
+
+
+def decide(feed: Feed, now: str, *words: str) -> str:
+    answer = feed.cli("state", words[0], NAME, *words[1:], "--reason", "because", "--yes", "--now", now)
     assert answer.code == 0, answer.err + answer.out
     return answer.err
+
+
+def accept(feed: Feed, now: str) -> str:
+    return decide(feed, now, "accept")
+
+
+def folders(make_feed: MakeFeed, load: str = "merge_overwrite", **more: Any) -> Feed:
+    """Five days of one row each, in folders: only the start of its window tells a row."""
+    feed = make_feed(
+        source={"path": "./landing/{start:%Y-%m-%d}", "extensions": [".ndjson"]},
+        watermark=watermark(to="P0D", units=None, partial=False, **more),
+        target=REPLACED if load == "merge_overwrite" else {"load": "append"},
+    )
+    for day in range(1, 6):
+        feed.put(f"2020-01-0{day}/x.ndjson", day)
+    return feed
 
 
 @pytest.mark.parametrize("load", ["merge_overwrite", "append"])
 def test_folders_under_another_zone_are_there_once(make_feed: MakeFeed, load: str) -> None:
     """The first day of the new zone begins within the first one of the old: ten rows became twenty."""
-    feed = make_feed(
-        source={"path": "./landing/{start:%Y-%m-%d}", "extensions": [".ndjson"]},
-        watermark=watermark(to="P0D", units=None, partial=False, checkpoint={"interval_windows": 2}),
-        target=REPLACED if load == "merge_overwrite" else {"load": "append"},
-    )
-    for day in range(1, 6):
-        feed.put(f"2020-01-0{day}/x.ndjson", day)
-    now = "2020-01-06T12:00"
-    assert feed.run(now=instant(now)).error is None
+    feed = folders(make_feed, load, checkpoint={"interval_windows": 2})
+    assert feed.run(now=instant(NOW)).error is None
     feed.define(watermark={"timezone": "-05:00"})
-    told = accept(feed, now)
+    told = accept(feed, NOW)
     assert "5 windows of a unit are in the table as they were cut before" in told
     assert "5 of these work units were loaded before; each commit deletes what it reads of them" in told
     assert "a second time" not in told
     feed.put("2020-01-03/y.ndjson", 33)
-    outcome = feed.run(now=instant(now))
+    outcome = feed.run(now=instant(NOW))
     assert (outcome.error, outcome.work_units, feed.ids) == (None, 5, [1, 2, 3, 4, 5, 33])
     newest = feed.newest
     assert newest is not None
     assert (newest.total_rows, "stale" in newest.state()) == (6, False)
-    assert feed.run(now=instant(now)).status == "nothing"
+    assert feed.run(now=instant(NOW)).status == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("load", "accepted"),
+    [("merge_overwrite", False), ("merge_overwrite", True), ("append", False)],
+    ids=["reset", "reset-accept", "append"],
+)
+def test_a_reset_knows_windows_that_were_cut_otherwise(
+    make_feed: MakeFeed, load: str, accepted: bool
+) -> None:
+    feed = folders(make_feed, load)
+    assert feed.run(now=instant(NOW)).error is None
+    if accepted:
+        decide(feed, NOW, "reset")
+    feed.define(watermark={"timezone": "-05:00"})
+    told = decide(feed, NOW, "accept" if accepted else "reset")
+    assert accepted or "each commit deletes what it reads of them, and inserts it again" in told
+    assert feed.run(now=instant(NOW)).error is None
+    assert feed.ids == [1, 2, 3, 4, 5]
+    assert feed.newest is not None
+    assert "stale" not in feed.newest.state()
+
+
+def test_after_a_reset_of_windows_the_table_may_be_removed(make_feed: MakeFeed) -> None:
+    feed = folders(make_feed)
+    assert feed.run(now=instant(NOW)).error is None
+    decide(feed, NOW, "reset")
+    shutil.rmtree(feed.table)
+    assert feed.run(now=instant(NOW)).error is None
+    assert feed.ids == [1, 2, 3, 4, 5]
+
+
+def test_an_import_knows_windows_that_were_cut_otherwise(make_feed: MakeFeed) -> None:
+    feed = folders(make_feed)
+    assert feed.run(now=instant(NOW)).error is None
+    export = feed.folder / "export.jsonl"
+    export.write_text(feed.cli("state", "export", NAME).out)
+    feed.define(watermark={"timezone": "-05:00"})
+    accept(feed, NOW)
+    assert feed.run(now=instant(NOW)).error is None
+    feed.define(watermark={"timezone": "UTC"})
+    decide(feed, NOW, "import", str(export))
+    assert feed.run(now=instant(NOW)).error is None
+    assert feed.ids == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("decision", ["import", "rewind", "reset"])
+def test_a_decision_that_keeps_the_rows_after_all_knows_the_windows_that_a_reset_was_to_empty(
+    make_feed: MakeFeed, decision: str
+) -> None:
+    """The reset has forgotten them, since its first commit would have emptied the table."""
+    feed = folders(make_feed)
+    assert feed.run(now=instant("2020-01-03T12:00")).error is None
+    export = feed.folder / "export.jsonl"
+    export.write_text(feed.cli("state", "export", NAME).out)
+    assert feed.run(now=instant(NOW)).error is None
+    decide(feed, NOW, "reset", "--replace")
+    feed.define(watermark={"timezone": "-05:00"})
+    if decision == "rewind":
+        accept(feed, NOW)
+    words = {"import": ("import", str(export)), "rewind": ("rewind", "--to", "1"), "reset": ("reset",)}
+    decide(feed, NOW, *words[decision])
+    assert feed.run(now=instant(NOW)).error is None
+    assert feed.ids == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.postgres

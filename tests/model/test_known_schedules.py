@@ -44,11 +44,6 @@ def _holds(*schedule: Action, config: Config | None = None, name: str) -> object
     return pytest.param(schedule, config, id=name)
 
 
-def _goes_wrong(*schedule: Action, config: Config | None = None, name: str, reason: str) -> object:
-    """A schedule that is known not to end well yet."""
-    return pytest.param(schedule, config, id=name, marks=pytest.mark.xfail(reason=reason))
-
-
 _TWO_AHEAD = (Arrive(2), Run(), Arrive(2), Run(), RestoreState(2))
 """Four files are loaded, and the state knows of two."""
 
@@ -67,6 +62,12 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         _holds(
             Arrive(1), Run(), Late(), Sweep(), Arrive(2), Run(), RestoreState(2), Release(),
             config=_QUARANTINE, name="behind-release",
+        ),
+        _holds(
+            Arrive(1), Run(), Late(), Sweep(), Release(), Run(), RestoreState(2), config=_QUARANTINE, name="behind-released",
+        ),
+        _holds(
+            Arrive(1), Run(), Late(), Sweep(), Release(), Run(), RestoreState(3), config=_QUARANTINE, name="behind-release-loaded",
         ),
         _holds(*_TWO_AHEAD, name="behind-run"),
         # An open intent, and the table is another one
@@ -136,11 +137,6 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         ),
         _holds(
             Arrive(1), Run(), Arrive(1), Run(), RestoreVersion(1), AppendForeign(), CleanLog(), name="restored-and-cleaned"
-        ),
-        # Not repaired yet
-        _goes_wrong(
-            Arrive(1), Run(), Late(), Sweep(), Release(), Run(), RestoreState(2), config=_QUARANTINE,
-            name="behind-released", reason="adopt keeps the quarantine of the restored state, and a released file whose row is there is loaded again",
         ),
         # Follow what a run says
         _holds(Arrive(2), Run(), LoseState(), Follow(0), Arrive(1), Run(), name="lost-followed"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
-from partitions.watermark import compare, is_empty
+from partitions.watermark import compare, is_empty, nothing_loaded
 
 
 @pytest.mark.parametrize("watermark", [None, {}, {"a": None}, {"a": None, "b": None}])
@@ -19,6 +19,24 @@ def test_only_nothing_and_nulls_are_empty(watermark: dict[str, Any] | None) -> N
 @pytest.mark.parametrize("value", [0, "", False, [], {}, 0.0])
 def test_a_value_is_a_value_however_little_it_is(value: object) -> None:
     assert not is_empty({"a": value, "b": None})
+
+
+@pytest.mark.parametrize(
+    ("watermark", "nothing"),
+    [
+        (None, True),
+        ({}, True),
+        ({"path": None}, True),
+        ({"path": "a"}, False),
+        ({"grid": "daily UTC", "units": {}, "stale": {"{}": [[0, 1]]}}, True),
+        ({"grid": "daily UTC", "units": {}, "failed": {"{}": {}}}, False),
+        ({"grid": "daily UTC", "units": {"{}": [[0, 1]]}, "stale": {}}, False),
+    ],
+)
+def test_after_a_reset_old_windows_may_be_known_and_nothing_is_loaded(
+    watermark: dict[str, Any] | None, nothing: bool
+) -> None:
+    assert nothing_loaded(watermark) is nothing
 
 
 @given(st.integers(), st.integers())

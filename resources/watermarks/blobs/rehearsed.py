@@ -1,0 +1,43 @@
+"""Blobs of which nothing is kept: what would follow if they were written."""
+
+from __future__ import annotations
+
+from resources.watermarks.blobs.protocol import Blobs
+
+
+class RehearsedBlobs:
+    """Another store as it is, and over it what is written here, which stays in memory."""
+
+    def __init__(self, below: Blobs) -> None:
+        """Read from a store that never changes by this."""
+        self._below = below
+        self._written: dict[str, bytes | None] = {}
+
+    def get(self, key: str) -> bytes | None:
+        """What was written here, else what is below."""
+        return self._written[key] if key in self._written else self._below.get(key)
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Keep it in memory."""
+        if self.get(key) is not None:
+            return False
+        self._written[key] = data
+        return True
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep it in memory."""
+        self._written[key] = data
+
+    def first(self, folder: str, count: int) -> list[str]:
+        """The names of both."""
+        here = {
+            key.rpartition("/")[2]: data
+            for key, data in self._written.items()
+            if key.rpartition("/")[0] == folder
+        }
+        names = {*self._below.first(folder, count + len(here)), *here}
+        return sorted(name for name in names if here.get(name, b"") is not None)[:count]
+
+    def delete(self, key: str) -> None:
+        """Only here."""
+        self._written[key] = None
