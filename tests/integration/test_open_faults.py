@@ -326,15 +326,6 @@ def test_a_table_that_forgets_tags_is_refused_after_a_reset(feed: Feed) -> None:
     assert error.code == "tags_expire"
 
 
-@open_fault("a file whose time lies in the future waits for ever, and all above it; no warning names it")
-def test_a_file_of_the_future_is_named(make_feed: MakeFeed) -> None:
-    feed = make_feed(watermark={"settle": "PT1M"})
-    feed.put("1.ndjson", 1)
-    feed.put("2.ndjson", 2)
-    os.utime(feed.landing / "1.ndjson", (4e9, 4e9))
-    assert any("1.ndjson" in warning for warning in feed.run().warnings)
-
-
 @open_fault("the preview of an adopt knows no list that it would put, so that all files seem to be due")
 def test_the_preview_of_an_adopt_does_not_say_that_rows_are_added_twice(make_feed: MakeFeed) -> None:
     feed = make_feed(watermark={"tracking": "set"})
