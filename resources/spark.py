@@ -7,6 +7,7 @@ Nothing starts before :meth:`SparkEngine.session` is called.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -56,10 +57,6 @@ _SHORT_RUNS = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 
-
-_TRIES, _LONGEST_WAIT = 7, 10_000
-"""How often a call is tried again at a Connect server that does not answer, and milliseconds between two tries: half a minute in all.
-pyspark's own ten minutes would keep a run, and its end, hanging at a server that died."""
 
 SMALL = 8 * 2**20
 """Bytes of source files below which compiling a query takes longer than running it."""
@@ -240,12 +237,15 @@ class SparkEngine:
 
     def _connect(self) -> SparkSession:
         from pyspark.sql import SparkSession
-        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        from resources.spark_retries import Patience
 
         try:
             session = SparkSession.builder.remote(self.remote or "").create()
             _kept.append(session)
-            session.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES, max_backoff=_LONGEST_WAIT)])
+            session.client.set_retry_policies([Patience()])
+            # At exit pyspark asks the server of each session to drop machine-learning models, also one that is gone.
+            atexit.unregister(session.client._cleanup_ml_cache)
             session.conf.set(
                 "spark.sql.session.timeZone", "UTC"
             )  # the first call tells whether the server is there

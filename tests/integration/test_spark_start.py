@@ -10,11 +10,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-from resources.spark import SparkEngine
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOW = "source: {type: files, path: ../landing, format: ndjson}\nwatermark: {type: path}\n"
@@ -109,10 +106,3 @@ def child(parent: int, patience: float = 60) -> int:
                 return int(status.parent.name)
         time.sleep(0.05)
     raise AssertionError(f"process {parent} has no Java")
-
-
-def test_a_connect_server_that_died_is_not_waited_for_longer_than_half_a_minute(engine: SparkEngine) -> None:
-    client: Any = engine.session()
-    (policy,) = client.client.get_retry_policies()
-    waits = [min(50 * 4**attempt, policy.max_backoff) for attempt in range(policy.max_retries)]
-    assert sum(waits) / 1000 < 40
