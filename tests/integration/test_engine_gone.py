@@ -6,14 +6,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from resources.spark import SparkEngine
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.feed import CHECKOUT
 
 WAY = """
 import sys
@@ -55,7 +53,7 @@ def way(engine: SparkEngine) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A way to the server, in a process that can be killed as a server would be, and the address at its beginning."""
     port = urlsplit(engine.remote or "").port
     command = [sys.executable, "-c", WAY, str(port)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process, f"sc://127.0.0.1:{process.stdout.readline().strip()}"
         process.kill()
@@ -67,7 +65,7 @@ def test_a_process_ends_without_waiting_for_the_engine_that_it_has_lost(
     server, address = way
     command = [sys.executable, "-W", "ignore", "-c", CONNECTED, address]
     with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "connected\n"

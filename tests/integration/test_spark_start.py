@@ -6,14 +6,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.feed import CHECKOUT, call_of
+
 FLOW = "source: {type: files, path: ../landing, format: ndjson}\nwatermark: {type: path}\n"
 Start = Callable[[str], "subprocess.Popen[str]"]
 
@@ -30,18 +30,9 @@ def start(tmp_path: Path) -> Start:
 
     def started(spark: str) -> subprocess.Popen[str]:
         (tmp_path / "project/platform.yaml").write_text(f"spark: {spark}\n")
-        command = [
-            sys.executable,
-            "-m",
-            "platform_assets.cli",
-            "--project",
-            str(tmp_path / "project"),
-            "run",
-            "flow",
-            "--json",
-        ]
+        command = call_of(tmp_path / "project", "run", "flow", "--json")
         return subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
     return started
