@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from weakref import WeakKeyDictionary
 
 from partitions.errors import ConfigurationError, StrandlineError
 from resources.jdbc import JdbcConnection
@@ -64,20 +65,23 @@ SMALL = 8 * 2**20
 # Java code is made and compiled for each query anew, Delta's own included: the one that looks for a tag is another after every
 # commit. On a warm server that took 0.6 of the 1.3 s of a small write.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_usual: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
+"""What a session had of these settings before they were changed."""
 
 
 def tune(session: SparkSession, size: int | None) -> None:
-    """Make a session run its next write without compiling it first where the files are small, and as usual where not.
+    """Make a session run its next write without compiling it first where the files are small, and as the user has it where not.
 
     Args:
         session: of one run.
         size: bytes of the files that are about to be read; None where nobody knows.
     """
-    for key, value in _INTERPRETED.items():
-        if size is not None and size < SMALL:
+    small = size is not None and size < SMALL
+    if small and session not in _usual:
+        _usual[session] = {key: session.conf.get(key) or "" for key in _INTERPRETED}
+    if session in _usual:
+        for key, value in (_INTERPRETED if small else _usual[session]).items():
             session.conf.set(key, value)
-        else:
-            session.conf.unset(key)
 
 
 def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) -> None:
