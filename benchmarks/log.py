@@ -152,10 +152,11 @@ def _s3(stack: ExitStack, folder: Path) -> Callable[[int], History]:
 
 def _postgres(stack: ExitStack) -> Callable[[int], History]:
     from scripts.postgres import running
-    from tests.support.wire import wire_to
+    from tests.support.http import serving
+    from tests.support.wire import Wire
 
     server = stack.enter_context(running())
-    wire = stack.enter_context(wire_to(server.port))
+    wire = stack.enter_context(serving(Wire(server.port)))
 
     def make(size: int) -> History:
         database = server.database(f"of_{size}")

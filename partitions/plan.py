@@ -118,3 +118,19 @@ class Plan(Generic[SliceT]):
 def counted(number: int, what: str) -> str:
     """A count for people: ``1 file``, ``26,076 rows``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+_STEPS = (("day", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def lasting(seconds: float) -> str:
+    """A length of time in at most two steps: ``3 h 20 min``, ``12 days``."""
+    left = max(0, int(seconds))
+    for place, (name, size) in enumerate(_STEPS):
+        if left >= size:
+            count, rest = divmod(left, size)
+            first = counted(count, name) if name == "day" else f"{count} {name}"
+            below = _STEPS[place + 1 : place + 2]
+            more = [f"{rest // one} {step}" for step, one in below if rest >= one and count < 10]
+            return " ".join([first, *more])
+    return "0 s"

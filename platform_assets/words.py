@@ -8,8 +8,6 @@ from typing import Any
 from partitions.instants import as_datetime
 from partitions.plan import counted
 
-_STEPS = (("day", 86_400), ("h", 3600), ("min", 60), ("s", 1))
-
 
 def in_words(watermark: Mapping[str, Any] | None) -> str:
     """A path, or how much a longer watermark holds."""
@@ -21,19 +19,6 @@ def in_words(watermark: Mapping[str, Any] | None) -> str:
         return _windows(watermark)
     closed = watermark.get("closed_before")
     return f"{counted(len(watermark.get('paths', {})), 'open partition')}, closed before {closed}"
-
-
-def lasting(seconds: float) -> str:
-    """A length of time in at most two steps: ``3 h 20 min``, ``12 days``."""
-    left = max(0, int(seconds))
-    for place, (name, size) in enumerate(_STEPS):
-        if left >= size:
-            count, rest = divmod(left, size)
-            first = counted(count, name) if name == "day" else f"{count} {name}"
-            below = _STEPS[place + 1 : place + 2]
-            more = [f"{rest // one} {step}" for step, one in below if rest >= one and count < 10]
-            return " ".join([first, *more])
-    return "0 s"
 
 
 def _windows(watermark: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ Nothing starts before :meth:`SparkEngine.session` is called.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from weakref import WeakKeyDictionary
 
 from partitions.errors import ConfigurationError, StrandlineError
 from resources.jdbc import JdbcConnection
@@ -57,30 +59,29 @@ _SHORT_RUNS = (
 )
 
 
-_TRIES, _LONGEST_WAIT = 7, 10_000
-"""How often a call is tried again at a Connect server that does not answer, and milliseconds between two tries: half a minute in all.
-pyspark's own ten minutes would keep a run, and its end, hanging at a server that died."""
-
 SMALL = 8 * 2**20
 """Bytes of source files below which compiling a query takes longer than running it."""
 
 # Java code is made and compiled for each query anew, Delta's own included: the one that looks for a tag is another after every
 # commit. On a warm server that took 0.6 of the 1.3 s of a small write.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_usual: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
+"""What a session had of these settings before they were changed."""
 
 
 def tune(session: SparkSession, size: int | None) -> None:
-    """Make a session run its next write without compiling it first where the files are small, and as usual where not.
+    """Make a session run its next write without compiling it first where the files are small, and as the user has it where not.
 
     Args:
         session: of one run.
         size: bytes of the files that are about to be read; None where nobody knows.
     """
-    for key, value in _INTERPRETED.items():
-        if size is not None and size < SMALL:
+    small = size is not None and size < SMALL
+    if small and session not in _usual:
+        _usual[session] = {key: session.conf.get(key) or "" for key in _INTERPRETED}
+    if session in _usual:
+        for key, value in (_INTERPRETED if small else _usual[session]).items():
             session.conf.set(key, value)
-        else:
-            session.conf.unset(key)
 
 
 def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) -> None:
@@ -240,12 +241,15 @@ class SparkEngine:
 
     def _connect(self) -> SparkSession:
         from pyspark.sql import SparkSession
-        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        from resources.spark_retries import Patience
 
         try:
             session = SparkSession.builder.remote(self.remote or "").create()
             _kept.append(session)
-            session.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES, max_backoff=_LONGEST_WAIT)])
+            session.client.set_retry_policies([Patience()])
+            # At exit pyspark asks the server of each session to drop machine-learning models, also one that is gone.
+            atexit.unregister(session.client._cleanup_ml_cache)
             session.conf.set(
                 "spark.sql.session.timeZone", "UTC"
             )  # the first call tells whether the server is there

@@ -16,7 +16,7 @@ from resources.places import Place
 from resources.spark import SparkEngine
 from scripts import postgres as pg
 from tests.support import seaweed as weed
-from tests.support.engine import connected, spark_server
+from tests.support.engine import spark_server
 from tests.support.http import serving
 from tests.support.keyed import KeyedS3
 from tests.support.proxy import CountingProxy
@@ -97,4 +97,4 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with ExitStack() as running:
         shared = getattr(request.config, "workerinput", {}).get(_REMOTE)
         remote = shared or running.enter_context(spark_server(tmp_path_factory.mktemp("spark")))
-        yield running.enter_context(connected(remote))
+        yield SparkEngine(remote=remote)

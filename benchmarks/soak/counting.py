@@ -10,9 +10,10 @@ from typing import Any
 from deltalake import DeltaTable
 
 from benchmarks.soak.processes import process
-from benchmarks.soak.product import Answer, Commands
+from benchmarks.soak.product import Commands
 from benchmarks.soak.sources import Rows
 from resources.places import Place
+from tests.support.feed import Answer
 
 _SHOWN = 20
 _ALL = "1000000"

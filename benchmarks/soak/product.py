@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -26,6 +25,7 @@ from platform_assets.project.project import SPARK_REMOTE
 from resources.connect_server import ConnectServer, free_port
 from resources.io_managers import HOLDER_TAG
 from resources.watermarks.entry import Holder
+from tests.support.feed import Answer, call_of
 
 _PATIENCE = 300.0
 _LONGEST = 1200.0
@@ -41,20 +41,6 @@ _PARTITIONS = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) 
 
 class Stopped(Exception):
     """The soak cannot go on; the text says why."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """Its document."""
-        return json.loads(self.out)
 
 
 @dataclass
@@ -85,7 +71,7 @@ class Commands:
 
     def arguments(self, *words: str) -> list[str]:
         """A call of ``strandline``."""
-        return [sys.executable, "-m", "platform_assets.cli", "--project", str(self.folder), *words]
+        return call_of(self.folder, *words)
 
     def call(self, *words: str) -> Answer:
         """Call ``strandline --json``; its exit code is the caller's to judge.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 
+from partitions.instants import milliseconds
 from partitions.path.definition import PathWatermark
 from partitions.path.naming import NamingReport, examine
 from partitions.path.order import FileKey
@@ -15,13 +16,15 @@ from partitions.path.slices import PathSlice, cut, cut_beside, watermark_of
 from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
-from partitions.plan import Plan, Skip, counted
+from partitions.plan import Plan, Skip, counted, lasting
 from partitions.sentinels import Watermark
 
 ROOT_FILES_IGNORED = "root_level_files_ignored"
 """Warning: there are files at the root, and the watermark has a partition, so they are not found (spec 01, Scope)."""
 
 _SAMPLE = 1000
+_CLOCKS_DIFFER = timedelta(minutes=1)
+"""How far a file's time may lie in the future without a word: by another clock, or because it came while a listing went on."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +126,8 @@ def plan(
     # What lies beside the watermark has no order that others would have to wait for.
     late, young = _settled_each(definition, beside.late, now)
     released, younger = _settled_each(definition, beside.released, now)
+    warnings = list(_of_the_future(definition, fresh, (*beside.late, *beside.released), now))
     beside, skips = replace(beside, late=late, released=released), (*young, *younger, *skips)
-    warnings = []
     if found.root_files and position(definition, state, now).partitioned:
         warnings.append(ROOT_FILES_IGNORED)
     if definition.layout == "leaf" and state.status == "initial" and (breach := _leaf_breach(found.files)):
@@ -250,6 +253,29 @@ def _settled(
             for index, file in enumerate(group[first:])
         )
     return tuple(kept), tuple(skips)
+
+
+def _of_the_future(
+    definition: PathWatermark, fresh: Sequence[SourceFile], beside: Sequence[SourceFile], now: datetime
+) -> Iterator[str]:
+    """A warning that names the first file whose time lies in the future: it settles then, and nobody would know why nothing is loaded."""
+    if not definition.settle:
+        return
+    latest = milliseconds(now + _CLOCKS_DIFFER)
+    found = [file for file in (*fresh, *beside) if file.modified > latest]
+    if not found:
+        return
+    first, others = found[0], len(found) - 1
+    after = ""
+    if first in fresh and definition.tracking == "watermark":
+        after = (
+            f", and all new files after it{' in its partition' if definition.scope == 'partition' else ''}"
+        )
+    like = f" ({counted(others, 'more file')} {'is' if others == 1 else 'are'} like it)" if others else ""
+    yield (
+        f"{first.path}: its modification time lies {lasting((first.modified - milliseconds(now)) / 1000)} in the future{like}, so `settle` holds"
+        f" it back until then{after}. Set its time (`touch`) or copy it again, and correct the clock of what writes there"
+    )
 
 
 def _leaf_breach(files: Sequence[SourceFile]) -> str | None:

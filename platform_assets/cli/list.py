@@ -9,14 +9,14 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.plan import counted
+from partitions.plan import counted, lasting
 from platform_assets.cli.attempts import Attempts, kept_runs
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import each
 from platform_assets.cli.waiting import UNKNOWN, Waiting
 from platform_assets.file_views import aside
 from platform_assets.platform import build_platform
-from platform_assets.words import held_in_words, in_words, lasting
+from platform_assets.words import held_in_words, in_words
 from resources.loop.lease import held_by
 from resources.loop.outcome import error_json
 from resources.watermarks.entry import Entry

@@ -19,7 +19,8 @@ from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
 from scripts import postgres as pg
 from tests.support import writers
-from tests.support.wire import Wire, wire_to
+from tests.support.http import serving
+from tests.support.wire import Wire
 from tests.support.writers import entry
 
 pytestmark = pytest.mark.postgres
@@ -36,7 +37,7 @@ def database(postgres: pg.Postgres) -> Database:
 
 @pytest.fixture
 def wire(postgres: pg.Postgres) -> Iterator[Wire]:
-    with wire_to(postgres.port) as server:
+    with serving(Wire(postgres.port)) as server:
         yield server
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime, timedelta
 
 from deltalake import DeltaTable
@@ -96,6 +97,20 @@ class TestSlices:
         assert feed.run(now=now).status == "nothing"
         outcome = feed.run(now=now + timedelta(hours=2))
         assert (outcome.status, feed.ids) == ("committed", [ord("a"), ord("b"), ord("c")])
+
+    def test_a_file_of_the_future_is_named_by_the_run_that_it_holds_back_and_by_plan(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(watermark={"settle": "PT1M"})
+        feed.put("1.ndjson", 1)
+        feed.put("2.ndjson", 2)
+        os.utime(feed.landing / "1.ndjson", (4e9, 4e9))
+        (told,) = feed.load().warnings
+        (planned,) = feed.cli("plan", NAME).json
+        assert [warning.partition(" lies ")[0] for warning in (told, *planned["warnings"])] == [
+            "1.ndjson: its modification time"
+        ] * 2
+        assert feed.ids == []
 
 
 class TestColdStart:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from resources.connect_server import connect_server
 from resources.places import Place
 from resources.spark import SparkEngine
 from tests.support.engine import QUICK
+from tests.support.feed import call_of
 from tests.support.http import serving
 from tests.support.proxy import CountingProxy
 from tests.support.seaweed import Seaweed
@@ -55,17 +55,8 @@ class Cloud:
             "S": connection.secret_access_key or "",
             "STRANDLINE_SPARK_REMOTE": self.remote,
         }
-        command = [
-            sys.executable,
-            "-m",
-            "platform_assets.cli",
-            "--project",
-            str(self.folder),
-            "--json",
-            *arguments,
-        ]
         done = subprocess.run(
-            command,
+            call_of(self.folder, "--json", *arguments),
             capture_output=True,
             text=True,
             env=os.environ | known | environment,

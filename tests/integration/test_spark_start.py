@@ -6,17 +6,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from resources.spark import SparkEngine
+from tests.support.feed import CHECKOUT, call_of
 
-ROOT = Path(__file__).resolve().parents[2]
 FLOW = "source: {type: files, path: ../landing, format: ndjson}\nwatermark: {type: path}\n"
 Start = Callable[[str], "subprocess.Popen[str]"]
 
@@ -33,18 +30,9 @@ def start(tmp_path: Path) -> Start:
 
     def started(spark: str) -> subprocess.Popen[str]:
         (tmp_path / "project/platform.yaml").write_text(f"spark: {spark}\n")
-        command = [
-            sys.executable,
-            "-m",
-            "platform_assets.cli",
-            "--project",
-            str(tmp_path / "project"),
-            "run",
-            "flow",
-            "--json",
-        ]
+        command = call_of(tmp_path / "project", "run", "flow", "--json")
         return subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
     return started
@@ -109,10 +97,3 @@ def child(parent: int, patience: float = 60) -> int:
                 return int(status.parent.name)
         time.sleep(0.05)
     raise AssertionError(f"process {parent} has no Java")
-
-
-def test_a_connect_server_that_died_is_not_waited_for_longer_than_half_a_minute(engine: SparkEngine) -> None:
-    client: Any = engine.session()
-    (policy,) = client.client.get_retry_policies()
-    waits = [min(50 * 4**attempt, policy.max_backoff) for attempt in range(policy.max_retries)]
-    assert sum(waits) / 1000 < 40

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from resources.places import Place
-from resources.spark import SparkEngine, leave_behind
+from resources.spark import SMALL, SparkEngine, leave_behind, tune
 from resources.writers.delta import DeltaTarget
 from resources.writers.target import Tag
 from tests.integration.test_dagster import run
@@ -72,6 +72,22 @@ def test_it_changes_nothing_whatever_the_table_is_called(engine: SparkEngine, tm
     before = sorted(path for path in tmp_path.rglob("*"))
     target.prepare_next(spark)
     assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("usual", [("true", "FALLBACK"), ("false", "NO_CODEGEN")])
+def test_a_small_write_is_not_compiled_and_any_other_is_as_the_user_has_it(
+    engine: SparkEngine, usual: tuple[str, str]
+) -> None:
+    keys = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
+    session = engine.session()
+    for key, value in zip(keys, usual, strict=True):
+        session.conf.set(key, value)
+    seen = []
+    for size in (None, SMALL - 1, None, 0, SMALL):
+        tune(session, size)
+        seen.append(tuple(session.conf.get(key) for key in keys))
+    small = ("false", "NO_CODEGEN")
+    assert seen == [usual, small, usual, small, usual]
 
 
 def test_spark_in_the_runs_own_process_is_asked_for_nothing() -> None:

@@ -6,7 +6,6 @@ embedded Spark is tested in processes of its own.
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,20 +43,3 @@ def spark_server(folder: Path) -> Iterator[str]:
     spark = SparkEngine(master="local[4]", conf=QUICK, cache=CACHE, drivers=(POSTGRESQL_PACKAGE,))
     with connect_server(spark, folder / "connect.log") as url:
         yield url
-
-
-@contextmanager
-def connected(remote: str) -> Iterator[SparkEngine]:
-    """An engine that connects to a server, and leaves no session of this process open."""
-    try:
-        yield SparkEngine(remote=remote)
-    finally:
-        _disconnect()
-
-
-def _disconnect() -> None:
-    """At exit pyspark has a question for the server of every session that is open, and asks one that is gone for ten minutes."""
-    from pyspark.sql.connect.client import SparkConnectClient
-
-    for client in [one for one in gc.get_objects() if type(one) is SparkConnectClient]:
-        client.close()

@@ -235,17 +235,8 @@ class Feed:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start ``strandline --json`` as a process of its own."""
-        command = [
-            sys.executable,
-            "-m",
-            "platform_assets.cli",
-            "--project",
-            str(self.folder),
-            "--json",
-            *arguments,
-        ]
         return subprocess.Popen(
-            command,
+            call_of(self.folder, "--json", *arguments),
             cwd=CHECKOUT,
             env={**os.environ, **self._variables()},
             stdout=subprocess.PIPE,
@@ -258,6 +249,11 @@ class Feed:
 
     def _write(self) -> None:
         (self.folder / "dataflows" / f"{NAME}.yaml").write_text(yaml.safe_dump(self.definition))
+
+
+def call_of(project: Path, *words: str) -> list[str]:
+    """The command that calls ``strandline`` as a process."""
+    return [sys.executable, "-m", "platform_assets.cli", "--project", str(project), *words]
 
 
 def answer_of(process: subprocess.Popen[str], patience: float = 120) -> Answer:

@@ -1,10 +1,11 @@
-"""HTTP servers in a thread of the test process."""
+"""Servers in a thread of the test process."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseServer
 from threading import Thread
 from typing import TypeVar
 
@@ -23,7 +24,7 @@ class Server(ThreadingHTTPServer):
         return int(self.server_address[1])
 
 
-ServerT = TypeVar("ServerT", bound=Server)
+ServerT = TypeVar("ServerT", bound=BaseServer)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import pyarrow as pa
 import pytest
@@ -134,7 +134,7 @@ class _Engine(SparkEngine):
 
 
 @dataclass(frozen=True)
-class JvmlessPlatform(Platform):
+class MortalPlatform(Platform):
     """The resources of a process of its own, over folders that it may share with others.
 
     Attributes:
@@ -143,12 +143,26 @@ class JvmlessPlatform(Platform):
 
     process: Process = field(default_factory=Process)
 
+    @classmethod
+    def of(cls, state: Path, lake: Path, landing: Path, process: Process, spark: SparkEngine) -> Self:
+        """The platform of a new process."""
+        source = Place(str(landing))
+        return cls(
+            state=Place(str(state)),
+            lake=Place(str(lake)),
+            spark=spark,
+            source_of=lambda flow: source,
+            process=process,
+        )
+
     @cached_property
     def log(self) -> WatermarkLog:
         assert isinstance(self.state, Place)
         assert self.state.local is not None
         return WatermarkLog(MortalBlobs(self.state.local, self.process))
 
+
+class _JvmlessPlatform(MortalPlatform):
     def path_flow(self, dataflow: Dataflow) -> PathFlow:
         return _ArrowPathFlow(dataflow, self.root_of(dataflow), self.log)
 
@@ -156,16 +170,9 @@ class JvmlessPlatform(Platform):
         return _Engine(self.process)
 
 
-def platform(state: Path, lake: Path, landing: Path, process: Process) -> JvmlessPlatform:
+def platform(state: Path, lake: Path, landing: Path, process: Process) -> Platform:
     """The platform of a new process."""
-    places = [Place(str(folder)) for folder in (state, lake, landing)]
-    return JvmlessPlatform(
-        state=places[0],
-        lake=places[1],
-        spark=_Engine(process),
-        source_of=lambda flow: places[2],
-        process=process,
-    )
+    return _JvmlessPlatform.of(state, lake, landing, process, _Engine(process))
 
 
 @lru_cache

@@ -6,22 +6,19 @@ A session on a Connect server cannot be killed in the middle of a commit from he
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from partitions.dataflow import Dataflow
-from resources.places import Place
 from resources.platform import Platform
 from resources.spark import SparkEngine
-from resources.watermarks.log import WatermarkLog
 from resources.writers.delta import DeltaTarget
 from resources.writers.target import Room, Tag
 from tests.support.arrow import SCHEMA, Write
-from tests.support.jvmless import MortalBlobs, Parts, Process, dataflow
+from tests.support.jvmless import MortalPlatform, Parts, Process, dataflow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,16 +59,7 @@ class _HeardTarget(DeltaTarget):
         )
 
 
-@dataclass(frozen=True)
-class _SparkedPlatform(Platform):
-    process: Process = field(default_factory=Process)
-
-    @cached_property
-    def log(self) -> WatermarkLog:
-        assert isinstance(self.state, Place)
-        assert self.state.local is not None
-        return WatermarkLog(MortalBlobs(self.state.local, self.process))
-
+class _SparkedPlatform(MortalPlatform):
     def target(self, dataflow: Dataflow) -> DeltaTarget:
         made = _HeardTarget(self.lake.child(dataflow.table), dataflow.target.partition_by)
         made.process = self.process
@@ -82,13 +70,6 @@ def parts(engine: SparkEngine) -> Parts:
     """What a world is made of that runs on this engine."""
 
     def platform(state: Path, lake: Path, landing: Path, process: Process) -> Platform:
-        places = [Place(str(folder)) for folder in (state, lake, landing)]
-        return _SparkedPlatform(
-            state=places[0],
-            lake=places[1],
-            spark=engine,
-            source_of=lambda flow: places[2],
-            process=process,
-        )
+        return _SparkedPlatform.of(state, lake, landing, process, engine)
 
     return Parts(partial(dataflow, origin=True), platform, _COLUMNS)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 import socketserver
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Thread
 
@@ -89,16 +88,3 @@ class _Handler(socketserver.BaseRequestHandler):
         for side in (self.request, upstream):
             with suppress(OSError):
                 side.shutdown(socket.SHUT_RDWR)
-
-
-@contextmanager
-def wire_to(port: int) -> Iterator[Wire]:
-    """A proxy before a server on this machine."""
-    with Wire(port) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from platform_assets.words import held_in_words, in_words, lasting
+from platform_assets.words import held_in_words, in_words
 
 MINUTE_LATER = "2024-01-01T00:01:00+00:00"
 HELD: dict[str, Any] = {
@@ -81,23 +81,3 @@ def windows(units: dict[str, Any], failed: dict[str, Any] | None = None) -> dict
 )
 def test_a_watermark_in_words_never_says_that_what_failed_has_got_there(watermark: Any, words: str) -> None:
     assert in_words(watermark) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (-5, "0 s"),
-        (0.4, "0 s"),
-        (59, "59 s"),
-        (60, "1 min"),
-        (61, "1 min 1 s"),
-        (660, "11 min"),
-        (3600 * 3 + 1200, "3 h 20 min"),
-        (3600 * 20 + 1200, "20 h"),
-        (86_400, "1 day"),
-        (86_400 * 2 + 3600 * 5, "2 days 5 h"),
-        (86_400 * 40 + 3600, "40 days"),
-    ],
-)
-def test_a_length_of_time_is_told_in_its_largest_steps(seconds: float, words: str) -> None:
-    assert lasting(seconds) == words

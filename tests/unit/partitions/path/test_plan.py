@@ -11,7 +11,7 @@ from pydantic import ByteSize
 
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.path.order import FileKey
-from partitions.path.plan import adopted, covering, plan, position
+from partitions.path.plan import Beside, adopted, covering, plan, position
 from partitions.path.position import AbovePartitions, AbovePath, Start
 from partitions.path.slices import PathSlice
 from partitions.path.source import Found, SourceFile, in_pair_order
@@ -202,6 +202,55 @@ def test_a_file_behind_one_that_settles_waits_too() -> None:
     made = _plan(definition, (_file("a"), _file("b", age=1), _file("c")))
     assert [file.path for file in _planned(made)] == ["a"]
     assert [skip.what for skip in made.skips] == ["b", "c"]
+
+
+def test_a_file_of_the_future_is_named_with_how_far_and_what_to_do() -> None:
+    definition = PathWatermark(type="path", settle=timedelta(seconds=10))
+    made = _plan(definition, (_file("1"), _file("2", age=-3 * 3600), _file("3"), _file("4", age=-86_400)))
+    assert [skip.what for skip in made.skips] == ["2", "3", "4"]
+    (warning,) = made.warnings
+    assert warning == (
+        "2: its modification time lies 3 h in the future (1 more file is like it), so `settle` holds it back until then, and all new files"
+        " after it. Set its time (`touch`) or copy it again, and correct the clock of what writes there"
+    )
+
+
+def test_of_files_of_the_future_the_one_that_holds_back_others_is_named_first() -> None:
+    definition = PathWatermark(type="path", scope="partition", settle=timedelta(seconds=10))
+    late, released = _file("p/1", age=-7200), _file("p/2", age=-7200)
+    state = PathState().processed(["p/3"])
+    beside = Beside(late=(late,), released=(released,))
+    made = plan(
+        definition, state, Found((_file("p/4", age=-7200),)), NOW, dataflow="f", number=1, beside=beside
+    )
+    (warning,) = made.warnings
+    assert warning.startswith("p/4: ")
+    assert (
+        "2 h in the future (2 more files are like it), so `settle` holds it back until then, and all new files after it in its partition. "
+        in warning
+    )
+    made = plan(definition, state, Found(()), NOW, dataflow="f", number=1, beside=beside)
+    (warning,) = made.warnings
+    assert warning.startswith("p/1: ")
+    assert "(1 more file is like it), so `settle` holds it back until then. " in warning
+
+
+@pytest.mark.parametrize(
+    ("settle", "tracking", "ahead", "warned"),
+    [
+        (10, "watermark", 61, True),
+        (10, "watermark", 60, False),  # clocks differ, and files come while a listing goes on
+        (0, "watermark", 7200, False),  # nothing waits
+        (10, "set", 61, True),
+    ],
+)
+def test_only_a_time_that_no_clock_explains_is_of_the_future(
+    settle: int, tracking: str, ahead: int, warned: bool
+) -> None:
+    definition = PathWatermark(type="path", settle=timedelta(seconds=settle), tracking=tracking)
+    made = _plan(definition, (_file("1", age=-ahead), _file("2")))
+    assert [warning.partition(": ")[0] for warning in made.warnings] == ["1"] * warned
+    assert all("after it" not in warning for warning in made.warnings) or tracking == "watermark"
 
 
 def test_scope_partition_waits_in_the_settling_partition_only() -> None:
