@@ -158,7 +158,7 @@ def check_table(
 
     Raises:
         NeedsDecision: ``state_lost``: a table with data, of which no entry knows; ``table_missing``, ``table_behind`` and
-            ``table_replaced``: the table does not have the recorded commit, or no longer its rows; ``foreign_tag``: somebody else wrote
+            ``table_replaced``: the table does not have the recorded commit, or no longer its rows, or is one that came since; ``foreign_tag``: somebody else wrote
             under this dataflow's tag; ``tags_expire``: the table forgets tags.
     """
     stops = _Stops(dataflow, entry)
@@ -171,6 +171,8 @@ def check_table(
     else:
         head = target.head(recorded(entry), entry.app_id)
         _check_recorded(entry, head, stops, intent)
+        if _is_unseen(entry, head, intent) and target.has_data():
+            raise stops.unseen(head)
     if head.tags_expire:
         raise stops.expiring(head)
     return head
@@ -229,6 +231,14 @@ def _check_recorded(entry: Entry, head: TableHead, stops: _Stops, intent: Intent
         raise stops.foreign(head)
 
 
+def _is_unseen(entry: Entry, head: TableHead, intent: Intent | None) -> bool:
+    """Whether there is a table that nobody has decided about: the entry counts no rows as loaded, and saw none, or another one."""
+    if claimed(entry) is not None or head.newest is None or entry.replace_table:
+        return False
+    mine = intent is not None and _finishes(head.find(intent.number), intent)
+    return not mine and (entry.table_version is None or not head.kept)
+
+
 def _finishes(landed: Landed | None, intent: Intent) -> bool:
     """Whether a commit ends an intent: its write, or a give-up of its number."""
     return (
@@ -277,6 +287,15 @@ class _Stops:
             "table_replaced",
             f"{self._says()}, and that version is another commit now (the newest is {head.version}): the table was made again, copied or restored."
             " Put the table back, take the state that this one tells, or empty it and start again",
+            (self._adopt, self._empty, self._reset),
+        )
+
+    def unseen(self, head: TableHead) -> NeedsDecision:
+        made = f"entry {self._entry.number} ({self._entry.why})" if self._entry else "the state"
+        return self._stop(
+            "table_replaced",
+            f"table {self._table} has data (version {head.version}), and is not what {made} was made with: it came since. Loading everything into"
+            " it could double rows. Take the state that it tells, empty it, or decide that everything is loaded into it",
             (self._adopt, self._empty, self._reset),
         )
 

@@ -138,6 +138,10 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         _holds(
             Arrive(1), Run(), Arrive(1), Run(), RestoreVersion(1), AppendForeign(), CleanLog(), name="restored-and-cleaned"
         ),
+        # A table that was made after the reset that saw none
+        _holds(
+            Arrive(1), Run(), Arrive(2), RemoveTable(), Reset(), CopyRuns(4), name="reset-then-made"
+        ),
         # Follow what a run says
         _holds(Arrive(2), Run(), LoseState(), Follow(0), Arrive(1), Run(), name="lost-followed"),
     ],

@@ -73,7 +73,7 @@ class Rows:
         return replace(self, table=self.table.slice(0, count))
 
 
-@dataclass
+@dataclass(eq=False)
 class Session:
     """A session, as far as the loop and a target know it.
 
@@ -116,6 +116,10 @@ class Session:
 
 
 class _Conf:
+    def get(self, key: str) -> str:
+        """Nothing is set."""
+        return ""
+
     def set(self, key: str, value: object) -> None:
         """Ignore it."""
 
