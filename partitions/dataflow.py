@@ -202,6 +202,15 @@ class Dataflow(Model):
         }
 
     @property
+    def tagged(self) -> bool:
+        """Whether rows of windows carry ``_window_start`` and ``_unit``, since no column of the source tells both."""
+        source, watermark = self.source, self.window
+        if isinstance(source, FilesSource):
+            return True
+        told = watermark.time_entry is None or source.window_column is not None
+        return not told or not set(watermark.unit_fields) <= set(source.unit_columns)
+
+    @property
     def fingerprint(self) -> str:
         """A short hash of :meth:`identity`."""
         return short_hash(self.identity())

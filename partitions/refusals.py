@@ -51,6 +51,7 @@ def refusals(flow: Dataflow) -> Iterator[Refusal]:
         yield from _source(flow, watermark)
         yield from _abstinence(flow, watermark)
         yield from _load(flow, watermark)
+        yield from _moving(flow, watermark)
         return
     if not isinstance(flow.source, FilesSource):
         yield Refusal(
@@ -212,4 +213,17 @@ def _load(flow: Dataflow, watermark: WindowWatermark) -> Iterator[Refusal]:
             ("target", "load"),
             "append",
             f"{_REPLACING} (without a datetime entry each run reads every unit again)",
+        )
+
+
+def _moving(flow: Dataflow, watermark: WindowWatermark) -> Iterator[Refusal]:
+    """Windows that start elsewhere every day are new every day: only a delete by the columns of rows finds what they held before."""
+    if flow.target.load == "merge_overwrite" and not flow.tagged:
+        return
+    for key, text in watermark.moving():
+        yield Refusal(
+            ("watermark", *key),
+            f"{text!r}, which counts from now",
+            "a constant bound of windows, or days from a midnight on (P30D) or hours from a full hour on (every day others would be cut, and their"
+            f" rows added a second time); or {_REPLACING} beside columns that tell a row's window and unit",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, tzinfo
 from typing import Annotated, Any, Literal, Self
 
@@ -330,6 +330,37 @@ class WindowWatermark(Model):
                 f"definition.range: expected at most {MOST_WINDOWS:,} windows, found more from {self._range().from_!r} on"
             )
         return Windows.of(stretches, partial=self.partial)
+
+    def moving(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """What cuts windows otherwise from one day to the next, since it counts from now: its key and text."""
+        if self.time_entry is None:
+            return
+        given = self._range().from_
+        if not all(self._stands(given, grain) for grain in self._composite or (self.window,)):
+            yield ("definition",), given
+        for grain, (lower, upper) in self._composite.items():
+            if not self._stands(lower, grain):
+                yield ("window", grain), lower
+            others = [one for name, (one, _) in self._composite.items() if name != grain]
+            if self._floats(upper) and not all(self._begins_before(one, lower) for one in others):
+                yield ("window", grain), upper
+
+    def _floats(self, text: str) -> bool:
+        return Instant.parse(text, self.zone).floor is not None
+
+    def _begins_before(self, one: str, other: str) -> bool:
+        """Whether a range begins before another, whatever the time is."""
+        fixed = not self._floats(one) and not self._floats(other)
+        return fixed and self._at(one, None) < self._at(other, None)
+
+    def _stands(self, text: str, grain: object) -> bool:
+        """Whether windows of a grain that are cut from an instant on start where they started a day before."""
+        floor, zone = Instant.parse(text, self.zone).floor, text.partition(".")[2]
+        if floor is None:
+            return True
+        if grain == "hourly":
+            return floor != "minute"
+        return grain == "daily" and floor == "day" and zone in ("", self.timezone)
 
     def _range(self) -> Range:
         if self.time_entry is None:

@@ -53,12 +53,10 @@ class WindowColumns:
     @classmethod
     def of(cls, dataflow: Dataflow) -> WindowColumns:
         """What the source says of its columns."""
-        source, watermark = dataflow.source, dataflow.window
+        source = dataflow.source
         if isinstance(source, FilesSource):
-            return cls(dataflow, None, {}, tagged=True)
-        told = watermark.time_entry is None or source.window_column is not None
-        tagged = not told or not set(watermark.unit_fields) <= set(source.unit_columns)
-        return cls(dataflow, source.window_column, dict(source.unit_columns), tagged)
+            return cls(dataflow, None, {}, dataflow.tagged)
+        return cls(dataflow, source.window_column, dict(source.unit_columns), dataflow.tagged)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -187,3 +187,34 @@ def test_a_range_that_begins_before_from_neither_leaves_a_gap_nor_overlaps() -> 
     found = _ranged("2020-01-05", "2020-02-01", window={"daily": ["2020-01-01", "2020-02-01"]})
     assert found.uncovered(NOW) == ([], [])
     assert _ranged("2020-01-05", "2020-02-01", window="daily").uncovered(NOW) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("window", "start", "moves"),
+    [
+        ("weekly", "2020-01-01", []),
+        ("weekly", "P30D", ["P30D"]),
+        ("monthly", "P30D", ["P30D"]),
+        ("yearly", "P800D", ["P800D"]),
+        ("none", "P7D", ["P7D"]),
+        ("daily", "P30D", []),
+        ("daily", "P30D.UTC", []),
+        ("daily", "P30D.America/Los_Angeles", ["P30D.America/Los_Angeles"]),
+        ("daily", "P0DT6H", ["P0DT6H"]),
+        ("hourly", "P0DT6H", []),
+        ("hourly", "P30D.America/Los_Angeles", []),
+        ("hourly", "P0DT6H30M", ["P0DT6H30M"]),
+        ({"daily": ["P30D", "-"]}, "2020-01-01", []),
+        ({"weekly": ["P30D", "-"]}, "2020-01-01", ["P30D"]),
+        ({"monthly": ["2010-01-01", "2020-01-01"], "daily": ["2020-01-01", "-"]}, "2010-01-01", []),
+        ({"monthly": ["2010-01-01", "2020-01-01"], "daily": ["2020-01-01", "-"]}, "P9000D", ["P9000D"]),
+        ({"monthly": ["2010-01-01", "P30D"], "daily": ["P30D", "-"]}, "2010-01-01", ["P30D", "-"]),
+        ({"monthly": ["2010-01-01", "P30D"], "daily": ["2019-01-01", "-"]}, "2010-01-01", ["P30D"]),
+    ],
+)
+def test_what_counts_from_now_cuts_windows_otherwise_unless_they_start_where_they_started(
+    window: Any, start: str, moves: list[str]
+) -> None:
+    entry = {"name": "t", "type": "datetime", "range": {"from": start, "to": "-"}}
+    definition = WindowWatermark.of({"definition": [entry], "window": window})
+    assert [text for _, text in definition.moving()] == moves

@@ -19,6 +19,13 @@ QUERY = "select * from t where at >= {start} and at < {end} and u = {unit.u}"
 REPLACED = {"load": "merge_overwrite", "replace_by_watermark": True}
 INSTEAD = "load: merge_overwrite with replace_by_watermark: true"
 
+MOVING = TIME | {"range": {"from": "P30D", "to": "-"}}
+FOLDERS = {"type": "files", "path": "./in/{start:%Y-%m-%d}", "format": "ndjson"}
+STANDS = (
+    "a constant bound of windows, or days from a midnight on (P30D) or hours from a full hour on (every day others would be cut, and their"
+    f" rows added a second time); or {INSTEAD} beside columns that tell a row's window and unit"
+)
+
 
 def flow(
     source: dict[str, Any] = TABLE,
@@ -156,6 +163,14 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
         ],
     ),
     (
+        flow(definition=(MOVING, UNITS), window="weekly", target={"load": "append"}),
+        [(9, "watermark.definition", "'P30D', which counts from now", STANDS)],
+    ),
+    (
+        flow(FOLDERS, definition=(MOVING,), window="monthly"),
+        [(7, "watermark.definition", "'P30D', which counts from now", STANDS)],
+    ),
+    (
         flow(TABLE | {"window_column": None}, {"load": "append"}, (UNITS,)),
         [
             (
@@ -173,6 +188,7 @@ def test_what_fits_is_taken(make: Make) -> None:
     made = make(
         files={
             "dataflows/a.yaml": flow(),
+            "dataflows/d.yaml": flow(definition=(MOVING, UNITS), window="weekly"),
             "dataflows/b.yaml": flow({**JDBC, "query": QUERY}, {"load": "append"}),
             "dataflows/c.yaml": flow(
                 {**JDBC, "query": QUERY}, abstinent="P2D", abstinent_skips=True, grace=1
@@ -181,7 +197,7 @@ def test_what_fits_is_taken(make: Make) -> None:
         platform=ERP,
     )
     assert made.errors == []
-    assert list(made.dataflows) == ["a", "b", "c"]
+    assert list(made.dataflows) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(
