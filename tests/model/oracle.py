@@ -90,6 +90,7 @@ class Oracle:
             operator who rewinds decides about what the state knows.
         loads: how often each file was loaded by anybody; so with ``emptied``.
         touched: how often the table was changed.
+        forgotten: how often the state was lost or restored, and decisions with it.
     """
 
     by_set: bool
@@ -107,6 +108,7 @@ class Oracle:
     loads: Counter[str] = field(default_factory=Counter)
     emptied: int = 0
     touched: int = 0
+    forgotten: int = 0
 
     def copy(self) -> Oracle:
         """As it is now."""
@@ -162,7 +164,7 @@ class Oracle:
         self.unknown.discard(path)
 
     def load_by_copy(self, write: Write, then: Oracle) -> None:
-        """A commit of another project has landed, which goes on from a copy of the state as it was ``then``.
+        """A commit has landed that goes on from the state as it was ``then``: of another project, or begun before the state was lost.
 
         Raises:
             Violation: where nobody had decided then what it did.
@@ -291,6 +293,7 @@ class Oracle:
 
     def forget(self) -> None:
         """The state was lost."""
+        self.forgotten += 1
         self.emptying = False
         self.doubling.clear()
         self.held.clear()
@@ -303,6 +306,7 @@ class Oracle:
 
     def remember(self, then: Oracle) -> None:
         """The state is the one again that it was ``then``."""
+        self.forgotten += 1
         same = self.touched == then.touched
         for path in self.due:
             if path in then.due and (same or self.loads[path] == then.loads[path]):

@@ -114,7 +114,7 @@ class World:
     """A dataflow and all that belongs to it, below one folder.
 
     Attributes:
-        running: writes of runs that were killed during their commit.
+        running: writes of runs that were killed during their commit, each with what was promised then.
         export: of the last state that was lost.
         stop: why the last run stopped with exit code 4.
         trace: what has happened, in lines.
@@ -125,7 +125,7 @@ class World:
     oracle: Oracle
     parts: Parts = field(default_factory=Parts)
     ending: str = ".jsonl"
-    running: list[Write] = field(default_factory=list)
+    running: list[tuple[Write, Oracle]] = field(default_factory=list)
     export: list[str] = field(default_factory=list)
     backups: dict[int, Backup] = field(default_factory=dict)
     stop: NeedsDecision | None = None
@@ -163,7 +163,7 @@ class World:
         """The same world once more, to try something in."""
         folder = Path(mkdtemp(dir=self.root.parent))
         shutil.copytree(self.root, folder, dirs_exist_ok=True)
-        running = [_moved(write, folder) for write in self.running]
+        running = [(_moved(write, folder), then.copy()) for write, then in self.running]
         made = World(
             folder, self.config, self.oracle.copy(), self.parts, self.ending, running, list(self.export)
         )
@@ -258,7 +258,7 @@ class World:
                 return
             if kill.when == "during" and point[0] == "before":
                 assert write is not None
-                self.running.append(write)
+                self.running.append((write, self.oracle.copy()))
                 raise Killed
             if kill.when == point[0]:
                 raise Killed
@@ -328,12 +328,15 @@ class World:
     def _land(self) -> str:
         if not self.running:
             return "nobody writes"
-        write = self.running.pop(0)
+        write, then = self.running.pop(0)
         try:
             write.land()
         except CommitFailed as error:
             return f"refused: {error}"
-        self.oracle.load(write)
+        if self.oracle.forgotten == then.forgotten:
+            self.oracle.load(write)
+        else:
+            self.oracle.load_by_copy(write, then)
         return f"number {write.number} landed"
 
     # Decisions
