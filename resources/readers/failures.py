@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
-from partitions.errors import BadFile, in_one_line
+from partitions.errors import BadFile, SchemaError, in_one_line
 from resources.listing import FILE_VANISHED
 from resources.readers.misfit import BadRecord
 from resources.spark_process import engine_lost, java_end, said
@@ -91,6 +91,26 @@ def bad_header(path: str, expected: Sequence[str], found: Sequence[str]) -> BadF
         path=path,
         why=why,
         code=BAD_HEADER,
+    )
+
+
+def other_schema(expected: str, back: str, dataflow: str, field: str | None) -> SchemaError:
+    """The error for a definition or source that does not fit the pinned schema.
+
+    A reset alone leads nowhere: the table keeps its columns and refuses the rows, and under the old definition all rows come a second time.
+
+    Args:
+        expected: what was expected and found.
+        back: how to go on with the pinned schema.
+        dataflow: its name.
+        field: the first column that differs.
+    """
+    return SchemaError(
+        f"{expected}. schema_mode: strict accepts no change. {back}; or start anew: the reset below empties the table, and loads everything"
+        " that is still at the source into the new columns",
+        reason="incompatible_schema",
+        field=field,
+        choices=(f"strandline state reset {dataflow} --replace --reason TEXT",),
     )
 
 

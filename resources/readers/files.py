@@ -14,6 +14,7 @@ from partitions.path.hive import NULL_FOLDER, folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.sources import FilesSource
 from resources.places import Place
+from resources.readers.failures import other_schema
 from resources.readers.fields import RECORD, unknown_fields
 from resources.readers.footers import FieldPath, Footer, footers, paths_of, unknown_columns
 from resources.readers.lines import first_line, whole_text
@@ -157,12 +158,13 @@ class FilesReader:
         now = {field.name: field.dataType.simpleString() for field in declared.fields}
         gone = [field.name for field in pinned.data.fields if field.name not in now]
         changed = [name for name in now if was.get(name) != now[name]] + gone
-        raise SchemaError(
-            f"source.schema: expected the schema that was pinned ({', '.join(f'{name} {kind}' for name, kind in was.items())}), found another"
-            f" ({', '.join(changed) or 'another order'}): schema_mode: strict accepts no change. Put it back; or drop the table and start anew",
-            reason="incompatible_schema",
-            field=changed[0] if changed else None,
-            choices=(f"strandline state reset {dataflow} --reason TEXT",),
+        told = [f"{name} {now[name]}" if name in now else f"no {name}" for name in changed]
+        was_told = ", ".join(f"{name} {kind}" for name, kind in was.items())
+        raise other_schema(
+            f"source.schema: expected the schema that was pinned ({was_told}), found another ({', '.join(told) or 'another order'})",
+            "Put it back",
+            dataflow,
+            changed[0] if changed else None,
         )
 
     def read(
