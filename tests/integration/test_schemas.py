@@ -136,7 +136,9 @@ class TestReset:
         assert feed.newest is not None
         assert (feed.newest.total_rows, feed.newest.replace_table) == (2, False)
 
-    def test_following_the_choice_of_a_changed_schema_leads_on_and_leaves_every_row_once(self, feed: Feed) -> None:
+    def test_following_the_choice_of_a_changed_schema_leads_on_and_leaves_every_row_once(
+        self, feed: Feed
+    ) -> None:
         feed.put("a.ndjson", 1)
         feed.load()
         feed.define(source={"schema": "id string, more string"})

@@ -194,7 +194,9 @@ class Oracle:
         mark = reached(entry.watermark)
         if entry.why in ("reset", "adopt", "import"):
             self.unknown.clear()
-        taken_back = before is None or entry.era != before.era  # of a rewind: whether it goes back to before the reset
+        taken_back = (
+            before is None or entry.era != before.era
+        )  # of a rewind: whether it goes back to before the reset
         if entry.why in ("adopt", "import") or (entry.why == "rewind" and taken_back):
             self.sparing = True
         match entry.why:
