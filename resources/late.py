@@ -49,7 +49,7 @@ class LateStep:
             "listed": self.found.listed,
             "late": [file.path for file in self.found.late],
             "ingested": self.ingested.late if self.ingested else 0,
-            "quarantined": self.quarantined.quarantined if self.quarantined else 0,
+            "quarantined": sum(one.quarantined for one in (self.quarantined, self.ingested) if one),
             "waiting": {"count": self.left.count, "paths": self.left.first(_SHOWN)},
             "settling": len(self.left.settling),
             "run_id": self.ingested.run_id if self.ingested else None,

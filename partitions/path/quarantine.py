@@ -65,7 +65,8 @@ class Quarantine:
         for path in paths:
             if path not in held:
                 close = get_close_matches(path, held, 1)
-                hint = f"did you mean {close[0]}?" if close else f"{len(held)} files are in quarantine"
+                none = f"{len(held)} files are in quarantine. A late file that was left alone is loaded with late_files: ingest"
+                hint = f"did you mean {close[0]}?" if close else none
                 raise ConfigurationError(
                     f"dataflow {dataflow}: expected the path of a quarantined file, found {path!r}: {hint}",
                     code="not_quarantined",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -87,6 +88,12 @@ class Context:
             click.echo(self.hide(json.dumps(document, indent=2, allow_nan=False)))
         else:
             people()
+
+    def offer(self, choices: Sequence[str], indent: int = 2, *, err: bool = False) -> None:
+        """Show commands to choose from, a line each, of the project that this call names: copied, they must not work on another."""
+        of_project = f" --project {shlex.quote(str(self.folder))}" if self.folder else ""
+        for choice in choices:
+            click.echo(f"{' ' * indent}{choice}{of_project}", err=err)
 
     def hide(self, text: str) -> str:
         """A text without the values of the project's secrets."""

@@ -55,7 +55,7 @@ def _people(context: Context, documents: list[dict[str, Any]]) -> None:
             click.secho(f"{document['dataflow']}: {error['message']}", fg="red")
             continue
         if "covered" in document:
-            _files(document)
+            _files(context, document)
             continue
         gaps = sum(len(unit["gaps"]) for unit in document["units"])
         upto = (
@@ -74,7 +74,7 @@ def _people(context: Context, documents: list[dict[str, Any]]) -> None:
             click.echo(f"  … and {len(document['units']) - _SHOWN:,} more units (--json shows all)")
 
 
-def _files(document: dict[str, Any]) -> None:
+def _files(context: Context, document: dict[str, Any]) -> None:
     """The range that a path watermark covers, and what is missing below it."""
     covered, late, quarantined = (document[key] for key in ("covered", "late", "quarantined"))
     start = in_words(covered["after"]) if covered["after"] else "the beginning"
@@ -89,10 +89,11 @@ def _files(document: dict[str, Any]) -> None:
         verified = document["verified_up_to"]
         upto = verified if isinstance(verified, str) else in_words(verified)
         click.echo(f"  all paths up to {upto} verified at {document['verified_at']}")
+    elif context.dataflows([document["dataflow"]])[0].path.tracking == "set":
+        click.echo("  tracking: set: each run looks at all files, so none is late")
     else:
-        click.echo(
-            f"  not verified yet: no round of the sweep is over (strandline late {document['dataflow']})"
-        )
+        click.echo("  not verified yet: no round of the sweep is over. It goes a step with")
+        context.offer([f"strandline late {document['dataflow']}"], 4)
     for path in late["paths"]:
         click.echo(f"  late: {path}")
     _more(late["count"], len(late["paths"]), "late file")

@@ -104,7 +104,7 @@ def _people(context: Context, documents: list[dict[str, Any]], now: datetime) ->
         )
     context.console.print(table)
     for document in documents:
-        _people_aside(document, now)
+        _people_aside(context, document, now)
 
 
 def _row(document: dict[str, Any], now: datetime) -> tuple[str, ...]:
@@ -155,22 +155,23 @@ def _seconds(time: str, now: datetime) -> float:
     return now.timestamp() - datetime.fromisoformat(time).timestamp()
 
 
-def _people_aside(document: dict[str, Any], now: datetime) -> None:
+def _people_aside(context: Context, document: dict[str, Any], now: datetime) -> None:
     """What a cell has no room for, a line each."""
     name, attempt = document["dataflow"], document.get("last_attempt")
     error = document.get("error")
     if error:
-        _problem(f"{name}: {error['message']}", error["choices"])
+        _problem(context, f"{name}: {error['message']}", error["choices"])
     if "watermark" not in document:
         return
     if attempt and attempt["error"] and attempt["status"] not in _ENDED_WELL:
         since = f", failing since {attempt['failing_since']}" if attempt["failing_since"] else ""
         _problem(
+            context,
             f"{name}: {attempt['status']} {_ago(attempt['time'], now)}{since}: {attempt['error']['message']}",
             attempt["error"]["choices"],
         )
     if document["waiting"]["why"]:
-        _problem(f"{name}: what waits cannot be told: {document['waiting']['why']}")
+        _problem(context, f"{name}: what waits cannot be told: {document['waiting']['why']}")
     for path in document["late"]["paths"]:
         click.echo(f"  {name}: late: {path}")
     if holder := document.get("held_by"):
@@ -179,7 +180,6 @@ def _people_aside(document: dict[str, Any], now: datetime) -> None:
         click.echo(f"  {name}: quarantined: {held['path']}: {held['reason']}")
 
 
-def _problem(line: str, choices: list[str] | tuple[str, ...] = ()) -> None:
+def _problem(context: Context, line: str, choices: list[str] | tuple[str, ...] = ()) -> None:
     click.secho(f"  {line}", fg="red")
-    for choice in choices:
-        click.echo(f"    {choice}")
+    context.offer(choices, 4)

@@ -108,8 +108,7 @@ def _report(error: Exception, context: Context) -> int:
         error.show()
     else:
         click.echo(f"strandline: {message}", err=True)
-        for choice in failure.choices:
-            click.echo(f"  {choice}", err=True)
+        context.offer(failure.choices, err=True)
     return failure.exit_code
 
 

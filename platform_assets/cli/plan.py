@@ -30,7 +30,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
         return dict(platform.plan(flow, now).as_json())
 
     documents, code = each(flows, answer, _failed, broken)
-    context.emit(documents, lambda: _people(documents))
+    context.emit(documents, lambda: _people(context, documents))
     return code
 
 
@@ -47,11 +47,11 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     return {"dataflow": flow.name, "kind": flow.kind, **empty, "error": error_json(error)}
 
 
-def _people(documents: list[dict[str, Any]]) -> None:
+def _people(context: Context, documents: list[dict[str, Any]]) -> None:
     for document in documents:
         if "why" not in document:  # its file has errors
             click.secho(f"{document['dataflow']}: {document['error']['message']}", fg="red")
-            click.echo("  strandline validate")
+            context.offer(["strandline validate"])
             continue
         click.secho(f"{document['dataflow']}: {document['why']}", bold=True)
         pieces = document["slices"]
@@ -64,8 +64,7 @@ def _people(documents: list[dict[str, Any]]) -> None:
             click.echo(f"  left alone: {skip['what']}: {skip['why']}")
         for warning in document["warnings"]:
             click.secho(f"  warning: {warning}", fg="yellow")
-        for choice in (document.get("error") or {}).get("choices", ()):
-            click.echo(f"  {choice}")
+        context.offer((document.get("error") or {}).get("choices", ()))
 
 
 def _files(number: int, files: list[str]) -> str:

@@ -75,7 +75,7 @@ def command(
         and context.as_json
     ):
         raise error
-    context.emit(documents, lambda: _people(outcomes))
+    context.emit(documents, lambda: _people(context, outcomes))
     # What was skipped says nothing that the failure above it does not say.
     codes = [one.error.exit_code for one in outcomes if one.error and one.status != "skipped"]
     return worst([0, *codes])
@@ -216,7 +216,7 @@ def _say(line: str) -> None:
     click.echo(f"  {line}", err=True)
 
 
-def _people(outcomes: list[Outcome]) -> None:
+def _people(context: Context, outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         color = {"failed": "red", "blocked": "red", "held": "yellow", "skipped": "yellow"}.get(
             outcome.status, "green"
@@ -237,5 +237,4 @@ def _people(outcomes: list[Outcome]) -> None:
             click.secho(f"  warning: {warning}", fg="yellow", err=True)
         if outcome.error is not None:
             click.secho(f"  {outcome.error.message}", fg="red", err=True)
-            for choice in outcome.error.choices:
-                click.echo(f"    {choice}", err=True)
+            context.offer(outcome.error.choices, 4, err=True)

@@ -14,6 +14,7 @@ from platform_assets.cli.context import Context, shared
 from platform_assets.cli.deciding import REASON, YES, decided
 from platform_assets.platform import build_platform
 from platform_assets.state_views import changes_between, exported, with_intents
+from platform_assets.words import in_words
 from resources.watermarks.entry import Entry
 
 _NUMBER = click.IntRange(0)
@@ -31,7 +32,9 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("name")
-@click.option("--full", is_flag=True, help="The whole watermark, also above 1,000 items.")
+@click.option(
+    "--full", is_flag=True, help="The whole watermark as it is stored, also of windows and above 1,000 items."
+)
 @shared
 def show(context: Context, name: str, full: bool) -> None:
     """Show the newest entry."""
@@ -84,7 +87,7 @@ def diff(context: Context, name: str, before: int | None, after: int | None) -> 
 @click.argument("name")
 @shared
 def export(context: Context, name: str) -> None:
-    """Print all entries as JSON lines, oldest first: what ``state import`` reads."""
+    """Print all entries as JSON lines for `state import`, oldest first."""
     context.dataflows([name])
     for line in exported(build_platform(context.project).log, name):
         click.echo(line)
@@ -179,25 +182,35 @@ def _decided(context: Context, name: str, making: Any, reason: str, yes: bool) -
     context.emit(document, lambda: people([entry]))
 
 
-def people(entries: list[Entry], full: bool = True) -> None:
+def people(entries: list[Entry], full: bool = False) -> None:
     """Entries for people, a line each."""
     if not entries:
-        click.echo("no entry: nothing was loaded yet")
+        click.echo("no entry: nothing was loaded yet, or the state was lost (a run says which)")
     for entry in entries:
         reason = f" ({entry.reason})" if entry.reason else ""
         aside = f", {entry.quarantined} quarantined" if entry.quarantined else ""
         click.echo(
-            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {counted(entry.rows, 'row')}, {counted(entry.files, 'file')}{aside}"
-            f"  {entry.watermark if full else _short(entry.watermark)}"
+            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {counted(entry.rows, 'row')}, {_amount(entry)}{aside}"
+            f"  {entry.watermark if full else _short(entry)}"
         )
 
 
-def _short(watermark: str) -> str:
-    """A watermark, or its totals above 1,000 items."""
-    paths = json.loads(watermark).get("paths")
+def _amount(entry: Entry) -> str:
+    if entry.kind != "window":
+        return counted(entry.files, "file")
+    failed = f", {counted(entry.failed_units, 'failed work unit')}" if entry.failed_units else ""
+    return f"{counted(entry.work_units, 'work unit')}{failed}"
+
+
+def _short(entry: Entry) -> str:
+    """A watermark; of windows, and above 1,000 items, what it comes to."""
+    watermark = json.loads(entry.watermark)
+    if entry.kind == "window":
+        return in_words(watermark)
+    paths = watermark.get("paths")
     if not isinstance(paths, dict) or len(paths) <= 1000:
-        return watermark
-    return f"{counted(len(paths), 'open partition')} (--full shows them)"
+        return entry.watermark
+    return f"{counted(len(paths), 'open partition')} (state show --full shows them)"
 
 
 def _people_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> None:

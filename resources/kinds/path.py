@@ -219,11 +219,11 @@ class PathFlow:
 
         Raises:
             SchemaError: where the folders of one name a column that the pinned schema does not have.
-            BadFile: that file, where it lies beside the watermark: it must not hold back what is above it; or the first with fields that the
-                pinned schema lacks (``unknown_fields: check``).
+            BadFile: that file, where it lies beside the watermark: it must not hold back what is above it; or the first with an
+                open quote, or with fields that the pinned schema lacks (``unknown_fields: check``).
         """
         files = piece.files if piece else ()
-        for bad in self._bad.with_unknown_fields(spark, files, PinnedSchema.of(pinned)):
+        for bad in self._bad.misleading(spark, files, PinnedSchema.of(pinned)):
             raise bad
         try:
             return self._rows(spark, files, pinned)

@@ -159,12 +159,12 @@ class FolderFlow(WindowFlow):
         """The rows of the slice's work units.
 
         Raises:
-            BadUnits: those with files that have fields which the pinned schema lacks (``unknown_fields: check``).
+            BadUnits: those with files that have an open quote, or fields which the pinned schema lacks (``unknown_fields: check``).
         """
         owners = self._owners(piece) if piece else {}
         files = [file for file, _ in owners.values()]
         found: dict[WorkUnit, str] = {}
-        for bad in self._bad_files.with_unknown_fields(spark, files, PinnedSchema.of(pinned)):
+        for bad in self._bad_files.misleading(spark, files, PinnedSchema.of(pinned)):
             found.setdefault(owners[bad.path][1], f"file {bad.path}, {bad.why}")
         if found:
             raise self._bad(found)

@@ -327,7 +327,7 @@ class SliceProtocol(Generic[SliceT]):
                     f" {cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
                 ) from error
             why = bad or TargetError(
-                f"dataflow {self.dataflow.name}: table {self.dataflow.table} refuses the rows of slice {intent.number}: {cause(error)}"
+                f"dataflow {self.dataflow.name}: table {self.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
                 " schema_mode: strict accepts no change of columns: put the old definition back; or empty the table and load it again",
                 choices=(f"strandline state reset {self.dataflow.name} --replace --reason TEXT",),
             )

@@ -12,9 +12,11 @@ from resources.places import Place
 from resources.readers.failures import (
     BAD_HEADER,
     BAD_RECORD,
+    OPEN_QUOTE,
     UNKNOWN_FIELD,
     bad_header,
     bad_record,
+    open_quote,
     unknown_field,
 )
 from resources.readers.files import FilesReader, PinnedSchema
@@ -33,7 +35,20 @@ class BadFiles:
         self._reader = reader
         self._dataflow = dataflow
 
-    def with_unknown_fields(
+    def misleading(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Iterator[BadFile]:
+        """Files that Spark would load otherwise than they are meant, without a word: with an open quote, or unknown fields."""
+        yield from self._with_open_quotes(spark, files)
+        yield from self._with_unknown_fields(spark, files, pinned)
+
+    def _with_open_quotes(self, spark: SparkSession, files: Sequence[SourceFile]) -> Iterator[BadFile]:
+        found = self._reader.open_quotes(spark, files) if files else {}
+        for file in files:
+            if file.path in found:
+                yield open_quote(file.path, line_of(self._place, file.path, found[file.path]))
+
+    def _with_unknown_fields(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Iterator[BadFile]:
         """Files with fields that the pinned schema lacks, in their order; none where such fields are left out (``unknown_fields: ignore``)."""
@@ -58,7 +73,9 @@ class BadFiles:
             return self._records(spark, files, pinned)
         if bad.code == BAD_HEADER:
             return [found for file in files if (found := self._header(file, pinned))]
-        return list(self.with_unknown_fields(spark, files, pinned)) if bad.code == UNKNOWN_FIELD else []
+        if bad.code == OPEN_QUOTE:
+            return list(self._with_open_quotes(spark, files))
+        return list(self._with_unknown_fields(spark, files, pinned)) if bad.code == UNKNOWN_FIELD else []
 
     def _header(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         expected = self._reader.expected_header(file.path, pinned)

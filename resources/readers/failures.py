@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
-from partitions.errors import BadFile, in_one_line
+from partitions.errors import BadFile, SchemaError, in_one_line
 from resources.listing import FILE_VANISHED
 from resources.readers.misfit import BadRecord
 from resources.spark_process import engine_lost, java_end, said
@@ -20,6 +20,9 @@ BAD_HEADER = "bad_header"
 
 UNKNOWN_FIELD = "unknown_field"
 """Code of a BadFile with fields that the pinned schema lacks."""
+
+OPEN_QUOTE = "open_quote"
+"""Code of a CSV file with a quote that opens a value and is not closed in its line."""
 
 _LONGEST_RECORD = 200
 _MOST_NAMES = 10
@@ -74,6 +77,19 @@ def bad_record(path: str, record: BadRecord, line: int | None, *, show: bool) ->
     )
 
 
+def open_quote(path: str, line: int | None) -> BadFile:
+    """The error for a CSV file with a line that ends within quotes."""
+    where = f"line {line}: " if line else ""
+    why = f"{where}a quote opens a value and is not closed in its line"
+    return BadFile(
+        f"file {path}, {why}. If values go over several lines, set `options: {{multiLine: true}}` of the source; else mend or remove the file."
+        " Nothing of it was loaded; the watermark stays below it",
+        path=path,
+        why=why,
+        code=OPEN_QUOTE,
+    )
+
+
 def bad_header(path: str, expected: Sequence[str], found: Sequence[str]) -> BadFile:
     """The error for a CSV file whose header is another than the schema's."""
     missing = [name for name in expected if name not in found]
@@ -87,10 +103,31 @@ def bad_header(path: str, expected: Sequence[str], found: Sequence[str]) -> BadF
         f" ({'; '.join(differs) or 'another order'})"
     )
     return BadFile(
-        f"file {path}: {why}. Nothing of the file was loaded, so that no columns are mixed up: mend or remove it; the watermark stays below it",
+        f"file {path}: {why}. Nothing of the file was loaded, so that no columns are mixed up: mend or remove it, or load files with this header"
+        " by a dataflow of their own; the watermark stays below it",
         path=path,
         why=why,
         code=BAD_HEADER,
+    )
+
+
+def other_schema(expected: str, back: str, dataflow: str, field: str | None) -> SchemaError:
+    """The error for a definition or source that does not fit the pinned schema.
+
+    A reset alone leads nowhere: the table keeps its columns and refuses the rows, and under the old definition all rows come a second time.
+
+    Args:
+        expected: what was expected and found.
+        back: how to go on with the pinned schema.
+        dataflow: its name.
+        field: the first column that differs.
+    """
+    return SchemaError(
+        f"{expected}. schema_mode: strict accepts no change. {back}; or start anew: the reset below empties the table, and loads everything"
+        " that is still at the source into the new columns",
+        reason="incompatible_schema",
+        field=field,
+        choices=(f"strandline state reset {dataflow} --replace --reason TEXT",),
     )
 
 

@@ -14,6 +14,7 @@ from partitions.path.hive import NULL_FOLDER, folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.sources import FilesSource
 from resources.places import Place
+from resources.readers.failures import other_schema
 from resources.readers.fields import RECORD, unknown_fields
 from resources.readers.footers import FieldPath, Footer, footers, paths_of, unknown_columns
 from resources.readers.lines import first_line, whole_text
@@ -33,6 +34,8 @@ _GLOB = frozenset("{}[]*?\\")
 _PLAIN = re.compile(r"[A-Za-z0-9_.=/:+@,~-]*")
 """What no writer of URIs escapes."""
 _CORRUPT = "_corrupt_record"
+_OWN_QUOTES = frozenset({"quote", "escape", "comment", "linesep"})
+"""Options of CSV, in lower case, with which a line and its quotes are something else."""
 _MOST_RECORDS = 10_000
 """Of a document that are looked at one by one."""
 _SAMPLE_FILES = 20
@@ -157,12 +160,13 @@ class FilesReader:
         now = {field.name: field.dataType.simpleString() for field in declared.fields}
         gone = [field.name for field in pinned.data.fields if field.name not in now]
         changed = [name for name in now if was.get(name) != now[name]] + gone
-        raise SchemaError(
-            f"source.schema: expected the schema that was pinned ({', '.join(f'{name} {kind}' for name, kind in was.items())}), found another"
-            f" ({', '.join(changed) or 'another order'}): schema_mode: strict accepts no change. Put it back; or empty the table and load it again",
-            reason="incompatible_schema",
-            field=changed[0] if changed else None,
-            choices=(f"strandline state reset {dataflow} --replace --reason TEXT",),
+        told = [f"{name} {now[name]}" if name in now else f"no {name}" for name in changed]
+        was_told = ", ".join(f"{name} {kind}" for name, kind in was.items())
+        raise other_schema(
+            f"source.schema: expected the schema that was pinned ({was_told}), found another ({', '.join(told) or 'another order'})",
+            "Put it back",
+            dataflow,
+            changed[0] if changed else None,
         )
 
     def read(
@@ -216,6 +220,32 @@ class FilesReader:
             path = self._path(group)
             names |= unknown_fields(self._scan(spark, group, schema, **options), pinned.struct, path)
         return names
+
+    def open_quotes(self, spark: SparkSession, files: Sequence[SourceFile]) -> dict[str, str]:
+        """A line that ends within quotes, by the path of each CSV file that has one.
+
+        Spark closes the value there, and takes the next line for a record: rows that nobody wrote. Nothing is looked for where values may go
+        over several lines, or the user's options say what a quote is.
+        """
+        options = {key.lower(): str(value).lower() for key, value in self._source.options.items()}
+        wide = any(size in options.get("encoding", options.get("charset", "")) for size in ("16", "32"))
+        lines = self._source.format == "csv" and options.get("multiline") != "true" and not wide
+        if not lines or _OWN_QUOTES & options.keys():
+            return {}
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StringType, StructType
+
+        found: dict[str, str] = {}
+        line, schema = F.col("value"), StructType().add("value", StringType())
+        for group in self._together([file for file in files if file.size > 0]):
+            for separator in {_separator_of(self._source, file.path) for file in group}:
+                if len(separator) != 1:
+                    continue
+                alike = [file for file in group if _separator_of(self._source, file.path) == separator]
+                bad = self._scan(spark, alike, schema, form="text").where(line.rlike(_open_quote(separator)))
+                rows = bad.groupBy(self._path(alike).alias("path")).agg(F.first(line).alias("line"))
+                found |= {row["path"]: row["line"] for row in rows.collect()}
+        return found
 
     def bad_records(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
@@ -349,12 +379,18 @@ class FilesReader:
         return _select(scan, pinned, data, path if origin else None, values)
 
     def _scan(
-        self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType | None, **changes: str
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        schema: StructType | None,
+        form: str | None = None,
+        **changes: str,
     ) -> DataFrame:
         """The files as Spark reads them, before anything else."""
         options = self._options(files, schema is None) | changes
+        form = form or _SPARK_FORMAT[self._source.format]
         if not self._is_odd(files[0]):
-            reader = spark.read.format(_SPARK_FORMAT[self._source.format]).options(**options)
+            reader = spark.read.format(form).options(**options)
             root = _escaped(self._place.spark_url)
             paths = [f"{root}/{file.path}" for file in files]
             return (reader if schema is None else reader.schema(schema)).load(paths)
@@ -366,9 +402,7 @@ class FilesReader:
             for key, value in {**options, "path": path, "__globPaths__": "false"}.items()
         )
         columns = f" ({schema.toDDL()})" if schema is not None else ""
-        spark.sql(
-            f"CREATE TEMPORARY VIEW {view}{columns} USING {_SPARK_FORMAT[self._source.format]} OPTIONS ({given})"
-        )
+        spark.sql(f"CREATE TEMPORARY VIEW {view}{columns} USING {form} OPTIONS ({given})")
         return spark.table(view)
 
     def _is_odd(self, file: SourceFile) -> bool:
@@ -491,6 +525,13 @@ def _sample(files: Sequence[SourceFile]) -> list[SourceFile]:
             break
         chosen.append(file)
     return chosen
+
+
+def _open_quote(separator: str) -> str:
+    """A pattern for lines of CSV that end within quotes. It never goes back, so that a long line costs no more than its length."""
+    other = f"[^{re.escape(separator)}]*+"
+    quoted_value = '"(?:[^"]++|"")*+'
+    return f'^(?:(?:{quoted_value}"{other}|(?!"){other}){re.escape(separator)})*+{quoted_value}$'
 
 
 def _separator(path: str) -> str:

@@ -6,9 +6,10 @@ import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from partitions.errors import ConfigurationError, SchemaError
+from partitions.errors import ConfigurationError
 from partitions.sources import JdbcSource, TableSource
 from partitions.unit_values import WORDS, Kind
+from resources.readers.failures import other_schema
 from resources.readers.files import PinnedSchema
 
 if TYPE_CHECKING:
@@ -112,13 +113,11 @@ def check_pinned(source: JdbcSource | TableSource, schema: StructType, pinned: s
         if now.get(name, was[name]) != was[name]
     }
     if changes:
-        raise SchemaError(
-            f"source: expected the columns of {source.shown} that were pinned, found others: {'; '.join(changes.values())}."
-            " schema_mode: strict accepts no change. Name the columns in a query, so that new ones do not count, or put the source"
-            " back; or empty the table and load it again",
-            reason="incompatible_schema",
-            field=next(iter(changes)),
-            choices=(f"strandline state reset {dataflow} --replace --reason TEXT",),
+        raise other_schema(
+            f"source: expected the columns of {source.shown} that were pinned, found others: {'; '.join(changes.values())}",
+            "Name the columns in a query, so that new ones do not count, or put the source back",
+            dataflow,
+            next(iter(changes)),
         )
 
 

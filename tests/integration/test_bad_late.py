@@ -89,6 +89,13 @@ def test_a_released_one_holds_back_nothing_either(make_feed: MakeFeed) -> None:
     assert feed.load().status == "nothing"
 
 
+def test_the_sweep_says_of_late_files_how_many_were_loaded_and_how_many_passed_over(swept: Feed) -> None:
+    swept.define(on_bad_file="quarantine")
+    found = swept.cli("late", NAME).json
+    assert (found["ingested"], found["quarantined"], found["waiting"]["count"]) == (2, 1, 0)
+    assert swept.ids == [1, 2, 10, 11]
+
+
 def test_a_bad_new_file_stops_the_run_and_the_late_one_is_a_warning(swept: Feed) -> None:
     swept.put_bytes("d=3/b.ndjson.gz", TORN)
     outcome = swept.run()

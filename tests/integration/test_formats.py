@@ -319,6 +319,35 @@ class TestSchema:
             "expected the header id,text, found id (without text)",
         ]
 
+    @pytest.mark.parametrize("name", ["b.csv", "b.csv.gz", "b[1].csv"])
+    def test_a_value_over_several_lines_is_refused_and_never_loaded_as_two_records(
+        self, make_feed: MakeFeed, name: str
+    ) -> None:
+        feed = make_feed(source={"format": "csv", "schema": "name string, note string"})
+        feed.put_text("a.csv", 'name,note\nAnn,"a, ""b"","\n"",x"y"\n"Bo""b",5 feet 10"\n')
+        feed.put_text(name, 'name,note\nCid,"hello\nDan,x"\nEve,y\n')
+        error = feed.run().error
+        assert error is not None
+        assert f"file {name}, line 2: a quote opens a value and is not closed" in error.message
+        first = [(None, 'x"y"'), ("Ann", 'a, "b",'), ('Bo"b', '5 feet 10"')]
+        assert feed.rows("name", "note") == first
+        feed.define(source={"options": {"multiLine": True}})
+        feed.load()
+        assert feed.rows("name", "note") == [*first, ("Cid", "hello\nDan,x"), ("Eve", "y")]
+
+    def test_with_on_bad_file_quarantine_files_with_an_open_quote_are_passed_over(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"format": "csv", "schema": "id long, text string"}, on_bad_file="quarantine")
+        feed.put_text("a.csv", "id,text\n1,a\n")
+        feed.put_text("b.csv", 'id,text\n2,"half')
+        feed.put_text("c.tsv", 'id\ttext\n3\t"half\n')
+        feed.put_text("d.csv", 'id,text\n4,"whole"\n')
+        assert feed.load().quarantined == 2
+        assert feed.rows("id", "text") == [(1, "a"), (4, "whole")]
+        reasons = [held["reason"] for held in feed.cli("list").json[0]["quarantined"]["files"]]
+        assert reasons == ["line 2: a quote opens a value and is not closed in its line"] * 2
+
     def test_columns_of_the_schema_that_a_file_does_not_have_are_null(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "parquet", "schema": "id long, text string"})
         feed.put_bytes("a.parquet", _parquet(pa.table({"id": pa.array([1])})))

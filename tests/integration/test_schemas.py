@@ -136,6 +136,21 @@ class TestReset:
         assert feed.newest is not None
         assert (feed.newest.total_rows, feed.newest.replace_table) == (2, False)
 
+    def test_following_the_choice_of_a_changed_schema_leads_on_and_leaves_every_row_once(
+        self, feed: Feed
+    ) -> None:
+        feed.put("a.ndjson", 1)
+        feed.load()
+        feed.define(source={"schema": "id string, more string"})
+        feed.put("b.ndjson", 2)
+        error = feed.run().error
+        assert error is not None
+        assert "found another (id string, more string" in error.message
+        (choice,) = error.choices
+        _decide(feed, *choice.removeprefix("strandline state ").removesuffix(" --reason TEXT").split())
+        feed.load()
+        assert (feed.rows("id"), _types(feed)) == ([("1",), ("2",)], {"id": "string", "more": "string"})
+
     def test_adopting_the_table_after_a_reset_with_replace_keeps_its_rows(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)
         feed.load()

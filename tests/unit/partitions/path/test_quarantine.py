@@ -58,7 +58,8 @@ def test_releasing_marks_these_files_and_no_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "hint"), [("d=1/a.json", "did you mean d=1/b.json?"), ("zzz", "2 files are in quarantine")]
+    ("path", "hint"),
+    [("d=1/a.json", "did you mean d=1/b.json?"), ("zzz", "is loaded with late_files: ingest")],
 )
 def test_releasing_what_is_not_held_is_refused_with_the_nearest_path(path: str, hint: str) -> None:
     quarantine = Quarantine((one("d=1/b.json"), one("c.json"), one("gone", released=True)))

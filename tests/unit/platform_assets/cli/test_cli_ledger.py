@@ -71,6 +71,14 @@ def test_it_shows_the_covered_range_and_late_and_quarantined_files(ask: Ask, arr
     assert told.stdout.splitlines()[2:] == ["  late: d=1/a.ndjson", "  quarantined: d=2/a.ndjson: torn"]
 
 
+def test_of_a_set_no_sweep_is_awaited(ask: Ask, tmp_path: Path) -> None:
+    file = tmp_path / "dataflows" / "arrivals.yaml"
+    definition = yaml.safe_load(file.read_text()) | {"watermark": {"type": "path", "tracking": "set"}}
+    file.write_text(yaml.safe_dump(definition))
+    told = ask().stdout
+    assert ("each run looks at all files" in told, "sweep" in told) == (True, False)
+
+
 def test_before_the_first_run_nothing_is_covered(ask: Ask, tmp_path: Path) -> None:
     for file in sorted((tmp_path / "state").rglob("*.json")):
         file.unlink()

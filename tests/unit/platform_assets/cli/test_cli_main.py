@@ -153,6 +153,12 @@ def test_people_read_errors_and_choices_on_stderr(call: Callable[..., Result]) -
     assert found.stderr == "strandline: state lost\n  strandline state reset x\n"
 
 
+def test_a_command_to_choose_names_the_project_that_the_call_has_named(call: Callable[..., Result]) -> None:
+    lost = NeedsDecision("state lost", choices=["strandline state reset x"])
+    found = call("--project", "my project", "probe", probe=_raise(lost))
+    assert found.stderr == "strandline: state lost\n  strandline state reset x --project 'my project'\n"
+
+
 def test_a_traceback_is_shown_only_when_asked_for(
     call: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
