@@ -235,7 +235,8 @@ class DeltaTarget:
         whole = mode == "overwrite" and room is not None and room.where is None
         if whole:  # a table that begins anew has the columns and the partitions of what it begins with
             self._allow(df)
-            writer = writer.option("overwriteSchema", "true")
+            # Whatever the session says: only the partitions of what is written would make room.
+            writer = writer.option("overwriteSchema", "true").option("partitionOverwriteMode", "static")
         elif mode == "overwrite" and room:
             writer = writer.option("replaceWhere", room.where or "")
         if self._partition_by and (new or whole):
@@ -325,6 +326,7 @@ def _undoes(commit: Commit, app_id: str | None) -> bool:
     if _ours(commit) and (app_id is None or app_id in commit.tags):
         return False
     overwrites = str(commit.parameters.get("mode")).lower() == "overwrite" and not commit.partial
+    overwrites = overwrites or str(commit.parameters.get("outputMode")).lower() == "complete"  # of a stream
     return commit.operation == "RESTORE" or "REPLACE TABLE" in commit.operation or overwrites
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,55 @@ def _fenced(feed: Feed) -> None:
         feed.run(dies_after(Step.INTENT_PUT))
     (feed.landing / "1.ndjson").unlink()
     assert feed.run().error is None
+
+
+def _dynamically(engine: SparkEngine, feed: Feed) -> None:
+    rows = engine.session().createDataFrame([(77,)], "id long").write.format("delta").mode("overwrite")
+    rows.option("partitionOverwriteMode", "dynamic").save(str(feed.table))
+
+
+def _by_a_stream(engine: SparkEngine, feed: Feed) -> None:
+    source = str(feed.folder / "source")
+    engine.session().createDataFrame([(77,)], "id long").write.format("delta").save(source)
+    counts = engine.session().readStream.format("delta").load(source).groupBy("id").count().select("id")
+    stream = counts.writeStream.format("delta").outputMode("complete").trigger(availableNow=True)
+    stream.option("checkpointLocation", str(feed.folder / "offsets")).start(
+        str(feed.table)
+    ).awaitTermination()
+
+
+@pytest.mark.parametrize("overwrite", [_dynamically, _by_a_stream])
+def test_a_run_stops_where_spark_has_overwritten_a_table_without_partitions(
+    feed: Feed, engine: SparkEngine, overwrite: Callable[[SparkEngine, Feed], None]
+) -> None:
+    feed.put("1.ndjson", 1)
+    feed.load()
+    overwrite(engine, feed)
+    assert feed.ids == [77]
+    error = feed.run().error
+    assert error is not None, "row 1 is gone"
+    assert error.code == "table_behind"
+
+
+def test_a_session_that_overwrites_partitions_alone_does_not_keep_reset_from_emptying_the_table(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    conf = {"spark.sql.sources.partitionOverwriteMode": "dynamic"}
+    feed = Feed(
+        tmp_path / "project",
+        SparkEngine(remote=engine.remote, conf=conf),
+        {"target": {"partition_by": ["id"]}},
+    )
+    feed.put("1.ndjson", 1)
+    feed.load()
+    assert decide(feed, "reset", "--replace").code == 0
+    (feed.landing / "1.ndjson").unlink()
+    feed.put("2.ndjson", 2)
+    feed.load()
+    assert feed.ids == [2]
+
+
+# Rows are doubled
 
 
 # No command leads on
