@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -101,7 +102,8 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
 
     Raises:
         ConfigurationError: where there is no such entry (any more), rows do not tell their file, or a set is tracked.
-        NeedsDecision: code ``definition_changed``.
+        NeedsDecision: code ``definition_changed``; ``would_rise``: it lies above the watermark, and the table does not tell that the rows
+            between the two are in it.
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -112,13 +114,43 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
         watermark = _watermark_of(platform, dataflow, to)
         changes: dict[str, Any] = {"watermark": watermark, "replace_until": until}
         if not 0 < to <= last.era or is_empty(deserialise(watermark)):
-            return Draft(drafted(platform, dataflow, last, "rewind", reason, **changes))
+            entry = drafted(platform, dataflow, last, "rewind", reason, **changes)
+            _check_told(platform, dataflow, last, entry)
+            return Draft(entry)
         # Back to before a reset, which is taken back: the rows below that watermark stay, and their files were ingested.
         rows = _ingested(platform, dataflow, last, None, watermark)
         entry = drafted(platform, dataflow, last, "rewind", reason, **changes, replace_table=False)
+        if dataflow.kind != "path" or not flow.makes_room(platform.target(dataflow)):  # rows tell no file
+            _check_told(platform, dataflow, last, entry)
         return rows.draft(dataflow, entry)
 
     return making
+
+
+def _check_told(platform: Platform, dataflow: Dataflow, last: Entry, entry: Entry) -> None:
+    """A rewind that takes another one back, or a reset, counts rows as loaded again: the table must tell that it has them.
+
+    Raises:
+        NeedsDecision: code ``would_rise``.
+    """
+    flow = platform.flow(dataflow)
+    if flow.covers(last.watermark, entry.watermark):
+        return
+    found = None
+    with suppress(NeedsDecision):
+        found = platform.target(dataflow).adopted(last.app_id)
+    if found and found.state and not found.beyond and flow.covers(found.state, entry.watermark):
+        return
+    raise NeedsDecision(
+        f"dataflow {dataflow.name}: expected an entry at or below the watermark {last.watermark}, or a table that tells that it has the rows up"
+        f" to it, found {entry.watermark}, and a table that tells {found.state if found and found.state else 'nothing'}: rows between the two"
+        " may be missing. Run, which loads what is above the watermark; or say it yourself",
+        code="would_rise",
+        choices=(
+            f"strandline run {dataflow.name}",
+            f"strandline state set {dataflow.name} JSON --reason TEXT",
+        ),
+    )
 
 
 def set_watermark(reason: str, text: str) -> Making:

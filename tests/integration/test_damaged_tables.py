@@ -221,6 +221,27 @@ def test_a_session_that_overwrites_partitions_alone_does_not_keep_reset_from_emp
     assert feed.ids == [2]
 
 
+def test_windows_that_the_table_has_lost_are_not_rewound_to(tmp_path: Path, engine: SparkEngine) -> None:
+    made = days(tmp_path, engine, checkpoint={"interval_windows": 2})
+    made.run("2020-01-05")
+    decide(made.feed, "reset", "--replace", now="2020-01-05")
+    with pytest.raises(KeyboardInterrupt):
+        made.feed.run(dies_after(Step.APPENDED), now=instant("2020-01-05"))
+    stopped = decide(made.feed, "rewind", "--to", "2", now="2020-01-05")
+    assert stopped.error["code"] == "would_rise"
+    made.feed.run(now=instant("2020-01-05"))
+    assert made.feed.ids == [1, 2, 3, 4]
+
+
+def test_a_reset_of_windows_is_taken_back_by_a_rewind(tmp_path: Path, engine: SparkEngine) -> None:
+    made = days(tmp_path, engine)
+    made.run("2020-01-05")
+    decide(made.feed, "reset", "--replace", now="2020-01-05")
+    assert decide(made.feed, "rewind", "--to", "1", now="2020-01-05").code == 0
+    assert made.run("2020-01-05") == []
+    assert made.feed.ids == [1, 2, 3, 4]
+
+
 # Rows are doubled
 
 
