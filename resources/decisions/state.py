@@ -11,7 +11,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
 from partitions.path.order import FileKey
-from partitions.path.plan import covering
+from partitions.path.plan import at_or_below, covering
 from partitions.path.quarantine import Quarantine, Quarantined
 from partitions.path.source import SourceFile
 from partitions.path.state import PathState
@@ -193,7 +193,8 @@ def adopt(reason: str) -> Making:
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         target = platform.target(dataflow)
         found = _adopted(platform, dataflow, last)
-        text = _told(platform, dataflow, found)
+        base = _base(platform, dataflow, found)
+        text = _told(platform, dataflow, last, found)
         if text is None:
             column = f", or a column {SOURCE_FILE}," if dataflow.kind == "path" else ""
             raise NeedsDecision(
@@ -205,8 +206,6 @@ def adopt(reason: str) -> Making:
                     f"strandline state reset {dataflow.name} --reason TEXT",
                 ),
             )
-        commit = platform.log.find(dataflow.name, found.number) if found and found.number else None
-        base = commit if commit and found and commit.id == found.owner else None
         rows = _ingested(platform, dataflow, last, base, text, beyond=found is not None and found.beyond)
         if base is not None:
             kept: dict[str, Any] = {name: getattr(base, name) for name in _OF_A_STATE}
@@ -333,7 +332,8 @@ def _ingested(
     ]
     loaded = target.texts(SOURCE_FILE) if doubtful or held or known is None or beyond else set()
     told = SOURCE_FILE in target.columns()
-    taken = _with_rows(dataflow, doubtful, loaded) if told else doubtful if known is None else []
+    since = base.since if base else last.since if last else None
+    taken = _with_rows(dataflow, doubtful, loaded, since) if told else doubtful if known is None else []
     there = {one.path for one in before if one.reason is None} | (
         loaded if told else {file.path for file in taken}
     )
@@ -387,8 +387,16 @@ def _without_rows(platform: Platform, dataflow: Dataflow, held: Sequence[Quarant
     return Quarantine(tuple(one for one in held if one.file.path not in loaded))
 
 
-def _with_rows(dataflow: Dataflow, files: Sequence[SourceFile], loaded: Collection[str]) -> list[SourceFile]:
-    """The files that rows came from. Below the first of them a filtered cold start may have looked at nothing: those count, too."""
+def _with_rows(
+    dataflow: Dataflow, files: Sequence[SourceFile], loaded: Collection[str], since: str | None
+) -> list[SourceFile]:
+    """The files that rows came from, and those that a filtered cold start has not looked at.
+
+    If nobody knows where that began any more, it is taken to be the first file that a row came from.
+    """
+    if since is not None:
+        unseen = at_or_below(dataflow.path, PathState.of(deserialise(since)), None).above
+        return [file for file in files if file.path in loaded or unseen(file.path)]
     first = min(map(FileKey.of, loaded), default=None) if dataflow.path.partition_filter else None
     return [
         file for file in files if file.path in loaded or (first is not None and FileKey.of(file.path) < first)
@@ -411,19 +419,28 @@ def _adopted(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Adop
         ) from error
 
 
-def _told(platform: Platform, dataflow: Dataflow, found: Adopted | None) -> str | None:
-    """The watermark that the table's commits tell, else its rows; empty where others have put all rows of ours aside.
+def _base(platform: Platform, dataflow: Dataflow, found: Adopted | None) -> Entry | None:
+    """The entry of the commit that a table tells its state with, if the log still has it."""
+    commit = platform.log.find(dataflow.name, found.number) if found and found.number else None
+    return commit if commit and found and commit.id == found.owner else None
 
-    Where the table may hold rows that no watermark covers, it can only be told if they make room when they are loaded again.
+
+def _told(platform: Platform, dataflow: Dataflow, last: Entry | None, found: Adopted | None) -> str | None:
+    """The watermark that the table's commits tell, else its rows; where others have put all rows of ours aside, where a first run began.
+
+    That is empty, unless a partition filter has narrowed it: by now the filter would pass over partitions that were loaded. Where the
+    table may hold rows that no watermark covers, it can only be told if they make room when they are loaded again.
     """
     flow = platform.flow(dataflow)
-    if found is not None and found.state is not None and not found.beyond:
-        return found.state
     if found is None:
         return flow.told_by_rows(platform.target(dataflow))
+    beyond = found.beyond or (found.rewound and _base(platform, dataflow, found) is None)
+    if found.state is not None and not beyond:
+        return found.state
     if not flow.makes_room(platform.target(dataflow)):
         return None
-    return found.state or flow.told_by_rows(platform.target(dataflow)) or "{}"
+    since = last.since if last else None
+    return found.state or flow.told_by_rows(platform.target(dataflow)) or since or "{}"
 
 
 def _nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
@@ -432,7 +449,7 @@ def _nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry |
         check_table(dataflow, last, platform.target(dataflow))
     except NeedsDecision:
         try:
-            return _told(platform, dataflow, _adopted(platform, dataflow, last)) is None
+            return _told(platform, dataflow, last, _adopted(platform, dataflow, last)) is None
         except NeedsDecision:
             return True
     return False

@@ -191,7 +191,8 @@ class DeltaTarget:
             number = int(ours.get("number", 0))
             app_id = app_id or next((key for key, tag in commit.tags.items() if tag == number), None)
             if self._goes_on(ours.get("after"), commit.version, app_id):
-                return Adopted(self._stored(ours, commit), app_id, number, str(ours.get("owner")), beyond)
+                state, rewound = self._stored(ours, commit), bool(ours.get("rewound"))
+                return Adopted(state, app_id, number, str(ours.get("owner")), beyond, rewound)
             beyond = True
         return Adopted(None, app_id, beyond=True) if beyond or line.ended else None
 
@@ -279,6 +280,7 @@ class DeltaTarget:
             "number": tag.number,
             "gives_up": tag.gives_up,
             "after": {"version": tag.after.version, "id": tag.after.id} if tag.after else None,
+            "rewound": tag.rewound,
             **self._state(tag, metadata),
         }
         text = json.dumps({"strandline": owned})

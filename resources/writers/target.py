@@ -19,6 +19,7 @@ class Tag:
         owner: the id of the intent, or of the give-up, that the commit belongs to.
         gives_up: whether the commit only fences the number, so that no writer that may still run can take it.
         after: the commit of the table that the state before was true of; None where that state says nothing of rows.
+        rewound: whether rows above the state after it are in the table, and make room when they are loaded again.
     """
 
     app_id: str
@@ -26,6 +27,7 @@ class Tag:
     owner: str
     gives_up: bool = False
     after: TableCommit | None = None
+    rewound: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,7 @@ class Adopted:
         number: that the commit carries.
         owner: the intent that it belongs to.
         beyond: whether the table may hold rows of ours that the state knows nothing of.
+        rewound: whether it holds rows above the state that make room when they are loaded again, as the intent's entry says, too.
     """
 
     state: str | None
@@ -142,6 +145,7 @@ class Adopted:
     number: int = 0
     owner: str | None = None
     beyond: bool = False
+    rewound: bool = False
 
 
 class Target(Protocol):

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from resources.late import late_step
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
+from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Answer, Feed
 from tests.support.window_feed import Windows, event, instant, on_lake, watermark
 
@@ -221,6 +223,29 @@ def test_a_session_that_overwrites_partitions_alone_does_not_keep_reset_from_emp
     assert feed.ids == [2]
 
 
+@pytest.mark.parametrize("left", [None, 5], ids=["nothing", "the newest day"])
+@pytest.mark.parametrize("scope", ["global", "partition"])
+def test_what_an_overwrite_has_left_out_is_loaded_again_whatever_a_partition_filter_would_start_with(
+    make_feed: MakeFeed, scope: str, left: int | None
+) -> None:
+    feed = make_feed(
+        watermark={"scope": scope, "partition_filter": {"prefix_template": "date=%Y-%m-%d", "lookback": 1}}
+    )
+    feed.put("date=2026-04-01/1.ndjson", 77)  # before the first run, and never looked at
+    for days in ((1, 2), (3, 4, 5)):
+        for day in days:
+            feed.put(f"date=2026-05-0{day}/1.ndjson", day)
+        assert feed.run(now=instant(f"2026-05-0{days[-1]}")).error is None
+    assert feed.ids == [1, 2, 3, 4, 5]
+    rows = DeltaTable(str(feed.table)).to_pyarrow_table()
+    kept = rows.filter(pc.equal(rows["id"], pa.scalar(left, pa.int64())))
+    write_deltalake(str(feed.table), kept, mode="overwrite")
+    decide(feed, "adopt", now="2026-05-05")
+    feed.run(now=instant("2026-05-05"))
+    late_step(feed.platform, feed.dataflow, instant("2026-05-05"))
+    assert feed.ids == [1, 2, 3, 4, 5]
+
+
 def test_windows_that_the_table_has_lost_are_not_rewound_to(tmp_path: Path, engine: SparkEngine) -> None:
     made = days(tmp_path, engine, checkpoint={"interval_windows": 2})
     made.run("2020-01-05")
@@ -243,6 +268,27 @@ def test_a_reset_of_windows_is_taken_back_by_a_rewind(tmp_path: Path, engine: Sp
 
 
 # Rows are doubled
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["lost", "kept"])
+def test_an_adopt_within_a_rewind_of_windows_adds_no_row_a_second_time(
+    tmp_path: Path, engine: SparkEngine, lost: bool
+) -> None:
+    made = days(tmp_path, engine, checkpoint={"interval_windows": 2})
+    made.feed.define(target={"load": "append", "replace_by_watermark": None})
+    made.run("2020-01-05")
+    decide(made.feed, "rewind", "--to", "0", "--replace", now="2020-01-05")
+    with pytest.raises(KeyboardInterrupt):
+        made.feed.run(dies_after(Step.APPENDED), now=instant("2020-01-05"))
+    if lost:
+        shutil.rmtree(made.feed.state)
+        stopped = decide(made.feed, "adopt", now="2020-01-05")
+        assert stopped.error["code"] == "nothing_to_adopt"
+        decide(made.feed, "reset", "--replace", now="2020-01-05")
+    else:
+        assert decide(made.feed, "adopt", now="2020-01-05").code == 0
+    made.feed.run(now=instant("2020-01-05"))
+    assert made.feed.ids == [1, 2, 3, 4]
 
 
 # No command leads on
