@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import NeedsDecision, TargetError
@@ -65,10 +66,25 @@ class DeltaTarget:
             cleaned and since is not None,
             self._highest(app_id, landed, whole=not cleaned, before=recorded.number if recorded else 0),
             landed,
-            next((_told(commit) for commit in reversed(later) if _undoes(commit, app_id)), None),
+            self._undone(recorded, later, landed, app_id),
             bool(cleaned and recorded and recorded.file and not self._held(recorded.file, versions)),
             self._expiry(commits, whole=cleaned),
         )
+
+    def _undone(
+        self,
+        recorded: TableCommit | None,
+        later: Sequence[Commit],
+        landed: Sequence[Landed],
+        app_id: str | None,
+    ) -> str | None:
+        """The commit of somebody else that has put rows aside which were there; None if the table goes back to all of them again."""
+        found = next((_told(commit) for commit in reversed(later) if _undoes(commit, app_id)), None)
+        if found is None or recorded is None or recorded.version is None:
+            return found
+        since = recorded.version
+        line = takewhile(lambda commit: commit.version >= since, _Line(self._log, app_id))
+        return None if {since, *(one.version for one in landed)} <= {one.version for one in line} else found
 
     def _other(self, app_id: str | None) -> TableHead:
         """The head of a table that does not have the recorded commit: whatever is in it came otherwise."""

@@ -102,7 +102,8 @@ class TableHead:
         tag: the highest number under the dataflow's tag, as far as the commits that were read tell; of the whole table where the recorded
             commit was not kept, or was cleaned.
         landed: the commits under the dataflow's tag after the recorded one, oldest first.
-        undone: a commit of somebody else after the recorded one that put all rows aside, for people; None if there is none.
+        undone: a commit of somebody else after the recorded one that put all rows aside, for people; None if there is none, or if a RESTORE
+            has brought back the rows of the recorded commit, and of those after it under the dataflow's tag.
         rewritten: whether the recorded commit was cleaned from the table's log and the file that it added is in the table no more.
         tags_expire: the table property by which tags are forgotten; None if it is not set.
     """

@@ -312,6 +312,16 @@ def test_a_commit_that_only_deletes_is_finished_although_the_log_before_it_is_cl
 # False words, and a guard that is passed
 
 
+def test_a_table_that_is_restored_to_what_was_loaded_is_gone_on_with(feed: Feed) -> None:
+    feed.put("1.ndjson", 1)
+    feed.load()
+    foreign(feed.table, columns(feed.table), 77)
+    DeltaTable(str(feed.table)).restore(0)
+    feed.put("2.ndjson", 2)
+    feed.load()
+    assert feed.ids == [1, 2]
+
+
 def test_a_table_that_forgets_tags_is_refused_after_a_reset(feed: Feed) -> None:
     feed.put("1.ndjson", 1)
     feed.load()
