@@ -71,14 +71,20 @@ def accept(reason: str) -> Making:
         if not is_empty(last.state()):
             platform.flow(dataflow).parsed(last.watermark)
         changes: dict[str, Any] = {}
+        remarks: tuple[str, ...] = ()
         if moved(dataflow, last):
             # What was decided about the old table says nothing of this one.
             rows = platform.target(dataflow).count_rows()
             changes = {"takes_table": True, "total_rows": rows, "replace_table": False}
+            if rows and is_empty(last.state()):
+                remarks = (
+                    f"nothing counts as loaded, and table {dataflow.table} has {counted(rows, 'row')}: all that is loaded is added to them",
+                )
         entry = drafted(platform, dataflow, last, "accept", reason, **changes)
         files = _passed_by_another_root(platform, dataflow, last)
         said = f"count as loaded, so neither loaded nor late: {counted(len(files), 'file')} at or below the watermark"
-        return Draft(entry, [(*file.row, _OTHER_ROOT) for file in files], dealt_with=said if files else "")
+        rows_of = [(*file.row, _OTHER_ROOT) for file in files]
+        return Draft(entry, rows_of, dealt_with=said if files else "", remarks=remarks)
 
     return making
 

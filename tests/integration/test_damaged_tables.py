@@ -322,6 +322,17 @@ def test_a_table_that_is_restored_to_what_was_loaded_is_gone_on_with(feed: Feed)
     assert feed.ids == [1, 2]
 
 
+def test_accept_of_a_table_with_rows_says_that_a_state_without_any_adds_to_them(feed: Feed) -> None:
+    feed.put("1.ndjson", 1)
+    feed.load()
+    decide(feed, "reset", "--replace")
+    feed.define(target={"table": "bronze/other"})
+    assert "are added" not in decide(feed, "accept").err
+    feed.define(target={"table": f"bronze/{NAME}"})
+    told = "nothing counts as loaded, and table bronze/flow has 1 row: all that is loaded is added to them"
+    assert told in decide(feed, "accept").err
+
+
 def test_a_table_that_forgets_tags_is_refused_after_a_reset(feed: Feed) -> None:
     feed.put("1.ndjson", 1)
     feed.load()
