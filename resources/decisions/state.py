@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
 from partitions.path.order import FileKey
-from partitions.path.plan import covering
+from partitions.path.plan import at_or_below, covering
 from partitions.path.quarantine import Quarantine, Quarantined
 from partitions.path.source import SourceFile
 from partitions.path.state import PathState
@@ -70,14 +71,20 @@ def accept(reason: str) -> Making:
         if not is_empty(last.state()):
             platform.flow(dataflow).parsed(last.watermark)
         changes: dict[str, Any] = {}
+        remarks: tuple[str, ...] = ()
         if moved(dataflow, last):
             # What was decided about the old table says nothing of this one.
             rows = platform.target(dataflow).count_rows()
             changes = {"takes_table": True, "total_rows": rows, "replace_table": False}
+            if rows and is_empty(last.state()):
+                remarks = (
+                    f"nothing counts as loaded, and table {dataflow.table} has {counted(rows, 'row')}: all that is loaded is added to them",
+                )
         entry = drafted(platform, dataflow, last, "accept", reason, **changes)
         files = _passed_by_another_root(platform, dataflow, last)
         said = f"count as loaded, so neither loaded nor late: {counted(len(files), 'file')} at or below the watermark"
-        return Draft(entry, [(*file.row, _OTHER_ROOT) for file in files], dealt_with=said if files else "")
+        rows_of = [(*file.row, _OTHER_ROOT) for file in files]
+        return Draft(entry, rows_of, dealt_with=said if files else "", remarks=remarks)
 
     return making
 
@@ -101,7 +108,8 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
 
     Raises:
         ConfigurationError: where there is no such entry (any more), rows do not tell their file, or a set is tracked.
-        NeedsDecision: code ``definition_changed``.
+        NeedsDecision: code ``definition_changed``; ``would_rise``: it lies above the watermark, and the table does not tell that the rows
+            between the two are in it.
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -112,13 +120,43 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
         watermark = _watermark_of(platform, dataflow, to)
         changes: dict[str, Any] = {"watermark": watermark, "replace_until": until}
         if not 0 < to <= last.era or is_empty(deserialise(watermark)):
-            return Draft(drafted(platform, dataflow, last, "rewind", reason, **changes))
+            entry = drafted(platform, dataflow, last, "rewind", reason, **changes)
+            _check_told(platform, dataflow, last, entry)
+            return Draft(entry)
         # Back to before a reset, which is taken back: the rows below that watermark stay, and their files were ingested.
         rows = _ingested(platform, dataflow, last, None, watermark)
         entry = drafted(platform, dataflow, last, "rewind", reason, **changes, replace_table=False)
+        if dataflow.kind != "path" or not flow.makes_room(platform.target(dataflow)):  # rows tell no file
+            _check_told(platform, dataflow, last, entry)
         return rows.draft(dataflow, entry)
 
     return making
+
+
+def _check_told(platform: Platform, dataflow: Dataflow, last: Entry, entry: Entry) -> None:
+    """A rewind that takes another one back, or a reset, counts rows as loaded again: the table must tell that it has them.
+
+    Raises:
+        NeedsDecision: code ``would_rise``.
+    """
+    flow = platform.flow(dataflow)
+    if flow.covers(last.watermark, entry.watermark):
+        return
+    found = None
+    with suppress(NeedsDecision):
+        found = platform.target(dataflow).adopted(last.app_id)
+    if found and found.state and not found.beyond and flow.covers(found.state, entry.watermark):
+        return
+    raise NeedsDecision(
+        f"dataflow {dataflow.name}: expected an entry at or below the watermark {last.watermark}, or a table that tells that it has the rows up"
+        f" to it, found {entry.watermark}, and a table that tells {found.state if found and found.state else 'nothing'}: rows between the two"
+        " may be missing. Run, which loads what is above the watermark; or say it yourself",
+        code="would_rise",
+        choices=(
+            f"strandline run {dataflow.name}",
+            f"strandline state set {dataflow.name} JSON --reason TEXT",
+        ),
+    )
 
 
 def set_watermark(reason: str, text: str) -> Making:
@@ -161,7 +199,8 @@ def adopt(reason: str) -> Making:
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         target = platform.target(dataflow)
         found = _adopted(platform, dataflow, last)
-        text = _told(platform, dataflow, found)
+        base = _base(platform, dataflow, found)
+        text = _told(platform, dataflow, last, found)
         if text is None:
             column = f", or a column {SOURCE_FILE}," if dataflow.kind == "path" else ""
             raise NeedsDecision(
@@ -173,8 +212,6 @@ def adopt(reason: str) -> Making:
                     f"strandline state reset {dataflow.name} --reason TEXT",
                 ),
             )
-        commit = platform.log.find(dataflow.name, found.number) if found and found.number else None
-        base = commit if commit and found and commit.id == found.owner else None
         rows = _ingested(platform, dataflow, last, base, text, beyond=found is not None and found.beyond)
         if base is not None:
             kept: dict[str, Any] = {name: getattr(base, name) for name in _OF_A_STATE}
@@ -301,7 +338,8 @@ def _ingested(
     ]
     loaded = target.texts(SOURCE_FILE) if doubtful or held or known is None or beyond else set()
     told = SOURCE_FILE in target.columns()
-    taken = _with_rows(dataflow, doubtful, loaded) if told else doubtful if known is None else []
+    since = base.since if base else last.since if last else None
+    taken = _with_rows(dataflow, doubtful, loaded, since) if told else doubtful if known is None else []
     there = {one.path for one in before if one.reason is None} | (
         loaded if told else {file.path for file in taken}
     )
@@ -355,8 +393,16 @@ def _without_rows(platform: Platform, dataflow: Dataflow, held: Sequence[Quarant
     return Quarantine(tuple(one for one in held if one.file.path not in loaded))
 
 
-def _with_rows(dataflow: Dataflow, files: Sequence[SourceFile], loaded: Collection[str]) -> list[SourceFile]:
-    """The files that rows came from. Below the first of them a filtered cold start may have looked at nothing: those count, too."""
+def _with_rows(
+    dataflow: Dataflow, files: Sequence[SourceFile], loaded: Collection[str], since: str | None
+) -> list[SourceFile]:
+    """The files that rows came from, and those that a filtered cold start has not looked at.
+
+    If nobody knows where that began any more, it is taken to be the first file that a row came from.
+    """
+    if since is not None:
+        unseen = at_or_below(dataflow.path, PathState.of(deserialise(since)), None).above
+        return [file for file in files if file.path in loaded or unseen(file.path)]
     first = min(map(FileKey.of, loaded), default=None) if dataflow.path.partition_filter else None
     return [
         file for file in files if file.path in loaded or (first is not None and FileKey.of(file.path) < first)
@@ -379,19 +425,28 @@ def _adopted(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Adop
         ) from error
 
 
-def _told(platform: Platform, dataflow: Dataflow, found: Adopted | None) -> str | None:
-    """The watermark that the table's commits tell, else its rows; empty where others have put all rows of ours aside.
+def _base(platform: Platform, dataflow: Dataflow, found: Adopted | None) -> Entry | None:
+    """The entry of the commit that a table tells its state with, if the log still has it."""
+    commit = platform.log.find(dataflow.name, found.number) if found and found.number else None
+    return commit if commit and found and commit.id == found.owner else None
 
-    Where the table may hold rows that no watermark covers, it can only be told if they make room when they are loaded again.
+
+def _told(platform: Platform, dataflow: Dataflow, last: Entry | None, found: Adopted | None) -> str | None:
+    """The watermark that the table's commits tell, else its rows; where others have put all rows of ours aside, where a first run began.
+
+    That is empty, unless a partition filter has narrowed it: by now the filter would pass over partitions that were loaded. Where the
+    table may hold rows that no watermark covers, it can only be told if they make room when they are loaded again.
     """
     flow = platform.flow(dataflow)
-    if found is not None and found.state is not None and not found.beyond:
-        return found.state
     if found is None:
         return flow.told_by_rows(platform.target(dataflow))
+    beyond = found.beyond or (found.rewound and _base(platform, dataflow, found) is None)
+    if found.state is not None and not beyond:
+        return found.state
     if not flow.makes_room(platform.target(dataflow)):
         return None
-    return found.state or flow.told_by_rows(platform.target(dataflow)) or "{}"
+    since = last.since if last else None
+    return found.state or flow.told_by_rows(platform.target(dataflow)) or since or "{}"
 
 
 def _nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
@@ -400,7 +455,7 @@ def _nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry |
         check_table(dataflow, last, platform.target(dataflow))
     except NeedsDecision:
         try:
-            return _told(platform, dataflow, _adopted(platform, dataflow, last)) is None
+            return _told(platform, dataflow, last, _adopted(platform, dataflow, last)) is None
         except NeedsDecision:
             return True
     return False

@@ -303,7 +303,8 @@ class SliceProtocol(Generic[SliceT]):
         return seen
 
     def _write(self, outcome: Outcome, intent: Intent, piece: SliceT, rows: DataFrame | None) -> Observed:
-        tag = Tag(intent.app_id, intent.number, intent.id, after=claimed(outcome.newest))
+        after, rewound = claimed(outcome.newest), self._replace_until(outcome.newest, intent) is not None
+        tag = Tag(intent.app_id, intent.number, intent.id, after=after, rewound=rewound)
         try:
             df = self._prepared(intent, piece) if rows is None else rows
             room = self.flow.room(piece, intent.replaces, df)
@@ -440,7 +441,6 @@ class SliceProtocol(Generic[SliceT]):
             (before.total_rows, before.total_files) if before and landed.removed is not None else (0, 0)
         )
         again = intent.replaces == "own"
-        until = before.replace_until if before else None
         return following(
             before,
             id=intent.id,
@@ -468,10 +468,15 @@ class SliceProtocol(Generic[SliceT]):
             pinned=intent.pinned,
             file_list=intent.file_list,
             since=intent.since or (before.since if before else None),
-            replace_until=None if until is None or self.flow.covers(intent.watermark, until) else until,
+            replace_until=self._replace_until(before, intent),
             replace_table=bool(before and before.replace_table and intent.replaces != "table"),
             new_columns=False,
         )
+
+    def _replace_until(self, before: Entry | None, intent: Intent) -> str | None:
+        """Up to where rows make room after an intent, if they did before it; None once it has come there."""
+        until = before.replace_until if before else None
+        return None if until is None or self.flow.covers(intent.watermark, until) else until
 
     def _standing(self, before: Entry | None, landed: Landed) -> dict[str, Any]:
         """What an entry says of its table. Of a commit that changes no file the one before says which file must be there."""

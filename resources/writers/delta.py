@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import NeedsDecision, TargetError
@@ -65,10 +66,25 @@ class DeltaTarget:
             cleaned and since is not None,
             self._highest(app_id, landed, whole=not cleaned, before=recorded.number if recorded else 0),
             landed,
-            next((_told(commit) for commit in reversed(later) if _undoes(commit, app_id)), None),
+            self._undone(recorded, later, landed, app_id),
             bool(cleaned and recorded and recorded.file and not self._held(recorded.file, versions)),
             self._expiry(commits, whole=cleaned),
         )
+
+    def _undone(
+        self,
+        recorded: TableCommit | None,
+        later: Sequence[Commit],
+        landed: Sequence[Landed],
+        app_id: str | None,
+    ) -> str | None:
+        """The commit of somebody else that has put rows aside which were there; None if the table goes back to all of them again."""
+        found = next((_told(commit) for commit in reversed(later) if _undoes(commit, app_id)), None)
+        if found is None or recorded is None or recorded.version is None:
+            return found
+        since = recorded.version
+        line = takewhile(lambda commit: commit.version >= since, _Line(self._log, app_id))
+        return None if {since, *(one.version for one in landed)} <= {one.version for one in line} else found
 
     def _other(self, app_id: str | None) -> TableHead:
         """The head of a table that does not have the recorded commit: whatever is in it came otherwise."""
@@ -191,7 +207,8 @@ class DeltaTarget:
             number = int(ours.get("number", 0))
             app_id = app_id or next((key for key, tag in commit.tags.items() if tag == number), None)
             if self._goes_on(ours.get("after"), commit.version, app_id):
-                return Adopted(self._stored(ours, commit), app_id, number, str(ours.get("owner")), beyond)
+                state, rewound = self._stored(ours, commit), bool(ours.get("rewound"))
+                return Adopted(state, app_id, number, str(ours.get("owner")), beyond, rewound)
             beyond = True
         return Adopted(None, app_id, beyond=True) if beyond or line.ended else None
 
@@ -235,7 +252,8 @@ class DeltaTarget:
         whole = mode == "overwrite" and room is not None and room.where is None
         if whole:  # a table that begins anew has the columns and the partitions of what it begins with
             self._allow(df)
-            writer = writer.option("overwriteSchema", "true")
+            # Whatever the session says: only the partitions of what is written would make room.
+            writer = writer.option("overwriteSchema", "true").option("partitionOverwriteMode", "static")
         elif mode == "overwrite" and room:
             writer = writer.option("replaceWhere", room.where or "")
         if self._partition_by and (new or whole):
@@ -278,6 +296,7 @@ class DeltaTarget:
             "number": tag.number,
             "gives_up": tag.gives_up,
             "after": {"version": tag.after.version, "id": tag.after.id} if tag.after else None,
+            "rewound": tag.rewound,
             **self._state(tag, metadata),
         }
         text = json.dumps({"strandline": owned})
@@ -325,6 +344,7 @@ def _undoes(commit: Commit, app_id: str | None) -> bool:
     if _ours(commit) and (app_id is None or app_id in commit.tags):
         return False
     overwrites = str(commit.parameters.get("mode")).lower() == "overwrite" and not commit.partial
+    overwrites = overwrites or str(commit.parameters.get("outputMode")).lower() == "complete"  # of a stream
     return commit.operation == "RESTORE" or "REPLACE TABLE" in commit.operation or overwrites
 
 

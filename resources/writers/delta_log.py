@@ -32,7 +32,8 @@ class Commit:
         metadata: the commit's user metadata.
         tags: txn versions by app id.
         metrics: what the commit counted.
-        partial: whether it replaced rows by a predicate, or whole partitions, and not the whole table.
+        partial: whether it replaced rows by a predicate, or whole partitions, and not the whole table: a table without partitions is
+            replaced as a whole either way.
         operation: its name, as the writer gave it.
         parameters: of the operation.
         time: when it was made by the writer's clock, epoch milliseconds.
@@ -168,7 +169,7 @@ def _parse(version: int, data: bytes) -> Commit:
     info: dict[str, Any] = {}
     tags: dict[str, int] = {}
     configuration: dict[str, str] | None = None
-    file: str | None = None
+    first: dict[str, Any] = {}
     for line in data.splitlines():
         # A commit may hold many thousands of file actions, of which one is enough.
         if line.startswith(b'{"commitInfo"'):
@@ -178,8 +179,8 @@ def _parse(version: int, data: bytes) -> Commit:
             tags[action["appId"]] = int(action["version"])
         elif line.startswith(b'{"metaData"'):
             configuration = json.loads(line)["metaData"].get("configuration") or {}
-        elif file is None and line.startswith(b'{"add"'):
-            file = _file_name(json.loads(line)["add"]["path"])
+        elif not first and line.startswith(b'{"add"'):
+            first = json.loads(line)["add"]
     parameters = info.get("operationParameters") or {}
     return Commit(
         version,
@@ -187,11 +188,11 @@ def _parse(version: int, data: bytes) -> Commit:
         tags,
         info.get("operationMetrics") or {},
         parameters.get("predicate") not in (None, "", "[]")
-        or bool(parameters.get("isDynamicPartitionOverwrite")),
+        or (bool(parameters.get("isDynamicPartitionOverwrite")) and first.get("partitionValues") != {}),
         operation=str(info.get("operation") or ""),
         parameters=parameters,
         time=int(info.get("timestamp") or 0),
         configuration=configuration,
-        file=file,
+        file=_file_name(first["path"]) if first else None,
         digest=hashlib.sha256(data).hexdigest()[:32],
     )

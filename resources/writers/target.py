@@ -19,6 +19,7 @@ class Tag:
         owner: the id of the intent, or of the give-up, that the commit belongs to.
         gives_up: whether the commit only fences the number, so that no writer that may still run can take it.
         after: the commit of the table that the state before was true of; None where that state says nothing of rows.
+        rewound: whether rows above the state after it are in the table, and make room when they are loaded again.
     """
 
     app_id: str
@@ -26,6 +27,7 @@ class Tag:
     owner: str
     gives_up: bool = False
     after: TableCommit | None = None
+    rewound: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ class TableHead:
         tag: the highest number under the dataflow's tag, as far as the commits that were read tell; of the whole table where the recorded
             commit was not kept, or was cleaned.
         landed: the commits under the dataflow's tag after the recorded one, oldest first.
-        undone: a commit of somebody else after the recorded one that put all rows aside, for people; None if there is none.
+        undone: a commit of somebody else after the recorded one that put all rows aside, for people; None if there is none, or if a RESTORE
+            has brought back the rows of the recorded commit, and of those after it under the dataflow's tag.
         rewritten: whether the recorded commit was cleaned from the table's log and the file that it added is in the table no more.
         tags_expire: the table property by which tags are forgotten; None if it is not set.
     """
@@ -135,6 +138,7 @@ class Adopted:
         number: that the commit carries.
         owner: the intent that it belongs to.
         beyond: whether the table may hold rows of ours that the state knows nothing of.
+        rewound: whether it holds rows above the state that make room when they are loaded again, as the intent's entry says, too.
     """
 
     state: str | None
@@ -142,6 +146,7 @@ class Adopted:
     number: int = 0
     owner: str | None = None
     beyond: bool = False
+    rewound: bool = False
 
 
 class Target(Protocol):

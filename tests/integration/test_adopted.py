@@ -138,6 +138,35 @@ def test_a_state_that_was_taken_from_a_restored_table_is_gone_on_from(table: Tab
     assert table.told() == ('{"path": "3"}', False)
 
 
+@pytest.mark.parametrize(
+    ("damage", "undone"),
+    [
+        pytest.param(lambda table: table.restore(1), None, id="to the recorded commit"),
+        pytest.param(lambda table: (table.foreign("append"), table.restore(2)), None, id="to what others added"),
+        pytest.param(lambda table: table.restore(0), "RESTORE (version 3)", id="to the commit before it"),
+        pytest.param(lambda table: (table.restore(0), table.restore(2)), None, id="to the commit before it, and back"),
+        pytest.param(lambda table: (table.restore(1), table.restore(0)), "RESTORE (version 4)", id="back and further back"),
+        pytest.param(
+            lambda table: (table.foreign("overwrite"), table.restore(1)), None, id="after an overwrite"
+        ),
+    ],
+)  # fmt: skip
+def test_a_restore_undoes_only_what_it_does_not_bring_back(
+    table: Table, damage: Callable[[Table], None], undone: str | None
+) -> None:
+    recorded = table.last
+    table.foreign("append")
+    damage(table)
+    assert table.target.head(recorded, APP).undone == undone
+
+
+def test_a_restore_over_the_commit_of_an_open_slice_undoes_it(table: Table) -> None:
+    recorded = table.last
+    table.slice(3)
+    table.restore(1)
+    assert table.target.head(recorded, APP).undone == "RESTORE (version 3)"
+
+
 def test_without_an_id_the_commits_of_whoever_wrote_last_count(table: Table) -> None:
     table.last = None
     table.slice(1, app=OTHER, room=Room(None))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from resources.late import late_step
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
+from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Answer, Feed
 from tests.support.window_feed import Windows, event, instant, on_lake, watermark
 
@@ -174,6 +177,120 @@ def _fenced(feed: Feed) -> None:
     assert feed.run().error is None
 
 
+def _dynamically(engine: SparkEngine, feed: Feed) -> None:
+    rows = engine.session().createDataFrame([(77,)], "id long").write.format("delta").mode("overwrite")
+    rows.option("partitionOverwriteMode", "dynamic").save(str(feed.table))
+
+
+def _by_a_stream(engine: SparkEngine, feed: Feed) -> None:
+    source = str(feed.folder / "source")
+    engine.session().createDataFrame([(77,)], "id long").write.format("delta").save(source)
+    counts = engine.session().readStream.format("delta").load(source).groupBy("id").count().select("id")
+    stream = counts.writeStream.format("delta").outputMode("complete").trigger(availableNow=True)
+    stream.option("checkpointLocation", str(feed.folder / "offsets")).start(
+        str(feed.table)
+    ).awaitTermination()
+
+
+@pytest.mark.parametrize("overwrite", [_dynamically, _by_a_stream])
+def test_a_run_stops_where_spark_has_overwritten_a_table_without_partitions(
+    feed: Feed, engine: SparkEngine, overwrite: Callable[[SparkEngine, Feed], None]
+) -> None:
+    feed.put("1.ndjson", 1)
+    feed.load()
+    overwrite(engine, feed)
+    assert feed.ids == [77]
+    error = feed.run().error
+    assert error is not None, "row 1 is gone"
+    assert error.code == "table_behind"
+
+
+def test_a_session_that_overwrites_partitions_alone_does_not_keep_reset_from_emptying_the_table(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    conf = {"spark.sql.sources.partitionOverwriteMode": "dynamic"}
+    feed = Feed(
+        tmp_path / "project",
+        SparkEngine(remote=engine.remote, conf=conf),
+        {"target": {"partition_by": ["id"]}},
+    )
+    feed.put("1.ndjson", 1)
+    feed.load()
+    assert decide(feed, "reset", "--replace").code == 0
+    (feed.landing / "1.ndjson").unlink()
+    feed.put("2.ndjson", 2)
+    feed.load()
+    assert feed.ids == [2]
+
+
+@pytest.mark.parametrize("left", [None, 5], ids=["nothing", "the newest day"])
+@pytest.mark.parametrize("scope", ["global", "partition"])
+def test_what_an_overwrite_has_left_out_is_loaded_again_whatever_a_partition_filter_would_start_with(
+    make_feed: MakeFeed, scope: str, left: int | None
+) -> None:
+    feed = make_feed(
+        watermark={"scope": scope, "partition_filter": {"prefix_template": "date=%Y-%m-%d", "lookback": 1}}
+    )
+    feed.put("date=2026-04-01/1.ndjson", 77)  # before the first run, and never looked at
+    for days in ((1, 2), (3, 4, 5)):
+        for day in days:
+            feed.put(f"date=2026-05-0{day}/1.ndjson", day)
+        assert feed.run(now=instant(f"2026-05-0{days[-1]}")).error is None
+    assert feed.ids == [1, 2, 3, 4, 5]
+    rows = DeltaTable(str(feed.table)).to_pyarrow_table()
+    kept = rows.filter(pc.equal(rows["id"], pa.scalar(left, pa.int64())))
+    write_deltalake(str(feed.table), kept, mode="overwrite")
+    decide(feed, "adopt", now="2026-05-05")
+    feed.run(now=instant("2026-05-05"))
+    late_step(feed.platform, feed.dataflow, instant("2026-05-05"))
+    assert feed.ids == [1, 2, 3, 4, 5]
+
+
+def test_windows_that_the_table_has_lost_are_not_rewound_to(tmp_path: Path, engine: SparkEngine) -> None:
+    made = days(tmp_path, engine, checkpoint={"interval_windows": 2})
+    made.run("2020-01-05")
+    decide(made.feed, "reset", "--replace", now="2020-01-05")
+    with pytest.raises(KeyboardInterrupt):
+        made.feed.run(dies_after(Step.APPENDED), now=instant("2020-01-05"))
+    stopped = decide(made.feed, "rewind", "--to", "2", now="2020-01-05")
+    assert stopped.error["code"] == "would_rise"
+    made.feed.run(now=instant("2020-01-05"))
+    assert made.feed.ids == [1, 2, 3, 4]
+
+
+def test_a_reset_of_windows_is_taken_back_by_a_rewind(tmp_path: Path, engine: SparkEngine) -> None:
+    made = days(tmp_path, engine)
+    made.run("2020-01-05")
+    decide(made.feed, "reset", "--replace", now="2020-01-05")
+    assert decide(made.feed, "rewind", "--to", "1", now="2020-01-05").code == 0
+    assert made.run("2020-01-05") == []
+    assert made.feed.ids == [1, 2, 3, 4]
+
+
+# Rows are doubled
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["lost", "kept"])
+def test_an_adopt_within_a_rewind_of_windows_adds_no_row_a_second_time(
+    tmp_path: Path, engine: SparkEngine, lost: bool
+) -> None:
+    made = days(tmp_path, engine, checkpoint={"interval_windows": 2})
+    made.feed.define(target={"load": "append", "replace_by_watermark": None})
+    made.run("2020-01-05")
+    decide(made.feed, "rewind", "--to", "0", "--replace", now="2020-01-05")
+    with pytest.raises(KeyboardInterrupt):
+        made.feed.run(dies_after(Step.APPENDED), now=instant("2020-01-05"))
+    if lost:
+        shutil.rmtree(made.feed.state)
+        stopped = decide(made.feed, "adopt", now="2020-01-05")
+        assert stopped.error["code"] == "nothing_to_adopt"
+        decide(made.feed, "reset", "--replace", now="2020-01-05")
+    else:
+        assert decide(made.feed, "adopt", now="2020-01-05").code == 0
+    made.feed.run(now=instant("2020-01-05"))
+    assert made.feed.ids == [1, 2, 3, 4]
+
+
 # No command leads on
 
 
@@ -193,6 +310,27 @@ def test_a_commit_that_only_deletes_is_finished_although_the_log_before_it_is_cl
 
 
 # False words, and a guard that is passed
+
+
+def test_a_table_that_is_restored_to_what_was_loaded_is_gone_on_with(feed: Feed) -> None:
+    feed.put("1.ndjson", 1)
+    feed.load()
+    foreign(feed.table, columns(feed.table), 77)
+    DeltaTable(str(feed.table)).restore(0)
+    feed.put("2.ndjson", 2)
+    feed.load()
+    assert feed.ids == [1, 2]
+
+
+def test_accept_of_a_table_with_rows_says_that_a_state_without_any_adds_to_them(feed: Feed) -> None:
+    feed.put("1.ndjson", 1)
+    feed.load()
+    decide(feed, "reset", "--replace")
+    feed.define(target={"table": "bronze/other"})
+    assert "are added" not in decide(feed, "accept").err
+    feed.define(target={"table": f"bronze/{NAME}"})
+    told = "nothing counts as loaded, and table bronze/flow has 1 row: all that is loaded is added to them"
+    assert told in decide(feed, "accept").err
 
 
 def test_a_table_that_forgets_tags_is_refused_after_a_reset(feed: Feed) -> None:

@@ -103,6 +103,14 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         _holds(Arrive(1), Run(), Arrive(1), Reset(replace=True), Import(2), name="emptied-import"),
         _holds(Arrive(1), Run(), Reset(), Rewind(0, replace=True), name="rewind-after-reset"),
         _holds(Arrive(1), Run(), Reset(), Rewind(1), name="rewind-before-reset"),
+        # A rewind upwards, and the table has lost rows since
+        _holds(
+            Arrive(4), Run(), Rewind(2), RemoveTable(), Run(Kill("after", "entries")), Rewind(2), name="rewind-up-removed"
+        ),
+        _holds(
+            Arrive(2), Run(), Arrive(2), Run(), RestoreTable(3), Import(4), Rewind(1), name="import-rewind-up"
+        ),
+        _holds(Arrive(4), Run(), Rewind(2), Rewind(1), name="rewind-up"),
         # A number that was given up says nothing of rows
         _holds(
             Arrive(3), Run(), Arrive(1), Run(Kill("after", "intents")), RestoreVersion(1), name="adopt-given-up"

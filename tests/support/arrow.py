@@ -73,7 +73,7 @@ class Rows:
         return replace(self, table=self.table.slice(0, count))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False)  # which makes it hashable, as a session is
 class Session:
     """A session, as far as the loop and a target know it.
 
@@ -116,9 +116,9 @@ class Session:
 
 
 class _Conf:
-    def get(self, key: str) -> str:
+    def get(self, key: str, default: object = None) -> object:
         """Nothing is set."""
-        return ""
+        return default
 
     def set(self, key: str, value: object) -> None:
         """Ignore it."""
