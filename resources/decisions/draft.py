@@ -313,7 +313,9 @@ def agreed(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Entry:
 def _again(
     platform: Platform, dataflow: Dataflow, known: Entry | None, draft: Draft, plan: Plan[Any]
 ) -> list[str]:
-    """What happens to rows that were loaded before, as far as an entry knows."""
+    """What happens to rows that were loaded before, as far as an entry knows; nothing where there is no table to hold them."""
+    if platform.target(dataflow).tip(None).newest is None:
+        return []
     try:
         count, part = platform.flow(dataflow).loaded_before(plan.slices, known)
     except CorruptWatermark as error:  # which a decision may be made for

@@ -282,7 +282,8 @@ class _Ingested:
         """The draft of an entry from which on its own lists count: the files of older entries may not be in the table."""
         if dataflow.kind == "path":
             entry = entry.model_copy(update={"era": entry.number - 1, "quarantine": None})
-        return Draft(entry, self.listed, self.aside, dealt_with=self.told, remarks=self.remarks)
+        remarks = self._remarks(again=bool(self.replace_until and entry.replace_until))
+        return Draft(entry, self.listed, self.aside, dealt_with=self.told, remarks=remarks)
 
     @property
     def told(self) -> str:
@@ -290,15 +291,14 @@ class _Ingested:
         files = counted(self.taken, "file")
         return f"taken as ingested, so neither loaded nor late: {files} of the source" if self.taken else ""
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What else follows, for people."""
+    def _remarks(self, *, again: bool) -> tuple[str, ...]:
+        """What else follows, for people; ``again``: whether rows above the watermark make room."""
         late = f"{counted(self.missing, 'file')} at or below the watermark without a row in the table: late, as the sweep will find"
-        again = "rows of files above the watermark are in the table: each commit deletes the rows of its own files and inserts them again"
+        room = "rows of files above the watermark are in the table: each commit deletes the rows of its own files and inserts them again"
         freed = (
             f"{counted(self.freed, 'file')} of the quarantine with rows in the table: no longer in quarantine"
         )
-        said = ((self.missing, late), (self.freed, freed), (self.replace_until, again))
+        said = ((self.missing, late), (self.freed, freed), (again, room))
         return tuple(line for holds, line in said if holds)
 
 

@@ -18,7 +18,7 @@ from resources.late import late_step
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
-from tests.support.feed import NAME, NOW, Answer, Feed
+from tests.support.feed import NAME, NOW, Answer, Feed, dies_after
 from tests.support.window_feed import Windows, event, instant, on_lake, watermark
 
 
@@ -40,14 +40,6 @@ def columns(table: Path) -> pa.Schema:
 def ids(table: Path) -> list[int]:
     found: list[int] = DeltaTable(str(table)).to_pyarrow_table()["id"].to_pylist()
     return sorted(found)
-
-
-def dies_after(step: Step) -> Any:
-    def dies(found: Step, line: str) -> None:
-        if found is step:
-            raise KeyboardInterrupt
-
-    return dies
 
 
 def clean_log(table: Path) -> None:

@@ -13,7 +13,7 @@ from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.crash_runner import crash
-from tests.support.feed import NAME, Answer, Feed
+from tests.support.feed import NAME, Answer, Feed, dies_after
 
 
 def lose_all_but_rows(feed: Feed) -> None:
@@ -72,6 +72,33 @@ class TestRewind:
         decide(feed, "rewind", NAME, "--to", "1", "--replace")
         feed.load()
         assert feed.ids == [1, 2, 3]
+
+    def test_of_a_slice_that_a_dead_run_has_written_the_preview_says_that_its_rows_are_added_twice(
+        self, feed: Feed
+    ) -> None:
+        feed.put("4.ndjson", 4)
+        with pytest.raises(KeyboardInterrupt):
+            feed.run(dies_after(Step.WRITTEN))
+        answer = decide(feed, "rewind", NAME, "--to", "3")
+        assert (
+            "1 of these files was ingested before; load: append adds their rows a second time" in answer.err
+        )
+        feed.load()
+        assert feed.ids == [1, 2, 3, 4, 4]
+
+    def test_to_before_an_adopt_rows_make_room_only_with_replace_and_the_preview_says_so(
+        self, feed: Feed
+    ) -> None:
+        DeltaTable(str(feed.table)).restore(1)
+        decide(feed, "adopt", NAME)
+        feed.load()
+        answer = decide(feed, "rewind", NAME, "--to", "1")
+        assert ("adds their rows a second time" in answer.err, "inserts them again" in answer.err) == (
+            True,
+            False,
+        )
+        feed.load()
+        assert feed.ids == [1, 2, 2, 3, 3]
 
     def test_with_replace_rows_that_an_earlier_rewind_has_doubled_make_room_too(self, feed: Feed) -> None:
         decide(feed, "rewind", NAME, "--to", "1")
@@ -158,6 +185,12 @@ class TestReset:
         assert feed.ids == [2, 3, 11]
         assert feed.entries[-1].total_rows == 3
         assert not feed.entries[-1].replace_table
+
+    def test_of_a_table_that_is_gone_the_preview_says_nothing_of_rows(self, feed: Feed) -> None:
+        shutil.rmtree(feed.table)
+        assert "a second time" not in decide(feed, "reset", NAME).err
+        feed.load()
+        assert feed.ids == [1, 2, 3]
 
 
 class TestSet:

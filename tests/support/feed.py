@@ -32,7 +32,7 @@ from partitions.dataflow import Dataflow
 from platform_assets.cli.main import strandline
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
-from resources.loop.outcome import Observer, Outcome
+from resources.loop.outcome import Observer, Outcome, Step
 from resources.platform import Platform
 from resources.spark import SparkEngine
 from resources.watermarks.entry import Entry, Intent
@@ -249,6 +249,16 @@ class Feed:
 
     def _write(self) -> None:
         (self.folder / "dataflows" / f"{NAME}.yaml").write_text(yaml.safe_dump(self.definition))
+
+
+def dies_after(step: Step) -> Observer:
+    """A run that hears with it dies at its first such step."""
+
+    def dies(found: Step, line: str) -> None:
+        if found is step:
+            raise KeyboardInterrupt
+
+    return dies
 
 
 def call_of(project: Path, *words: str) -> list[str]:
