@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from resources.late import late_step
 from resources.loop.outcome import Step
@@ -197,15 +198,18 @@ def test_a_run_stops_where_spark_has_overwritten_a_table_without_partitions(
     assert error.code == "table_behind"
 
 
-def test_a_session_that_overwrites_partitions_alone_does_not_keep_reset_from_emptying_the_table(
+class _Dynamic(SparkEngine):
+    def session(self) -> SparkSession:
+        session = super().session()
+        session.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+        return session
+
+
+def test_reset_empties_the_table_also_in_a_session_that_overwrites_partitions_alone(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
-    conf = {"spark.sql.sources.partitionOverwriteMode": "dynamic"}
-    feed = Feed(
-        tmp_path / "project",
-        SparkEngine(remote=engine.remote, conf=conf),
-        {"target": {"partition_by": ["id"]}},
-    )
+    target = {"target": {"partition_by": ["id"]}}
+    feed = Feed(tmp_path / "project", _Dynamic(remote=engine.remote), target)
     feed.put("1.ndjson", 1)
     feed.load()
     assert decide(feed, "reset", "--replace").code == 0

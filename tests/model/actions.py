@@ -208,6 +208,18 @@ class AppendForeign(Terse):
 
 
 @dataclass(frozen=True, repr=False)
+class Overwrite(Terse):
+    """Somebody else overwrites the table.
+
+    Attributes:
+        by: ``others``, with a row of theirs; ``part``, which replaces the rows of the first file alone; ``half``, with the first half of what was
+            there; ``project``, as the first commit of another dataflow after its ``reset --replace``.
+    """
+
+    by: str = "others"
+
+
+@dataclass(frozen=True, repr=False)
 class CleanLog(Terse):
     """The table's log gets a checkpoint, and the commits before it are cleaned up."""
 
@@ -221,7 +233,7 @@ class CopyRuns(Terse):
 
 Action = (
     Arrive | Late | Run | Sweep | Follow | Land | Set | Rewind | Reset | Adopt | Accept | Import | Release | Unprocess | ChangeDefinition
-    | LoseState | LoseList | RestoreState | RemoveTable | RestoreTable | RestoreVersion | RecreateTable | AppendForeign | CleanLog | CopyRuns
+    | LoseState | LoseList | RestoreState | RemoveTable | RestoreTable | RestoreVersion | RecreateTable | AppendForeign | Overwrite | CleanLog | CopyRuns
 )  # fmt: skip
 
 Restoring = RestoreState | RestoreTable | Import | CopyRuns

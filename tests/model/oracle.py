@@ -88,6 +88,7 @@ class Oracle:
         held: files in quarantine.
         unknown: files whose rows the state knows nothing of: it was lost or restored since, or another project has loaded them. An
             operator who rewinds decides about what the state knows.
+        unwanted: files whose rows somebody wanted gone, until they are loaded again or an operator decides so.
         loads: how often each file was loaded by anybody; so with ``emptied``.
         touched: how often the table was changed.
         forgotten: how often the state was lost or restored, and decisions with it.
@@ -105,6 +106,7 @@ class Oracle:
     late: set[str] = field(default_factory=set)
     held: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
+    unwanted: set[str] = field(default_factory=set)
     loads: Counter[str] = field(default_factory=Counter)
     emptied: int = 0
     touched: int = 0
@@ -162,6 +164,7 @@ class Oracle:
         self.doubling.discard(path)
         self.held.discard(path)
         self.unknown.discard(path)
+        self.unwanted.discard(path)
 
     def load_by_copy(self, write: Write, then: Oracle) -> None:
         """A commit has landed that goes on from the state as it was ``then``: of another project, or begun before the state was lost.
@@ -226,6 +229,7 @@ class Oracle:
 
     def _reset(self, replace: bool) -> None:
         self.due = dict.fromkeys(self.due, Due.ONCE)
+        self.unwanted.clear()
         self.doubling = set() if replace else set(self.due)
         self.emptying, self.sparing = replace, False
         self.held.clear()
@@ -234,6 +238,7 @@ class Oracle:
         for path in self.due:
             if key(path) > mark and not (path in self.unknown and self.copies[path]):
                 self.due[path] = Due.MAYBE if path in self.held else Due.ONCE
+                self.unwanted.discard(path)
                 (self.doubling.discard if replace else self.doubling.add)(path)
             elif self.copies[path]:
                 self._settle(path)
@@ -277,8 +282,17 @@ class Oracle:
 
     # What damage does
 
-    def see(self, copies: Counter[str], foreign: Counter[int], *, emptying: bool = False) -> None:
-        """The table is another one now; whatever it is, it may be emptied by a reset that no entry has followed yet."""
+    def see(
+        self, copies: Counter[str], foreign: Counter[int], *, emptying: bool = False, wanted: bool = False
+    ) -> None:
+        """The table is another one now; whatever it is, it may be emptied by a reset that no entry has followed yet.
+
+        Args:
+            copies: rows of each file.
+            foreign: of others.
+            emptying: whether the newest entry is such a reset.
+            wanted: whether somebody wanted the rows gone that are.
+        """
         self.touched += 1
         if emptying and not self.emptying:
             self.emptying = True
@@ -286,7 +300,8 @@ class Oracle:
         for path, due in self.due.items():
             vanished = self.copies[path] and not copies[path]
             if vanished and due is Due.NEVER:
-                self.due[path] = Due.MAYBE if self._goes(path) else Due.ONCE
+                self.unwanted |= {path} if wanted else set()
+                self.due[path] = Due.MAYBE if wanted or self._goes(path) else Due.ONCE
             elif copies[path] > self.copies[path] and path not in self.doubling and not self.emptying:
                 self.due[path] = Due.NEVER
         self.copies, self.foreign = Counter(copies), Counter(foreign)
@@ -316,6 +331,8 @@ class Oracle:
                 self.unknown.add(path)
             elif self.due[path] is Due.NEVER:
                 self.due[path] = Due.ONCE if self.loads[path] else Due.MAYBE
+        gone = [path for path in self.unwanted if not self.copies[path] and self.due[path] is Due.ONCE]
+        self.due |= dict.fromkeys(gone, Due.MAYBE)
         self.held = {path for path in then.held if self.loads[path] == then.loads[path]}
         as_then = +self.copies == +then.copies and +self.foreign == +then.foreign
         self.emptying = then.emptying and (as_then or self.emptied == then.emptied)

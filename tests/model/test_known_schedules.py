@@ -20,6 +20,7 @@ from tests.model.actions import (
     LoseList,
     LoseState,
     Meanwhile,
+    Overwrite,
     RecreateTable,
     Release,
     RemoveTable,
@@ -103,6 +104,14 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         _holds(Arrive(1), Run(), Arrive(1), Reset(replace=True), Import(2), name="emptied-import"),
         _holds(Arrive(1), Run(), Reset(), Rewind(0, replace=True), name="rewind-after-reset"),
         _holds(Arrive(1), Run(), Reset(), Rewind(1), name="rewind-before-reset"),
+        # Others overwrite all of it, or a part, or another project does
+        *(
+            _holds(Arrive(2), Run(), Arrive(2), Run(), Overwrite(by), *then, Arrive(1), config=config, name=f"overwritten-{by}-{name}")
+            for by in ("others", "half", "part", "project")
+            for name, then, config in (
+                ("", (), None), ("lost", (LoseState(),), None), ("restored", (RestoreVersion(1),), None), ("by-set", (), _BY_SET)
+            )
+        ),
         # A rewind upwards, and the table has lost rows since
         _holds(
             Arrive(4), Run(), Rewind(2), RemoveTable(), Run(Kill("after", "entries")), Rewind(2), name="rewind-up-removed"

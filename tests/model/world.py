@@ -61,6 +61,7 @@ from tests.model.actions import (
     LoseList,
     LoseState,
     Meanwhile,
+    Overwrite,
     RecreateTable,
     Release,
     RemoveTable,
@@ -456,7 +457,8 @@ class World:
                 return self._clean()
         said = self._damage_table(action)
         newest = self.log.newest(NAME)
-        self.oracle.see(*self._contents(), emptying=bool(newest and newest.replace_table))
+        wanted = action == Overwrite("part")  # whoever replaces a part wants what was there gone
+        self.oracle.see(*self._contents(), emptying=bool(newest and newest.replace_table), wanted=wanted)
         return said
 
     def _damage_table(self, action: Action) -> str:
@@ -490,7 +492,38 @@ class World:
             case AppendForeign():
                 self._write_foreign(1)
                 return "somebody else's row"
+            case Overwrite(by):
+                return self._overwrite(by)
         raise AssertionError(action)
+
+    def _overwrite(self, by: str) -> str:
+        table = self._delta()
+        if table is None:
+            return "there is no table"
+        rows = pa.concat_tables(
+            [pq.read_table(self.table / name).cast(self.parts.columns) for name in active(self.table)]
+            or [self.parts.columns.empty_table()]
+        ).sort_by("id")
+        theirs = pa.Table.from_pylist([{"id": -next(self._ids)}], schema=self.parts.columns)
+        match by:
+            case "others":
+                write_deltalake(str(self.table), theirs, mode="overwrite")
+            case "half":
+                write_deltalake(str(self.table), rows.slice(0, rows.num_rows // 2), mode="overwrite")
+            case "part":
+                paths = sorted(set(rows["_source_file"].drop_null().to_pylist()))
+                if not paths:
+                    return "there is no row of ours"
+                predicate = f"_source_file = '{paths[0]}'"
+                write_deltalake(str(self.table), rows.slice(0, 0), mode="overwrite", predicate=predicate)
+                return f"the rows of {paths[0]} are deleted"
+            case "project":
+                number = next(self._ids)
+                owned = {"owner": f"other {number}", "number": number, "gives_up": False, "state": "{}"}
+                text = json.dumps({"strandline": owned})
+                write = Write(self.table, table.version(), "other", number, "overwrite", None, text, theirs)
+                write.land()
+        return f"overwritten ({by})"
 
     def _drop(self) -> None:
         shutil.rmtree(self.table, ignore_errors=True)
