@@ -27,7 +27,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# `make test` draws the same examples each time; without the option, as in `make test-full`, they are new ones. No example is timed.
+# `make test` and `make test-full` draw the same examples each time, so that red means the change; without the option they are new ones. None is timed.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("exploring", deadline=None)
 settings.load_profile("exploring")
