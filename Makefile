@@ -27,11 +27,11 @@ ui: setup ## open the Dagster UI with this project's dataflows
 	@$(VENV)/python -m scripts.weather $(VENV)/strandline dev $(ARGS)
 
 test: setup ## all tests but the long ones
-	@$(VENV)/python -m pytest -m "not full" --hypothesis-profile repeatable $(or $(ARGS),-n 4 --dist loadfile --no-loadscope-reorder tests)
+	@$(VENV)/python -m pytest -m "not full" --hypothesis-profile repeatable $(or $(ARGS),-n 3 --dist loadfile --no-loadscope-reorder tests)
 
 # 5 is pytest's "no tests were collected".
 test-full: setup ## the long crash matrix, and thousands of schedules; ARGS="tests/model --hypothesis-profile exploring" looks for new ones
-	@$(VENV)/python -m pytest -m full --hypothesis-profile repeatable $(or $(ARGS),-n 4 --dist loadfile --no-loadscope-reorder tests) || { code=$$?; [ $$code = 5 ] && echo "No test is marked full: nothing to run." || exit $$code; }
+	@$(VENV)/python -m pytest -m full --hypothesis-profile repeatable $(or $(ARGS),-n 2 --dist loadfile --no-loadscope-reorder tests) || { code=$$?; [ $$code = 5 ] && echo "No test is marked full: nothing to run." || exit $$code; }
 
 lint: setup ## style, format, types, and the three floors
 	@$(VENV)/ruff check $(SOURCES)
