@@ -165,8 +165,7 @@ def check_table(
     if entry is None or entry.table is None:
         begun = TableCommit(intent.table_version) if intent and intent.table_version is not None else None
         head = target.head(begun, intent.app_id if intent else None)
-        mine = intent is not None and _finishes(head.find(intent.number), intent)
-        if head.newest is not None and not mine and target.has_data():
+        if head.newest is not None and not _has_ended(head, intent) and target.has_data():
             raise stops.lost(head)
     else:
         head = target.head(recorded(entry), entry.app_id)
@@ -235,8 +234,12 @@ def _is_unseen(entry: Entry, head: TableHead, intent: Intent | None) -> bool:
     """Whether there is a table that nobody has decided about: the entry counts no rows as loaded, and saw none, or another one."""
     if claimed(entry) is not None or head.newest is None or entry.replace_table:
         return False
-    mine = intent is not None and _finishes(head.find(intent.number), intent)
-    return not mine and (entry.table_version is None or not head.kept)
+    return not _has_ended(head, intent) and (entry.table_version is None or not head.kept)
+
+
+def _has_ended(head: TableHead, intent: Intent | None) -> bool:
+    """Whether a commit of the table ends the open intent."""
+    return intent is not None and _finishes(head.find(intent.number), intent)
 
 
 def _finishes(landed: Landed | None, intent: Intent) -> bool:

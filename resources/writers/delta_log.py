@@ -36,7 +36,6 @@ class Commit:
             replaced as a whole either way.
         operation: its name, as the writer gave it.
         parameters: of the operation.
-        time: when it was made by the writer's clock, epoch milliseconds.
         configuration: the table's properties, if the commit sets them.
         file: name of one of the data files that it adds; None where it adds none.
         digest: of its text.
@@ -49,7 +48,6 @@ class Commit:
     partial: bool = False
     operation: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
-    time: int = 0
     configuration: dict[str, str] | None = None
     file: str | None = None
     digest: str = ""
@@ -191,7 +189,6 @@ def _parse(version: int, data: bytes) -> Commit:
         or (bool(parameters.get("isDynamicPartitionOverwrite")) and first.get("partitionValues") != {}),
         operation=str(info.get("operation") or ""),
         parameters=parameters,
-        time=int(info.get("timestamp") or 0),
         configuration=configuration,
         file=_file_name(first["path"]) if first else None,
         digest=hashlib.sha256(data).hexdigest()[:32],

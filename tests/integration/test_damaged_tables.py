@@ -19,7 +19,7 @@ from resources.late import late_step
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
-from tests.support.feed import NAME, NOW, Answer, Feed, dies_after
+from tests.support.feed import NAME, NOW, Answer, Feed, dies_after, removes_table
 from tests.support.window_feed import Windows, event, instant, on_lake, watermark
 
 
@@ -85,14 +85,7 @@ def test_adopt_of_a_table_that_was_removed_between_two_slices_reads_windows_agai
     tmp_path: Path, engine: SparkEngine
 ) -> None:
     made = days(tmp_path, engine, checkpoint={"interval_windows": 2})
-    heard: list[Step] = []
-
-    def removes(step: Step, line: str) -> None:
-        heard.append(step)
-        if step is Step.INTENT_PUT and Step.APPENDED in heard:
-            shutil.rmtree(made.feed.table)
-
-    assert made.feed.run(removes, now=instant("2020-01-05")).error is not None
+    assert made.feed.run(removes_table(made.feed), now=instant("2020-01-05")).error is not None
     decide(made.feed, "adopt", now="2020-01-05")
     made.feed.run(now=instant("2020-01-05"))
     assert made.feed.ids == [1, 2, 3, 4]

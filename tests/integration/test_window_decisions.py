@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
-from tests.support.feed import NAME, Answer
+from tests.support.feed import NAME, Answer, removes_table
 from tests.support.window_feed import REPLACED, Windows, event, instant, on_lake, watermark
 
 A, B = '{"u":"a"}', '{"u":"b"}'
@@ -294,14 +294,7 @@ class TestUnfinished:
         made = make()
         made.feed.define(watermark={"checkpoint": {"interval_windows": 2}})
         made.table.put(event(12, "2020-01-06"), event(13, "2020-01-07"))
-        heard: list[Step] = []
-
-        def removes(step: Step, line: str) -> None:
-            heard.append(step)
-            if step is Step.INTENT_PUT and Step.APPENDED in heard:
-                shutil.rmtree(made.feed.table)
-
-        assert made.feed.run(removes, now=instant("2020-01-08")).error is not None
+        assert made.feed.run(removes_table(made.feed), now=instant("2020-01-08")).error is not None
         told = decide(made, "reset", NAME, "--replace").err
         assert "slice 4, which a run left unfinished, is given up: its work is planned anew" in told
         assert [entry.why for entry in made.feed.entries] == ["run", "run", "run", "abandon", "reset"]

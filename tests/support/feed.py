@@ -261,6 +261,18 @@ def dies_after(step: Step) -> Observer:
     return dies
 
 
+def removes_table(feed: Feed) -> Observer:
+    """Somebody removes the table between the first slice of a run and the write of the second."""
+    heard: list[Step] = []
+
+    def removes(step: Step, line: str) -> None:
+        heard.append(step)
+        if step is Step.INTENT_PUT and Step.APPENDED in heard:
+            shutil.rmtree(feed.table)
+
+    return removes
+
+
 def call_of(project: Path, *words: str) -> list[str]:
     """The command that calls ``strandline`` as a process."""
     return [sys.executable, "-m", "platform_assets.cli", "--project", str(project), *words]
