@@ -33,6 +33,7 @@ from resources.spark_runtime import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession as SparkConnectSession
 
 _START = threading.Lock()
 _kept: list[SparkSession] = []
@@ -247,6 +248,7 @@ class SparkEngine:
         try:
             session = SparkSession.builder.remote(self.remote or "").create()
             _kept.append(session)
+            _make_active(session)
             session.client.set_retry_policies([Patience()])
             # At exit pyspark asks the server of each session to drop machine-learning models, also one that is gone.
             atexit.unregister(session.client._cleanup_ml_cache)
@@ -269,6 +271,14 @@ class SparkEngine:
             places=tuple(one for one in found if isinstance(one, Place)),
             drivers=tuple(sorted({one.package for one in databases})),
         )
+
+
+def _make_active(session: SparkConnectSession) -> None:
+    """Make a session the one that pyspark takes in this thread where it is told none: for types as DDL, dates as literals, a user's function.
+
+    pyspark keeps the first of a thread for ever, also when the server has closed it because nobody used it for an hour (pyspark 4.1).
+    """
+    session._active_session.session = session
 
 
 def _be_quiet() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,6 +15,7 @@ from resources.places import Place
 from resources.spark import SMALL, SparkEngine, leave_behind, tune
 from resources.writers.delta import DeltaTarget
 from resources.writers.target import Tag
+from tests.integration.conftest import MakeFeed
 from tests.integration.test_dagster import run
 from tests.support.feed import Feed
 
@@ -94,3 +96,15 @@ def test_spark_in_the_runs_own_process_is_asked_for_nothing() -> None:
     asked: list[Any] = []
     leave_behind(object(), asked.append)  # type: ignore[arg-type]  # any session that is not a Connect server's
     assert asked == []
+
+
+def test_a_session_that_the_server_closed_is_in_nobodys_way(make_feed: MakeFeed, engine: SparkEngine) -> None:
+    feed = make_feed(source={"schema": "id long"})
+    feed.put("1.ndjson", 1)
+
+    def load_after_the_first_of_the_thread_was_closed() -> int:
+        cast("Any", engine.session()).client.release_session()
+        return feed.load().files
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(load_after_the_first_of_the_thread_was_closed).result() == 1
