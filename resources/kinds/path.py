@@ -24,14 +24,16 @@ from partitions.path.slices import PathSlice
 from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan
+from partitions.predicate import Among
 from partitions.sentinels import Watermark, deserialise, serialise
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.listing import FILE_CHANGED, FILE_VANISHED, Budget, Listing, check_unchanged, list_above, look
 from resources.loop.flow import Observed, Size
 from resources.places import Place
 from resources.readers.bad_files import BadFiles
 from resources.readers.failures import bad_file
 from resources.readers.files import SOURCE_FILE, FilesReader, PinnedSchema
-from resources.sql import literal, quoted
 from resources.sweep import unhandled
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
 from resources.watermarks.ingested import Ingested
@@ -300,8 +302,8 @@ class PathFlow:
         """The rows of the same files, by the column that tells a row's file; of those that it passes over, too: released, they add theirs."""
         if replaces is None:
             return None
-        paths = ", ".join(literal(file.path) for file in piece.all_files)
-        return Room(f"{quoted(SOURCE_FILE)} IN ({paths})" if replaces == "own" else None)
+        of_files = Among(SOURCE_FILE, tuple(file.path for file in piece.all_files))
+        return Room(sql(of_files, SPARK) if replaces == "own" else None)
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the last file, or that of every open partition."""

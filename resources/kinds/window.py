@@ -21,12 +21,15 @@ from partitions.instants import milliseconds
 from partitions.intervals import difference, union
 from partitions.path.source import SourceFile
 from partitions.plan import Plan
+from partitions.predicate import EVERYTHING
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.window.carrying import carried_over
 from partitions.window.covering import covering
 from partitions.window.plan import AHEAD, Selection, plan
 from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit
 from partitions.window.state import LeftOut, Run, WindowState
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.kinds.window_failing import bad_units, failing
 from resources.kinds.window_observed import observe
 from resources.kinds.window_rows import WindowColumns
@@ -329,7 +332,7 @@ class WindowFlow(ABC):
 
     def observe(self, df: DataFrame, piece: WindowSlice) -> tuple[DataFrame, Observed]:
         """Rows, and whether they changed, of each work unit."""
-        return observe(df, piece.works, lambda one: self._columns.where((one,), df))
+        return observe(df, piece.works, lambda one: sql(self._columns.where((one,), df), SPARK))
 
     def room(self, piece: WindowSlice, replaces: Replaces | None, df: DataFrame) -> Room | None:
         """Exactly what was read makes room, where the target replaces by watermark or somebody forces it."""
@@ -337,7 +340,8 @@ class WindowFlow(ABC):
             return Room(None)
         if (replaces is None and not self.dataflow.target.replace_by_watermark) or not piece.works:
             return None
-        return Room(self._columns.where(piece.works, df, piece.old))
+        replaced = self._columns.where(piece.works, df, piece.old)
+        return Room(None if replaced == EVERYTHING else sql(replaced, SPARK))
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the highs of all windows."""
