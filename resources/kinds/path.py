@@ -25,6 +25,7 @@ from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan
 from partitions.predicate import Among
+from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -78,7 +79,7 @@ class PathFlow:
         """Files may come while others are loaded."""
         return True
 
-    def plan(self, entry: Entry | None, now: datetime) -> Plan[PathSlice]:
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[PathSlice]:
         """List above the watermark, in full, and cut slices."""
         state, since = self._state(entry), self._since(entry)
         definition = self._dataflow.path
@@ -93,6 +94,7 @@ class PathFlow:
             dataflow=self._dataflow.name,
             number=entry.number if entry else 0,
             beside=self._beside(entry, state, listing.found, now),
+            request=request,
         )
 
     def _beside(self, entry: Entry | None, state: PathState, found: Found, now: datetime) -> Beside:

@@ -22,10 +22,11 @@ from partitions.intervals import difference, union
 from partitions.path.source import SourceFile
 from partitions.plan import Plan
 from partitions.predicate import EVERYTHING
+from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.window.carrying import carried_over
 from partitions.window.covering import covering
-from partitions.window.plan import AHEAD, Selection, plan
+from partitions.window.plan import AHEAD, plan
 from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit
 from partitions.window.state import LeftOut, Run, WindowState
 from resources.dialects.predicates import sql
@@ -57,13 +58,11 @@ class WindowFlow(ABC):
     Attributes:
         dataflow: what the user declared.
         units: looks up the identities of all units.
-        selection: what somebody has asked for; None: all that is due.
         history: all entries of the log that are left.
     """
 
     dataflow: Dataflow
     units: Callable[[], tuple[str, ...]]
-    selection: Selection | None = None
     history: Callable[[], Iterable[Entry]] = tuple
     _row_size: int | None = field(default=None, init=False)
     _fixed: Any = field(default=None, init=False)
@@ -94,7 +93,7 @@ class WindowFlow(ABC):
         """What was read within the grace would be due for ever."""
         return False
 
-    def plan(self, entry: Entry | None, now: datetime) -> Plan[WindowSlice]:
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[WindowSlice]:
         """Plan on top of the entry; only the units are looked up."""
         state = self.state(entry)
         self.begin()
@@ -110,7 +109,7 @@ class WindowFlow(ABC):
             number=entry.number if entry else 0,
             whole=self._columns.tagged and self._replaces(entry),
             ranged=self.ranged,
-            selection=self.selection,
+            request=request,
             since=self._since(state, now),
         )
         if entry is None or entry.replace_until is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_ch
 from partitions.errors import BadPart
 from partitions.path.source import SourceFile
 from partitions.plan import Plan, Slice
+from partitions.request import DUE, Request
 from partitions.sentinels import Watermark
 from resources.watermarks.entry import Entry, Intent, Replaces
 from resources.watermarks.lists import ListKind, StoredList
@@ -70,8 +71,8 @@ class Flow(Protocol[SliceT]):
         """Whether a run plans again when its slices are loaded, for what came in the meantime."""
         ...
 
-    def plan(self, entry: Entry | None, now: datetime) -> Plan[SliceT]:
-        """Observe the source and plan on top of the entry."""
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[SliceT]:
+        """Observe the source and plan what is asked for on top of the entry."""
         ...
 
     def check(self, piece: SliceT) -> None:

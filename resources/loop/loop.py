@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, Conflict, SourceError, StrandlineError
-from partitions.plan import Plan, counted
+from partitions.plan import counted
+from partitions.request import DUE, LateOnly, Request
 from resources.attempts import note_attempt, said_before
 from resources.listing import OUTDATED
 from resources.loop import holder as holders
@@ -47,6 +48,7 @@ class Loop(Generic[SliceT]):
     Attributes:
         spark: makes the run's session; called only when there is something to write.
         now: the clock of the run, aware; read once by the caller.
+        request: what is planned and loaded.
         run_id: Dagster's, if it runs there.
         job_id: Dagster's job.
         observer: hears of every step.
@@ -62,6 +64,7 @@ class Loop(Generic[SliceT]):
     target: Target
     spark: Callable[[], SparkSession]
     now: datetime
+    request: Request = DUE
     run_id: str | None = None
     job_id: str | None = None
     observer: Observer = lambda step, line: None
@@ -84,11 +87,8 @@ class Loop(Generic[SliceT]):
             self.observer,
         )
 
-    def run(self, only: str | None = None) -> Outcome:
+    def run(self) -> Outcome:
         """Finish what was left unfinished, then load until nothing is above the watermark.
-
-        Args:
-            only: loads nothing but slices that were made for this reason (``late``).
 
         Returns:
             what was done; where the run failed, ``error`` says why, and what was committed before stays counted.
@@ -99,7 +99,7 @@ class Loop(Generic[SliceT]):
             self._begin_at(outcome, self.log.newest(self.dataflow.name))
             self._recover(outcome)
             self._protocol.guarded(outcome.newest)  # also where there is nothing to do
-            self._advance(outcome, only)
+            self._advance(outcome)
             outcome.error = self._failed(outcome)
         except StrandlineError as error:
             outcome.error = error
@@ -117,8 +117,8 @@ class Loop(Generic[SliceT]):
         outcome.repeated = said_before(
             self.log, self.dataflow.name, outcome.plan.warnings if outcome.plan else ()
         )
-        if (
-            only is None or outcome.error is not None
+        if outcome.error is not None or not isinstance(
+            self.request, LateOnly
         ):  # late files that are loaded say nothing of what is above the watermark
             note_attempt(self.log, outcome)
         return outcome
@@ -213,19 +213,19 @@ class Loop(Generic[SliceT]):
             raise self._protocol.held(intent)
         return outcome, intent
 
-    def _advance(self, outcome: Outcome, only: str | None) -> None:
+    def _advance(self, outcome: Outcome) -> None:
         """Plan and load, slice after slice; list again at the end, for what came in the meantime."""
         left, slower = self.dataflow.watermark.max_slices, 0
         while left > 0:
-            plan = self.flow.plan(outcome.newest, self.now)
+            plan = self.flow.plan(outcome.newest, self.now, self.request)
             outcome.plan = outcome.plan or plan
             outcome.warnings.extend(warning for warning in plan.warnings if warning not in outcome.warnings)
             self.observer(Step.PLANNED, plan.why)
-            due = self._due(outcome, plan, only)
+            due = self._not_left_out(outcome, plan.slices)
             pinned = self._pin(outcome, due) if due else None
             if pinned is None:
                 return
-            pending = deque(self._due(outcome, plan, only))
+            pending = deque(self._not_left_out(outcome, plan.slices))
             while pending and left > 0:
                 piece = pending.popleft()
                 parts = piece.halve() if slower else (piece,)
@@ -243,11 +243,8 @@ class Loop(Generic[SliceT]):
             if not self.flow.repeats:
                 return
 
-    def _due(self, outcome: Outcome, plan: Plan[SliceT], only: str | None) -> list[SliceT]:
-        """What is to be loaded, without what this run has left out."""
-        return self._not_left_out(outcome, [piece for piece in plan.slices if only in (None, piece.why)])
-
     def _not_left_out(self, outcome: Outcome, slices: Sequence[SliceT]) -> list[SliceT]:
+        """What is to be loaded, without what this run has left out."""
         flow, parts = self.flow, outcome.left_out
         if not (parts and isinstance(flow, CanLeaveOut)):
             return list(slices)
