@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from partitions.predicate import Predicate
+
 
 @dataclass(frozen=True)
 class Append:
@@ -18,10 +20,10 @@ class Replace:
     """Delete the rows that fit a condition and add the slice's, in one commit.
 
     Attributes:
-        where: Spark SQL over the table's columns. The rows that are added fit it, too.
+        where: over the table's columns. The rows that are added fit it, too.
     """
 
-    where: str
+    where: Predicate
 
 
 @dataclass(frozen=True)

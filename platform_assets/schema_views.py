@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
-from partitions.sources import FilesSource
 from resources.platform import Platform
 from resources.readers.files import PinnedSchema
 from resources.watermarks.entry import Entry
@@ -61,7 +60,7 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
         "columns": _columns(schema),
         "number": first.number,
         "time": first.time,
-        "from": "source" if not isinstance(dataflow.source, FilesSource)
+        "from": "source" if not dataflow.source.holds_files
         else "inferred" if schema.declared is None
         else "source.schema",
         "declared": schema.declared,
@@ -69,13 +68,11 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
 
 
 def _declared(dataflow: Dataflow) -> str | None:
-    return dataflow.source.schema_ if isinstance(dataflow.source, FilesSource) else None
+    return dataflow.source.declared_schema
 
 
 def _undeclared(dataflow: Dataflow) -> Dataflow:
-    if not isinstance(dataflow.source, FilesSource):
-        return dataflow
-    return dataflow.model_copy(update={"source": dataflow.source.model_copy(update={"schema_": None})})
+    return dataflow.model_copy(update={"source": dataflow.source.undeclared()})
 
 
 def _of_table(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:

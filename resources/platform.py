@@ -14,9 +14,9 @@ from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.lineage import Lineage
 from partitions.path.definition import PathWatermark
 from partitions.plan import Plan
+from partitions.request import DUE, Request
 from partitions.sources import JdbcSource, TableSource
 from partitions.window.ledger import Ledger, ledger
-from partitions.window.plan import Selection
 from partitions.window.state import WindowState
 from partitions.window.units import SecondaryInput, listed
 from resources.databases import Database
@@ -85,16 +85,11 @@ class Platform:
         """A watermark manager of its own: it remembers what it read last."""
         return WatermarkManager(LogProvider(self.log))
 
-    def flow(self, dataflow: Dataflow, selection: Selection | None = None) -> Flow[Any]:
-        """The dataflow's kind, bound to its source.
-
-        Args:
-            dataflow: the definition.
-            selection: the windows and units that are asked for; None: all that is due.
-        """
+    def flow(self, dataflow: Dataflow) -> Flow[Any]:
+        """The dataflow's kind, bound to its source."""
         if isinstance(dataflow.watermark, PathWatermark):
             return self.path_flow(dataflow)
-        return self._window_flow(dataflow, selection)
+        return self._window_flow(dataflow)
 
     def path_flow(self, dataflow: Dataflow) -> PathFlow:
         """The flow of files.
@@ -131,11 +126,10 @@ class Platform:
             place = self.lake.child(given.table or self.lineage.table_of(given.asset or ""))
         return open_table("delta", place).distinct_rows(given.columns)
 
-    def _window_flow(self, dataflow: Dataflow, selection: Selection | None) -> WindowFlow:
+    def _window_flow(self, dataflow: Dataflow) -> WindowFlow:
         given: Any = (
             dataflow,
             lambda: self.units(dataflow),
-            selection,
             lambda: self.log.history(dataflow.name),
         )
         source, found, zone = dataflow.source, self.source_of(dataflow), dataflow.window.zone
@@ -200,7 +194,7 @@ class Platform:
         self,
         dataflow: Dataflow,
         now: datetime,
-        selection: Selection | None = None,
+        request: Request = DUE,
         *,
         run_id: str | None = None,
         job_id: str | None = None,
@@ -213,7 +207,7 @@ class Platform:
         Args:
             dataflow: the definition.
             now: the clock, aware.
-            selection: as of :meth:`flow`.
+            request: what is planned and loaded.
             run_id: Dagster's, if it runs there.
             job_id: Dagster's job.
             observer: hears of every step.
@@ -222,11 +216,12 @@ class Platform:
         """
         context = RunContext(
             dataflow,
-            self.flow(dataflow, selection),
+            self.flow(dataflow),
             self.log,
             self.table(dataflow),
             self.engine(dataflow).session,
             now,
+            request,
             run_id,
             job_id,
             observer,

@@ -16,7 +16,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError, UpstreamNotLoaded
 from partitions.instants import Instant
 from partitions.plan import counted
-from partitions.window.plan import Selection
+from partitions.request import Forced, Part, Request
 from partitions.window.units import identity
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.deciding import YES
@@ -65,8 +65,10 @@ def command(
     flows = context.dataflows(names)
     if not yes:
         _ask_for_the_future(context, flows)
-    selected = {flow.name: _forced(context, flow, force, unit) for flow in flows} if force else {}
-    outcomes = _run_all(context, flows, selected, list(context.project.broken) if everything else [])
+    requests: dict[str, Request] = (
+        {flow.name: _forced(context, flow, force, unit) for flow in flows} if force else {}
+    )
+    outcomes = _run_all(context, flows, requests, list(context.project.broken) if everything else [])
     documents = [outcome.as_json() for outcome in outcomes]
     if (
         len(outcomes) == 1
@@ -94,7 +96,7 @@ def _ask_for_the_future(context: Context, flows: Sequence[Dataflow]) -> None:
         click.confirm("Run all the same?", abort=True, err=True)
 
 
-def _forced(context: Context, flow: Dataflow, force: str, unit: str | None) -> Selection:
+def _forced(context: Context, flow: Dataflow, force: str, unit: str | None) -> Forced:
     """What ``--force`` and ``--unit`` ask for; instants are read as those of the definition.
 
     Raises:
@@ -109,9 +111,7 @@ def _forced(context: Context, flow: Dataflow, force: str, unit: str | None) -> S
     lower, upper = Instant.parse(start, zone).at(now), Instant.parse(end, zone).at(now)
     if lower >= upper:
         raise ConfigurationError(f"--force: expected a START before END, found {force!r}")
-    return Selection(
-        forced=True, ranges=((lower, upper),), units=_known_unit(context, flow, unit) if unit else None
-    )
+    return Forced(Part(((lower, upper),), _known_unit(context, flow, unit) if unit else None))
 
 
 def _known_unit(context: Context, flow: Dataflow, text: str) -> frozenset[str]:
@@ -130,7 +130,7 @@ def _known_unit(context: Context, flow: Dataflow, text: str) -> frozenset[str]:
 
 
 def _run_all(
-    context: Context, flows: Sequence[Dataflow], selected: Mapping[str, Selection], broken: Sequence[str]
+    context: Context, flows: Sequence[Dataflow], requests: Mapping[str, Request], broken: Sequence[str]
 ) -> list[Outcome]:
     """Run one after the other, each after those whose tables it reads; the broken ones are runs that have failed."""
     from platform_assets.build import build_job
@@ -138,7 +138,7 @@ def _run_all(
 
     outcomes: list[Outcome] = []
     options = RunOptions(
-        now=context.now, hold_wait=timedelta(0), observer=_progress, report=outcomes.append, selected=selected
+        now=context.now, hold_wait=timedelta(0), observer=_progress, report=outcomes.append, requests=requests
     )
     platform = build_platform(context.project, _say)
     errors = {name: InvalidProject(context.project.broken[name]) for name in broken}

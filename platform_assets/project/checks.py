@@ -12,8 +12,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from partitions.combinations import source_refusal
 from partitions.dataflow import Dataflow
 from partitions.lineage import Lineage
+from partitions.sources import SOURCES, FilesSource
 from platform_assets.project.ddl import Column, DdlError, parse_ddl
 from platform_assets.project.document import Key, value_at
 from platform_assets.project.places import (
@@ -57,16 +59,14 @@ def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder:
 
 def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> None:
     kind, key = flow.text("source", "type"), ("source", "connection")
-    if kind == "jdbc":
-        check_connection(flow, key, connections, "jdbc")
-    elif kind != "table":
+    source = SOURCES.get(kind or "", FilesSource)
+    if source.holds_files:
         check_place(flow, ("source", "path"), key, connections)
-    if kind in ("jdbc", "table") and flow.text("watermark", "type") == "path":
-        flow.refuse(
-            ("watermark", "type"),
-            f"path beside a source of type {kind}",
-            "a source of type files (a path watermark needs files)",
-        )
+    elif source.connection_type is not None:
+        check_connection(flow, key, connections, source.connection_type)
+    refused = source_refusal(flow.text("watermark", "type") or "", kind or "")
+    if refused is not None:
+        flow.refuse(refused.key, refused.found, refused.expected)
 
 
 def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:

@@ -25,6 +25,8 @@ from partitions.path.slices import PathSlice
 from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan
+from partitions.predicate import Among
+from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.listing import FILE_CHANGED, FILE_VANISHED, Budget, Listing, check_unchanged, list_above, look
 from resources.loop.flow import Observed, Size
@@ -32,7 +34,6 @@ from resources.places import Place
 from resources.readers.bad_files import BadFiles
 from resources.readers.failures import bad_file
 from resources.readers.files import SOURCE_FILE, FilesReader, PinnedSchema
-from resources.sql import literal, quoted
 from resources.sweep import unhandled
 from resources.tables.table import Table
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
@@ -81,7 +82,7 @@ class PathFlow:
         """Files are what slices differ in."""
         return True
 
-    def plan(self, entry: Entry | None, now: datetime) -> Plan[PathSlice]:
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[PathSlice]:
         """List above the watermark, in full, and cut slices."""
         state, since = self._state(entry), self._since(entry)
         definition = self._dataflow.path
@@ -96,6 +97,7 @@ class PathFlow:
             dataflow=self._dataflow.name,
             number=entry.number if entry else 0,
             beside=self._beside(entry, state, listing.found, now),
+            request=request,
         )
 
     def _beside(self, entry: Entry | None, state: PathState, found: Found, now: datetime) -> Beside:
@@ -305,8 +307,8 @@ class PathFlow:
         """Append, or replace the rows of the same files, also of those that it passes over: released, they add theirs."""
         if replaces is None:
             return Append()
-        paths = ", ".join(literal(file.path) for file in piece.all_files)
-        return Replace(f"{quoted(SOURCE_FILE)} IN ({paths})") if replaces == "own" else ReplaceAll()
+        of_files = Among(SOURCE_FILE, tuple(file.path for file in piece.all_files))
+        return Replace(of_files) if replaces == "own" else ReplaceAll()
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the last file, or that of every open partition."""

@@ -22,12 +22,16 @@ from partitions.intervals import difference, union
 from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.path.source import SourceFile
 from partitions.plan import Plan
+from partitions.predicate import EVERYTHING
+from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.window.carrying import carried_over
 from partitions.window.covering import covering
-from partitions.window.plan import AHEAD, Selection, plan
+from partitions.window.plan import AHEAD, plan
 from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit
 from partitions.window.state import LeftOut, Run, WindowState
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.kinds.window_failing import bad_units, failing
 from resources.kinds.window_observed import observe
 from resources.kinds.window_rows import WindowColumns
@@ -54,13 +58,11 @@ class WindowFlow(ABC):
     Attributes:
         dataflow: what the user declared.
         units: looks up the identities of all units.
-        selection: what somebody has asked for; None: all that is due.
         history: all entries of the log that are left.
     """
 
     dataflow: Dataflow
     units: Callable[[], tuple[str, ...]]
-    selection: Selection | None = None
     history: Callable[[], Iterable[Entry]] = tuple
     _row_size: int | None = field(default=None, init=False)
     _fixed: Any = field(default=None, init=False)
@@ -96,7 +98,7 @@ class WindowFlow(ABC):
         """A condition names the windows."""
         return False
 
-    def plan(self, entry: Entry | None, now: datetime) -> Plan[WindowSlice]:
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[WindowSlice]:
         """Plan on top of the entry; only the units are looked up."""
         state = self.state(entry)
         self.begin()
@@ -112,7 +114,7 @@ class WindowFlow(ABC):
             number=entry.number if entry else 0,
             whole=self._columns.tagged and self._replaces(entry),
             ranged=self.ranged,
-            selection=self.selection,
+            request=request,
             since=self._since(state, now),
         )
         if entry is None or entry.replace_until is None:
@@ -334,7 +336,7 @@ class WindowFlow(ABC):
 
     def observe(self, df: DataFrame, piece: WindowSlice) -> tuple[DataFrame, Observed]:
         """Rows, and whether they changed, of each work unit."""
-        return observe(df, piece.works, lambda one: self._columns.where((one,), df))
+        return observe(df, piece.works, lambda one: sql(self._columns.where((one,), df), SPARK))
 
     def load(self, piece: WindowSlice, replaces: Replaces | None, df: DataFrame) -> Load:
         """Replace exactly what was read, if the target replaces by watermark or somebody forces it; else append."""
@@ -343,7 +345,7 @@ class WindowFlow(ABC):
         if (replaces is None and not self.dataflow.target.replace_by_watermark) or not piece.works:
             return Append()
         where = self._columns.where(piece.works, df, piece.old)
-        return ReplaceAll() if where is None else Replace(where)
+        return ReplaceAll() if where == EVERYTHING else Replace(where)
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the highs of all windows."""

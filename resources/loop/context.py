@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Generic
 
 from partitions.dataflow import Dataflow
+from partitions.request import DUE, Request
 from resources.loop.flow import Flow, SliceT
 from resources.loop.outcome import Observer
 from resources.spark import leave_behind
@@ -30,6 +31,7 @@ class RunContext(Generic[SliceT]):
         table: that it loads into.
         start_spark: makes the run's session; called only when there is something to write.
         now: the clock of the run, aware; read once by the caller.
+        request: what is planned and loaded.
         run_id: Dagster's, if it runs there.
         job_id: Dagster's job.
         notify: hears of every step.
@@ -41,6 +43,7 @@ class RunContext(Generic[SliceT]):
     table: Table
     start_spark: Callable[[], SparkSession]
     now: datetime
+    request: Request = DUE
     run_id: str | None = None
     job_id: str | None = None
     notify: Observer = lambda step, line: None

@@ -10,6 +10,7 @@ from partitions.errors import BadPart
 from partitions.load import Load
 from partitions.path.source import SourceFile
 from partitions.plan import Plan, Slice, counted
+from partitions.request import DUE, Request
 from partitions.sentinels import Watermark
 from resources.tables.table import Table
 from resources.watermarks.entry import Entry, Intent, Replaces
@@ -82,8 +83,8 @@ class Flow(Protocol[SliceT]):
         """Whether the queries of two slices differ in nothing but their files."""
         ...
 
-    def plan(self, entry: Entry | None, now: datetime) -> Plan[SliceT]:
-        """Observe the source and plan on top of the entry."""
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[SliceT]:
+        """Observe the source and plan what is asked for on top of the entry."""
         ...
 
     def check(self, piece: SliceT) -> None:

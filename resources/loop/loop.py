@@ -15,6 +15,7 @@ from typing import Any, Generic
 
 from partitions.errors import BadPart, Conflict, SourceError, StrandlineError
 from partitions.plan import Plan, counted
+from partitions.request import LateOnly
 from resources.attempts import note_attempt, said_before
 from resources.listing import OUTDATED
 from resources.loop.appending import follow_up
@@ -47,16 +48,13 @@ class Loop(Generic[SliceT]):
     patience: Patience = field(default_factory=Patience)
     history: History = field(default_factory=History)
 
-    def run(self, only: str | None = None) -> Outcome:
-        """Finish what was left unfinished, then load until nothing is above the watermark.
-
-        Args:
-            only: loads nothing but slices that were made for this reason (``late``).
+    def run(self) -> Outcome:
+        """Finish what was left unfinished, then load until nothing that the run is asked for is above the watermark.
 
         Returns:
             what was done; if the run failed, ``error`` says why, and what was committed before stays counted.
         """
-        return _Run(self.context, self.patience, self.history, only).done()
+        return _Run(self.context, self.patience, self.history).done()
 
     def infer(self) -> tuple[str | None, list[str]]:
         """Return the schema that a first run would pin, whatever is pinned, as text; and what it would warn of. Writes nothing.
@@ -78,10 +76,8 @@ class Loop(Generic[SliceT]):
 class _Run(Generic[SliceT]):
     """A run as it goes on, and its report."""
 
-    def __init__(
-        self, run: RunContext[SliceT], patience: Patience, history: History, only: str | None
-    ) -> None:
-        self._run, self._patience, self._history, self._only = run, patience, history, only
+    def __init__(self, run: RunContext[SliceT], patience: Patience, history: History) -> None:
+        self._run, self._patience, self._history = run, patience, history
         self._outcome = Outcome(run.name, run.run_id, {}, 0)
         self._bad_parts = BadParts(run, self._outcome)
 
@@ -110,7 +106,7 @@ class _Run(Generic[SliceT]):
         outcome.seconds = time.monotonic() - started
         outcome.repeated = said_before(run.log, run.name, outcome.plan.warnings if outcome.plan else ())
         # Late files that are loaded say nothing of what is above the watermark.
-        if self._only is None or outcome.error is not None:
+        if outcome.error is not None or not isinstance(run.request, LateOnly):
             note_attempt(run.log, outcome)
         return outcome
 
@@ -163,11 +159,11 @@ class _Run(Generic[SliceT]):
         left, slower = run.dataflow.watermark.max_slices, 0
         while left > 0:
             plan = self._plan()
-            due = self._due(plan)
+            due = self._bad_parts.not_left_out(plan.slices)
             pinned = pinned_schema(run, outcome, due, self._bad_parts) if due else None
             if pinned is None:
                 return
-            pending = deque(self._due(plan))
+            pending = deque(self._bad_parts.not_left_out(plan.slices))
             while pending and left > 0:
                 slice_ = pending.popleft()
                 parts = slice_.halve() if slower else (slice_,)
@@ -185,16 +181,12 @@ class _Run(Generic[SliceT]):
                 return
 
     def _plan(self) -> Plan[SliceT]:
-        plan, outcome = self._run.kind.plan(self._outcome.newest, self._run.now), self._outcome
+        run, outcome = self._run, self._outcome
+        plan = run.kind.plan(outcome.newest, run.now, run.request)
         outcome.plan = outcome.plan or plan
         outcome.warnings.extend(warning for warning in plan.warnings if warning not in outcome.warnings)
-        self._run.notify(Step.PLANNED, plan.why)
+        run.notify(Step.PLANNED, plan.why)
         return plan
-
-    def _due(self, plan: Plan[SliceT]) -> list[SliceT]:
-        """What is to be loaded, without what this run has left out."""
-        asked = [slice_ for slice_ in plan.slices if self._only in (None, slice_.why)]
-        return self._bad_parts.not_left_out(asked)
 
     def _pace(self) -> None:
         """Wait until the last slice's start is far enough away."""

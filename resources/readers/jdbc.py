@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from partitions.predicate import apart
 from partitions.sources import JdbcSource
 from partitions.window.extent import Extent
+from partitions.window.predicates import disjoint
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.readers.jdbc_failures import source_error
@@ -80,7 +80,7 @@ class JdbcReader:
             SourceError: as for :meth:`pin`.
         """
         schema = pinned_struct(pinned)
-        if not apart(extents):
+        if not disjoint(extents):
             return spark.createDataFrame([], schema)
         return strict(_times(self._load(spark, self._query.rows(extents, schema)), schema), schema)
 

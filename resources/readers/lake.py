@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from partitions.predicate import NOTHING, clauses
+from partitions.predicate import NOTHING
 from partitions.sources import TableSource
 from partitions.window.extent import Extent
-from resources.readers.conditions import spark_condition
+from partitions.window.predicates import clauses
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
+from resources.readers.conditions import table_rows
 from resources.readers.schema import check_columns, check_pinned, pinned_struct, pinned_text, plain, strict
 from resources.tables.table import Table, Version
 
@@ -81,19 +84,17 @@ class LakeReader:
         found: DataFrame | None = None
         earlier: list[str] = []
         for part in _parts(extents):
-            condition = spark_condition(
-                part,
-                schema,
-                window=self._source.window_column,
-                units=self._source.unit_columns,
-                zone=self._zone,
+            source = self._source
+            asked = table_rows(
+                part, schema, window=source.window_column, units=source.unit_columns, zone=self._zone
             )
+            condition = sql(asked, SPARK)
             # Two units may be one value of the column: what an earlier part holds is not read again.
             apart = [f"NOT coalesce({one}, false)" for one in earlier]
             rows = table.where(" AND ".join([f"({condition})", *apart]))
             found = rows if found is None else found.unionAll(rows)
             earlier.append(f"({condition})")
-        return strict(table.where(NOTHING) if found is None else found, schema)
+        return strict(table.where(sql(NOTHING, SPARK)) if found is None else found, schema)
 
     def failure(self, error: Exception) -> Exception | None:  # noqa: ARG002 - part of what all readers of rows have
         """None: what makes a read of the lake fail is Spark's to tell."""

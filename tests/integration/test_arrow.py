@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.predicate import Among
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables.delta.log import DeltaLog
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 APP = "app"
-_A_AND_B, _B, _NOBODY = (Replace(f"`_source_file` IN ({paths})") for paths in ("'a', 'b'", "'b'", "'nobody'"))
+_A_AND_B, _B, _NOBODY = (Replace(Among("_source_file", paths)) for paths in (("a", "b"), ("b",), ("nobody",)))
 
 Given = tuple[int, str]
 
@@ -34,7 +35,7 @@ WRITES: list[tuple[list[Given], Load, int]] = [
     ([(6, "a"), (7, "b")], _A_AND_B, 4),
     ([(8, "nobody")], _NOBODY, 5),
     ([], _B, 6),
-    ([], Replace("`_source_file` IN ('none')"), 7),
+    ([], Replace(Among("_source_file", ("none",))), 7),
     ([(9, "e")], ReplaceAll(), 8),
     ([], ReplaceAll(), 9),
     ([(10, "f")], ReplaceAll(), 10),

@@ -18,9 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from partitions.errors import SchemaError, SourceError
 from partitions.sources import JdbcSource, TableSource
 from partitions.window.extent import Extent, Unit
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.readers.conditions import spark_condition
+from resources.readers.conditions import table_rows
 from resources.readers.jdbc import JdbcReader
 from resources.readers.lake import LakeReader
 from resources.spark import SparkEngine
@@ -139,7 +141,7 @@ def test_a_delete_of_a_delta_table_takes_the_rows_of_its_extents_and_no_others(
 ) -> None:
     before = DeltaTable(lake.url).version()
     frame = spark.read.format("delta").load(lake.spark_url)
-    condition = spark_condition(extents, frame.schema, window=column, units=UNITS, zone=ZONE)
+    condition = sql(table_rows(extents, frame.schema, window=column, units=UNITS, zone=ZONE), SPARK)
     frame.limit(0).write.format("delta").mode("overwrite").option("replaceWhere", condition).save(
         lake.spark_url
     )
@@ -162,7 +164,7 @@ def test_a_delta_table_takes_the_rows_that_were_read_for_the_same_extents(
     reader = _jdbc(connection, table=TABLE, window_column=column, unit_columns=UNITS)
     pinned = reader.pin(spark)
     frame = reader.read(spark, extents, pinned)
-    condition = spark_condition(extents, frame.schema, window=column, units=UNITS, zone=ZONE)
+    condition = sql(table_rows(extents, frame.schema, window=column, units=UNITS, zone=ZONE), SPARK)
     frame.write.format("delta").mode("overwrite").option("replaceWhere", condition).save(lake.spark_url)
     assert ids_in_lake(Path(lake.url)) == [row.id for row in ROWS]
     assert meant(ROWS, extents, column)

@@ -211,7 +211,7 @@ class Write:
             return set()
         if self.where is None:
             return None
-        assert self.where.startswith("`_source_file` IN ("), self.where
+        assert self.where.startswith(("`_source_file` IN (", "`_source_file` = ")), self.where
         return {re.sub(r"\\(.)", r"\1", text) for text in _LITERAL.findall(self.where)}
 
     def land(self) -> None:

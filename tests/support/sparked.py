@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from partitions.dataflow import Dataflow
 from partitions.load import Append, Load, Replace
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.platform import Platform
 from resources.spark import SparkEngine
 from resources.tables.delta.table import DeltaLakeTable
@@ -52,7 +54,7 @@ class _HeardTable(DeltaLakeTable):
             tag.app_id,
             tag.number,
             "append" if isinstance(load, Append) else "overwrite",
-            load.where if isinstance(load, Replace) else None,
+            sql(load.where, SPARK) if isinstance(load, Replace) else None,
             json.dumps({"strandline": {"owner": tag.owner, "gives_up": tag.gives_up}}),
             pa.table({"_source_file": pa.array(paths, pa.string())}),
         )

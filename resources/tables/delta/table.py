@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, TargetError
 from partitions.load import Append, Load, Replace, ReplaceAll
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.places import Place
 from resources.sql import literal, quoted
 from resources.tables.delta.head import compared, tip_of
@@ -139,7 +141,7 @@ class DeltaLakeTable:
         writer = rows.write.format("delta").options(**tags)
         match load:
             case Replace(where) if not first:
-                writer = writer.mode("overwrite").option("replaceWhere", where)
+                writer = writer.mode("overwrite").option("replaceWhere", sql(where, SPARK))
             case ReplaceAll() if not first:
                 self._allow(rows)
                 # Whatever the session says: a dynamic overwrite would leave the partitions that are not written.
