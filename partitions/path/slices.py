@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from partitions.errors import BadPart
 from partitions.path.definition import Checkpoint, PathWatermark
 from partitions.path.order import pair_order
 from partitions.path.quarantine import Quarantined
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
+from partitions.plan import Size
 from partitions.sentinels import Watermark
 
 SliceWhy = Literal["run", "late", "release"]
@@ -60,9 +62,28 @@ class PathSlice:
         return {"path": self.all_files[-1].path}
 
     @property
-    def size(self) -> int:
-        """Bytes of the files that are loaded."""
-        return sum(file.size for file in self.files)
+    def size(self) -> Size:
+        """Files and bytes."""
+        return Size(len(self.files), sum(file.size for file in self.files))
+
+    @property
+    def keys(self) -> Collection[str]:
+        """The paths of its files."""
+        return [file.path for file in self.files]
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """None: files go to quarantine, and do not fail."""
+        return {}
+
+    def contains(self, bad: BadPart) -> bool:
+        """Whether the file is of this slice."""
+        return any(file.path == bad.part for file in self.files)
+
+    def up_to(self, bad: BadPart) -> PathSlice | None:
+        """The files before the bad one, in order."""
+        count = next((index for index, file in enumerate(self.files) if file.path == bad.part), 0)
+        return self.take(count) if count else None
 
     def advance(self, before: Watermark) -> Watermark:  # noqa: ARG002 - the protocol's; no path depends on it
         """The state after it; a plan's slices follow each other, so each knows its own."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import accumulate, groupby
 from typing import Any, Literal, NamedTuple
 
+from partitions.errors import BadPart, BadUnits
 from partitions.instants import as_datetime
+from partitions.path.source import SourceFile
+from partitions.plan import Size
 from partitions.sentinels import Watermark
 from partitions.window.due import Reason
 from partitions.window.extent import Extent
@@ -117,6 +120,8 @@ class WindowSlice:
         left_out: what was due and is not in the plan, since it holds no more.
         early: what is known now to have been loaded before its time.
         old: windows as they were cut before, whose rows are deleted in the same commit.
+        version: of the source that they are read from; None if it has none, or it is not fixed yet.
+        files: of each work unit that is a folder, by its key; None for other sources, or if they are not listed yet.
         makes_room: whether rows that are in the table already are deleted, whatever the target's load says.
         why: what brought it here.
     """
@@ -131,6 +136,8 @@ class WindowSlice:
     early: tuple[LeftOut, ...] = ()
     old: tuple[Old, ...] = ()
     makes_room: bool = False
+    version: int | str | None = None
+    files: Mapping[tuple[Start, str], tuple[SourceFile, ...]] | None = None
     why: Literal["run"] = "run"
 
     @property
@@ -218,6 +225,37 @@ class WindowSlice:
         there = {(one.unit, one.bound) for one in self.works if one.bound is not None}
         return replace(self, old=tuple(one for one in self.old if (one.unit, one.bound) in there))
 
+    @property
+    def source_files(self) -> list[SourceFile]:
+        """The files that are read, if its work units are folders."""
+        listed = self.files or {}
+        return [file for work in self.works for file in listed.get(work.key, ())]
+
+    @property
+    def size(self) -> Size:
+        """Work units, and the files of those that are folders."""
+        files = self.source_files
+        total = None if self.files is None else sum(file.size for file in files)
+        return Size(len(files), total, len(self.works), len(self.failed))
+
+    @property
+    def keys(self) -> Collection[tuple[Start, str]]:
+        """Window start and unit of each work unit."""
+        return [work.key for work in self.works]
+
+    @property
+    def failures(self) -> Mapping[tuple[Start, str], str]:
+        """Each work unit that could not be read, with the reason."""
+        return {unit.work.key: f"{unit.work.label(self.zone)}: {unit.error}" for unit in self.failed}
+
+    def contains(self, bad: BadPart) -> bool:
+        """Whether one of the bad work units is of this slice."""
+        return isinstance(bad, BadUnits) and any(key in bad.units for key in self.keys)
+
+    def up_to(self, bad: BadPart) -> None:  # noqa: ARG002 - the protocol's
+        """None: a work unit stands for itself, so none is before another."""
+        return
+
     def extents(self) -> tuple[Extent, ...]:
         """What is read, as few stretches as it takes."""
         return extents(self.works)
@@ -257,4 +295,13 @@ def _range(start: Start, end: Start, zone: tzinfo) -> dict[str, str | None]:
     return {
         "start": None if start is None else as_datetime(start, zone).isoformat(),
         "end": None if end is None else as_datetime(end, zone).isoformat(),
+    }
+
+
+def files_of(
+    works: Sequence[WorkUnit], rows: Sequence[Sequence[Sequence[Any]]]
+) -> dict[tuple[Start, str], tuple[SourceFile, ...]]:
+    """Return the files of each work unit, from their rows in the order of the work units."""
+    return {
+        work.key: tuple(SourceFile(*row) for row in files) for work, files in zip(works, rows, strict=True)
     }

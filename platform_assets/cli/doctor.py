@@ -24,7 +24,7 @@ from platform_assets.project import Project
 from resources.jdbc import JdbcConnection
 from resources.listing import Budget, Listing, list_above
 from resources.places import Place
-from resources.readers.look import look_at_database, look_at_table
+from resources.sources.look import look_at_database, look_at_table
 from resources.watermarks.blobs import open_blobs
 
 _BUDGET = Budget(pages=5, seconds=20.0)
@@ -164,7 +164,7 @@ def _files(project: Project, flow: Dataflow, root: Place) -> str:
         ):  # which the check of the state tells, or a run
             platform = build_platform(project)
             entry = platform.log.newest(flow.name)
-            look = platform.path_flow(flow).peek(entry, datetime.now(UTC), _BUDGET, None)
+            look = platform.path_kind(flow).peek(entry, datetime.now(UTC), _BUDGET, None)
             return f"{root}: reads, {_counted(look)} above the watermark"
     look = list_above(root, Start(), flow.files.endings, budget=_BUDGET)
     return f"{root}: reads, {_counted(look)}"

@@ -54,7 +54,7 @@ class Waiting:
             return {"why": self._silent[server]}
         budget = _OF_A_FOLDER if root.local is not None else _OF_A_STORE
         try:
-            look = self._platform.path_flow(flow).peek(entry, self._now, budget, None)
+            look = self._platform.path_kind(flow).peek(entry, self._now, budget, None)
         except SourceUnreachable as error:
             self._silent[server] = error.message
             raise
@@ -62,7 +62,7 @@ class Waiting:
 
     def _windows(self, flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
         """Work units that are new, grown, failed or left out; those that grace reads again wait for nothing."""
-        plan = self._platform.flow(flow).plan(entry, self._now)
+        plan = self._platform.kind(flow).plan(entry, self._now)
         due = [one for piece in plan.slices for one in piece.works if one.reason != "grace"]
         failed = (entry.state() if entry else {}).get("failed", {})
         count = sum(1 for of_unit in failed.values() for one in of_unit.values() if one[0])

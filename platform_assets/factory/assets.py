@@ -173,7 +173,7 @@ def broken_asset(layer: str, name: str, errors: Sequence[ProjectError]) -> Asset
 def _checks(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Iterator[AssetCheckResult]:
     before, after = serialise(outcome.before), serialise(outcome.after)
     yield AssetCheckResult(
-        passed=platform.flow(dataflow).covers(after, before),
+        passed=platform.kind(dataflow).covers(after, before),
         check_name="watermark_monotone",
         asset_key=watermark_key(dataflow.name),
         metadata={"before": in_words(outcome.before), "after": in_words(outcome.after)},

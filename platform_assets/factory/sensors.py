@@ -46,7 +46,7 @@ def dataflow_sensor(
         if busy is not None:
             return skip(busy.reason, replace(cursor, sign=busy.sign))
         entry = platform.log.newest(dataflow.name)
-        look = platform.path_flow(dataflow).peek(
+        look = platform.path_kind(dataflow).peek(
             entry, datetime.fromtimestamp(now, UTC), _BUDGET, cursor.resume or None
         )
         if not look.found.files:

@@ -79,7 +79,7 @@ class TestWithout:
         assert not any(after.above(one.path) for one in piece.all_files)
 
     def test_bytes_are_of_what_is_loaded(self) -> None:
-        assert slice_over("a", "b").without("a", "torn").size == 1
+        assert slice_over("a", "b").without("a", "torn").size.bytes == 1
 
     def test_all_of_it_may_be_passed_over(self) -> None:
         piece = slice_over("a").without("a", "torn")

@@ -16,7 +16,7 @@ from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, disjoint, rows_of
 from resources.dialects import Dialect
 from resources.dialects.predicates import sql
-from resources.readers.schema import kinds
+from resources.sources.schema import kinds
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

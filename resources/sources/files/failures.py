@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from partitions.errors import BadFile, SchemaError, in_one_line
 from resources.listing import FILE_VANISHED
-from resources.readers.misfit import BadRecord
+from resources.sources.files.misfit import BadRecord
 from resources.spark_process import engine_lost, java_end, said
 from resources.stores import spark_failure
 

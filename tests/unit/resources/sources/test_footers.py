@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructTy
 
 from partitions.path.source import SourceFile
 from resources.places import Place
-from resources.readers.footers import ITEM, VALUE, Footer, footer_of, footers, paths_of, unknown_columns
+from resources.sources.files.footers import ITEM, VALUE, Footer, footer_of, footers, paths_of, unknown_columns
 
 NS = pa.timestamp("ns")
 

@@ -12,8 +12,8 @@ from partitions.predicate import EVERYTHING, Predicate
 from partitions.sources import FilesSource
 from partitions.window.predicates import tagged_rows_of
 from partitions.window.slices import Old, WorkUnit, extents
-from resources.readers.conditions import table_rows
-from resources.readers.jdbc_query import NUMBER
+from resources.sources.conditions import table_rows
+from resources.sources.jdbc.query import NUMBER
 from resources.sql import quoted
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from partitions.errors import ConfigurationError
 from partitions.predicate import Predicate
 from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, rows_of
-from resources.readers.schema import kinds
+from resources.sources.schema import kinds
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

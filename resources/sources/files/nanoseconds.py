@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from resources.readers.footers import ITEM, KEY, VALUE, FieldPath
+from resources.sources.files.footers import ITEM, KEY, VALUE, FieldPath
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

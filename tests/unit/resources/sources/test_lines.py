@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resources.places import Place
-from resources.readers.lines import first_line, line_of, line_with_field
+from resources.sources.files.lines import first_line, line_of, line_with_field
 
 LINES = (
     '{"id": 1}\n\n{"id": 2, "who": {"a.b": 1, "more": null}}\nno json more\n{"by": {"any": [{"deep": 1}]}}\n'

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from partitions.errors import ConfigurationError
 from partitions.sources import JdbcSource, TableSource
 from partitions.unit_values import WORDS, Kind
-from resources.readers.failures import other_schema
-from resources.readers.files import PinnedSchema
+from resources.sources.files.failures import other_schema
+from resources.sources.files.reader import PinnedSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

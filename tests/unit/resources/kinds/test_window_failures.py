@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from partitions.instants import DAY
 from partitions.window.slices import WorkUnit
-from resources.kinds.window_failing import bad_units, failing
+from resources.kinds.window_failures import bad_units, failing
 
 UNITS = ('{"u":"a"}', '{"u":"b"}', '{"u":"c"}')
 WORKS = [WorkUnit(day * DAY, (day + 1) * DAY, unit, day * DAY, "new") for day in range(12) for unit in UNITS]

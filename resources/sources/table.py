@@ -12,8 +12,8 @@ from partitions.window.extent import Extent
 from partitions.window.predicates import clauses
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.readers.conditions import table_rows
-from resources.readers.schema import check_columns, check_pinned, pinned_struct, pinned_text, plain, strict
+from resources.sources.conditions import table_rows
+from resources.sources.schema import check_columns, check_pinned, pinned_struct, pinned_text, plain, strict
 from resources.tables.table import Table, Version
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _MOST_PARTS = 16
 """Units whose ranges differ are read apart from each other, up to so many."""
 
 
-class LakeReader:
+class TableRows:
     """Reads a table, whoever writes it."""
 
     def __init__(self, table: Table, source: TableSource, zone: tzinfo) -> None:
@@ -56,14 +56,14 @@ class LakeReader:
         check_columns(self._source, schema)
         return pinned_text(schema)
 
-    def agree(self, spark: SparkSession, pinned: str, name: str) -> None:
+    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
         """Compare the table's columns with the pinned ones.
 
         Raises:
             SchemaError: naming each column that is new, missing or of another type.
             SourceError: where there is no table.
         """
-        check_pinned(self._source, self._columns(spark), pinned, name)
+        check_pinned(self._source, self._columns(spark), pinned, dataflow)
 
     def read(
         self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: Version | None = None

@@ -9,9 +9,9 @@ from partitions.sources import JdbcSource, TableSource
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.readers.jdbc_failures import told
-from resources.readers.jdbc_query import JdbcQuery
-from resources.readers.schema import check_names, named_columns
+from resources.sources.jdbc.failures import told
+from resources.sources.jdbc.query import JdbcQuery
+from resources.sources.schema import check_names, named_columns
 from resources.tables import open_table
 
 _LIMIT = "-c statement_timeout=15s"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import ArrayType, LongType, StringType, StructType
 
-from resources.readers.misfit import misfit
+from resources.sources.files.misfit import misfit
 
 WHO = StructType().add("age", LongType())
 SCHEMA = StructType().add("id", LongType()).add("who", WHO).add("all", ArrayType(LongType()))

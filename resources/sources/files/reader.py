@@ -14,12 +14,12 @@ from partitions.path.hive import NULL_FOLDER, folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.sources import FilesSource
 from resources.places import Place
-from resources.readers.failures import other_schema
-from resources.readers.fields import RECORD, unknown_fields
-from resources.readers.footers import FieldPath, Footer, footers, paths_of, unknown_columns
-from resources.readers.lines import first_line, whole_text
-from resources.readers.misfit import BadRecord, misfit, misfit_in, values_of
-from resources.readers.nanoseconds import as_inferred, as_numbers, as_times, shown
+from resources.sources.files.failures import other_schema
+from resources.sources.files.fields import RECORD, unknown_fields
+from resources.sources.files.footers import FieldPath, Footer, footers, paths_of, unknown_columns
+from resources.sources.files.lines import first_line, whole_text
+from resources.sources.files.misfit import BadRecord, misfit, misfit_in, values_of
+from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_times, shown
 from resources.spark_process import said
 from resources.sql import literal, quoted
 

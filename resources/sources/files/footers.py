@@ -1,7 +1,7 @@
 """What the footers of Parquet files say of their columns, read without Spark: all names, and the times with nanoseconds.
 
 Spark's reader leaves columns out that it is not asked for, and takes no TIMESTAMP(NANOS), which is what pandas writes. It does read these
-as whole numbers, so they are read so, and made microseconds exactly (:func:`resources.readers.nanoseconds.as_times`).
+as whole numbers, so they are read so, and made microseconds exactly (:func:`resources.sources.files.nanoseconds.as_times`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from resources.places import Place
-from resources.readers.failures import (
+from resources.sources.files.failures import (
     BAD_HEADER,
     BAD_RECORD,
     OPEN_QUOTE,
@@ -19,8 +19,8 @@ from resources.readers.failures import (
     open_quote,
     unknown_field,
 )
-from resources.readers.files import FilesReader, PinnedSchema
-from resources.readers.lines import line_of, line_with_field
+from resources.sources.files.lines import line_of, line_with_field
+from resources.sources.files.reader import FilesReader, PinnedSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,9 +12,9 @@ from partitions.window.extent import Extent
 from partitions.window.predicates import disjoint
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
-from resources.readers.jdbc_failures import source_error
-from resources.readers.jdbc_query import NUMBER, JdbcQuery
-from resources.readers.schema import check_columns, check_pinned, kinds, pinned_struct, pinned_text, strict
+from resources.sources.jdbc.failures import source_error
+from resources.sources.jdbc.query import NUMBER, JdbcQuery
+from resources.sources.schema import check_columns, check_pinned, kinds, pinned_struct, pinned_text, strict
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class JdbcReader:
+class JdbcRows:
     """Reads a table or a query of a database."""
 
     def __init__(self, connection: JdbcConnection, source: JdbcSource, zone: tzinfo) -> None:
@@ -54,14 +54,14 @@ class JdbcReader:
         check_columns(self._source, schema)
         return pinned_text(schema)
 
-    def agree(self, spark: SparkSession, pinned: str, name: str) -> None:
+    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
         """Compare the source's columns with the pinned ones.
 
         Raises:
             SchemaError: naming each column that is new, missing or of another type.
             SourceError: as for :meth:`pin`.
         """
-        check_pinned(self._source, self._columns(spark), pinned, name)
+        check_pinned(self._source, self._columns(spark), pinned, dataflow)
 
     def read(
         self,
