@@ -12,9 +12,9 @@ from partitions.instants import milliseconds
 from partitions.path.definition import PathWatermark
 from partitions.path.naming import NamingReport, examine
 from partitions.path.order import FileKey
-from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, Position, Start
+from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
 from partitions.path.slices import PathSlice, cut, cut_beside, watermark_of
-from partitions.path.source import Found, SourceFile, in_pair_order
+from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
 from partitions.plan import Plan, Skip, counted, lasting
@@ -61,19 +61,19 @@ def position(
         since: where a filtered cold start began (:func:`cold_start`).
     """
     if definition.tracking == "set" and state.status != "initial":
-        return _above(definition, since) if since else Start()
+        return _above(definition, since) if since else FromBeginning()
     if state.status == "initial":
-        return Start.within(_cold_prefixes(definition, now))
+        return FromBeginning.within(_cold_prefixes(definition, now))
     return _above(definition, state)
 
 
 def at_or_below(definition: PathWatermark, state: PathState, since: PathState | None) -> Position:
     """Where the late-file sweep looks: at everything from the cold start's beginning up to the watermark."""
-    return AtOrBelow(_above(definition, state), _above(definition, since) if since else Start())
+    return AtOrBelow(_above(definition, state), _above(definition, since) if since else FromBeginning())
 
 
-def covering(definition: PathWatermark, state: PathState, paths: Iterable[str]) -> Watermark:
-    """A watermark that no file is above that a state covers, nor any of these."""
+def upper_bound(definition: PathWatermark, state: PathState, paths: Iterable[str]) -> Watermark:
+    """Return a watermark at or above all that a state covers, and at or above these paths."""
     above = _above(definition, state).above
     return watermark_of(definition, state.processed(path for path in paths if above(path)))
 
@@ -96,14 +96,14 @@ def _above(definition: PathWatermark, state: PathState) -> Position:
         leaf = leaf or all(_reaches_leaves(definition, partition) for partition in state.names if partition)
         return AbovePartitions(state.names, definition.template, state.closed_before, leaf)
     if state.last is None:
-        return Start()
+        return FromBeginning()
     return AbovePath(state.last, leaf or _reaches_leaves(definition, state.last.partition))
 
 
 def plan(
     definition: PathWatermark,
     state: PathState,
-    found: Found,
+    found: ListedFiles,
     now: datetime,
     *,
     dataflow: str,

@@ -74,7 +74,7 @@ class Position(Protocol):
 
 
 @dataclass(frozen=True)
-class Start:
+class FromBeginning:
     """No position yet: everything, or what lies in the given partitions and below them.
 
     Attributes:
@@ -85,7 +85,7 @@ class Start:
     partitioned: bool = field(default=False, init=False)
 
     @classmethod
-    def within(cls, prefixes: Iterable[str] | None) -> Start:
+    def within(cls, prefixes: Iterable[str] | None) -> FromBeginning:
         """Leave out duplicates and what another prefix covers. None or none at all: no filter."""
         unique = dict.fromkeys(prefix.strip("/") for prefix in prefixes or ())
         if "" in unique:

@@ -57,6 +57,11 @@ class PathState:
             f" found {dict(watermark)!r}"
         )
 
+    @staticmethod
+    def holds_nothing(watermark: Mapping[str, Any]) -> bool:  # noqa: ARG004 - the same question for every kind
+        """Return whether a watermark that is not empty counts nothing as loaded: of this kind none does."""
+        return False
+
     @property
     def path(self) -> str | None:
         """The last committed file's path (scope global); readable in every status."""

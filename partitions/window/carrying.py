@@ -12,7 +12,7 @@ from partitions.window.definition import WindowWatermark
 from partitions.window.due import Cutoffs, UnitDue
 from partitions.window.grid import Windows
 from partitions.window.stale import recut
-from partitions.window.state import LeftOut, Run, Start, WindowState
+from partitions.window.state import LeftOut, Run, TimeBound, WindowState
 
 __all__ = ["carried_over"]
 
@@ -81,7 +81,7 @@ class _Carrying:
     windows: Windows
 
     def __post_init__(self) -> None:
-        self._look = UnitDue(self.state, self.windows, Cutoffs(None, 0, 0))
+        self._unit_due = UnitDue(self.state, self.windows, Cutoffs(None, 0, 0))
         parts = ("failed", "open", "left", "whole", "early")
         units = {unit for part in parts for unit in getattr(self.state, part)}
         self.moved = {unit: found for unit in sorted(units) if (found := list(self._moved(unit)))}
@@ -94,7 +94,7 @@ class _Carrying:
         }
         covered = union(sorted(run[:2] for run in self.state.units.get(unit, ())))
         found = []
-        for first, after, high in self._look.known(unit):
+        for first, after, high in self._unit_due.known(unit):
             # It was loaded as a shorter one, and not all that follows it was.
             if (
                 high is not None
@@ -134,13 +134,13 @@ class _Carrying:
         )
 
     def _moved(self, unit: str) -> Iterator[tuple[int, int]]:
-        starts: Iterable[Start] = (*self.state.failed.get(unit, ()), *self.state.open.get(unit, ()))
+        starts: Iterable[TimeBound] = (*self.state.failed.get(unit, ()), *self.state.open.get(unit, ()))
         yield from ((start or 0, (start or 0) + 1) for start in starts if self._lies(start))
         parts = (self.state.left, self.state.whole, self.state.early)
         runs = (run for part in parts for run in part.get(unit, ()))
         yield from ((run[0], run[1]) for run in runs if not self._stays(run))
 
-    def _lies(self, start: Start) -> bool:
+    def _lies(self, start: TimeBound) -> bool:
         """Whether a start lies within a window, and starts none; one without a time is of a definition without it."""
         if start is None:
             return True

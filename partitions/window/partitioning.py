@@ -24,9 +24,9 @@ from partitions.window.keys import (
     unit_of_key,
 )
 from partitions.window.ranges import PartitionRange
-from partitions.window.rectangles import ONE, Axis, covering
+from partitions.window.rectangles import ONE, Axis, rectangle_cover
 from partitions.window.slices import WorkUnit
-from partitions.window.state import Start
+from partitions.window.state import TimeBound
 from partitions.window.units import distinct
 
 _FEW = 100
@@ -81,7 +81,7 @@ class Partitioning:
         """The key of a unit, or of the bucket that it is in."""
         return bucket_key(identity, self._buckets) if self._buckets else unit_key(identity, self._fields)
 
-    def key(self, start: Start, unit: str) -> str | None:
+    def key(self, start: TimeBound, unit: str) -> str | None:
         """The partition that holds a work unit; None where the asset has no partitions."""
         window = self.window_key(start) if self.timed and start is not None else None
         return _together(self.unit_key(unit) if self.units else None, window)
@@ -138,7 +138,7 @@ class Partitioning:
         if not self.timed and self.units is None:
             return [PartitionRange(None, None)] * any(True for _ in works)
         rows, columns = self._rows(windows, known_windows), self._columns(known_units)
-        found = covering(((one.start, one.unit) for one in works), rows, columns, most)
+        found = rectangle_cover(((one.start, one.unit) for one in works), rows, columns, most)
         return [
             PartitionRange(_together(unit, window), _together(last_unit, last_window))
             for (window, unit), (last_window, last_unit) in found

@@ -94,7 +94,7 @@ class _Planning:
             self.definition.grace_ms,
             self.definition.abstinent_ms,
         )
-        self.look = UnitDue(self.state, self.windows, self.cutoffs) if self.windows is not None else None
+        self.unit_due = UnitDue(self.state, self.windows, self.cutoffs) if self.windows is not None else None
         limit = 1 if self.definition.pacing else self.definition.checkpoint.interval_windows
         whole = Budget(self.definition.max_slices, limit, self.definition.parallelism)
         windows = self.windows if self.windows is not None else Windows.of(())
@@ -283,8 +283,8 @@ class _Planning:
 
     def _choose(self) -> None:
         for place, unit in enumerate(self.units):
-            if self.look is not None and self.part is None:
-                found, more = self.look.before(self.choice.until, self.choice.most, unit)
+            if self.unit_due is not None and self.part is None:
+                found, more = self.unit_due.before(self.choice.until, self.choice.most, unit)
                 self.choice.more(more)
             else:
                 found = self._due(unit)
@@ -295,13 +295,13 @@ class _Planning:
         """What is due of a unit, or of that what was asked for."""
         part = self.part
         if part is None:
-            return self.look.of(unit) if self.look else [self._timeless(unit)]
+            return self.unit_due.of(unit) if self.unit_due else [self._timeless(unit)]
         if part.units is not None and unit not in part.units:
             return []
-        if self.look is None:
+        if self.unit_due is None:
             due = self._timeless(unit)
             return [due._replace(reason="forced") if self.forced else due]
-        found = self.look.forced(unit) if self.forced else self.look.of(unit)
+        found = self.unit_due.forced(unit) if self.forced else self.unit_due.of(unit)
         return found if self._chosen is None else list(_within(found, self._chosen))
 
     @cached_property
@@ -376,10 +376,10 @@ class _Planning:
             )
         for first, after, (_, place) in self.choice.left:
             yield Skip(self._label(first, after, self.units[place]), f"left for a later run by {self._cap}")
-        if self.look is not None:
-            yield from self._loaded(self.look)
+        if self.unit_due is not None:
+            yield from self._loaded(self.unit_due)
 
-    def _loaded(self, look: UnitDue) -> Iterator[Skip]:
+    def _loaded(self, unit_due: UnitDue) -> Iterator[Skip]:
         """Ranges of neighbouring windows that are loaded and not due."""
         job = self.cutoffs.job
         since = (
@@ -389,7 +389,7 @@ class _Planning:
         )
         for unit in self.units:
             dues = self._due(unit)
-            for known in look.known(unit):
+            for known in unit_due.known(unit):
                 for first, after in _left(known[0], known[1], dues):
                     yield Skip(
                         self._label(first, after, unit), f"{counted(after - first, 'window')} loaded{since}"

@@ -85,7 +85,7 @@ Corner = tuple[str | None, str | None]
 """The keys of a row and a column; None for a dimension that is not there."""
 
 
-def covering(
+def rectangle_cover(
     cells: Iterable[tuple[Any, Any]], rows: Axis, columns: Axis, most: int
 ) -> Iterator[tuple[Corner, Corner]]:
     """The first and the last corner of rectangles that cover exactly these cells.

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, as_datetime
 from partitions.model import Duration
-from partitions.window.state import Start
+from partitions.window.state import TimeBound
 
 
 class Observation(NamedTuple):
@@ -37,7 +37,7 @@ class Observation(NamedTuple):
 
     at: int
     unit: str
-    start: Start
+    start: TimeBound
     end: int
     lower: int
     rows: int
@@ -149,7 +149,7 @@ def simulate(observations: Iterable[Observation], graces: Sequence[int], *, data
         dataflow: its name.
     """
     reads = sorted(observations, key=lambda one: one.at)
-    known: dict[tuple[Start, str], dict[int, Observation]] = {}
+    known: dict[tuple[TimeBound, str], dict[int, Observation]] = {}
     ends: list[int] = []  # of work units that were loaded before the run that is looked at, ascending
     changes: list[Change] = []
     reread = dict.fromkeys(graces, 0)

@@ -13,7 +13,7 @@ from partitions.sentinels import Watermark
 from partitions.window.due import Reason
 from partitions.window.extent import Extent
 from partitions.window.grid import Grid
-from partitions.window.state import Done, LeftOut, Start, WindowState
+from partitions.window.state import Done, LeftOut, TimeBound, WindowState
 from partitions.window.units import unit_of
 
 
@@ -31,17 +31,17 @@ class WorkUnit(NamedTuple):
         bound: tells the work units of a unit that must be read in one commit, since they share old windows; None for all others.
     """
 
-    start: Start
-    end: Start
+    start: TimeBound
+    end: TimeBound
     unit: str
-    lower: Start
+    lower: TimeBound
     reason: Reason
     open: bool = False
     grid: str = "none"
-    bound: Start = None
+    bound: TimeBound = None
 
     @property
-    def key(self) -> tuple[Start, str]:
+    def key(self) -> tuple[TimeBound, str]:
         """What its state is kept by: the window's start and the unit."""
         return self.start, self.unit
 
@@ -61,7 +61,7 @@ class WorkUnit(NamedTuple):
 
 def told(works: Collection[WorkUnit], zone: tzinfo) -> str:
     """Work units for people: windows of one unit that follow each other are one range."""
-    by_unit: dict[str, list[list[Start]]] = {}
+    by_unit: dict[str, list[list[TimeBound]]] = {}
     for one in sorted(works, key=lambda one: one.start or 0):
         ranges = by_unit.setdefault(one.unit, [])
         if ranges and one.start is not None and ranges[-1][1] == one.start:
@@ -93,7 +93,7 @@ class Old(NamedTuple):
 
     unit: str
     start: int
-    bound: Start
+    bound: TimeBound
 
 
 class FailedUnit(NamedTuple):
@@ -230,14 +230,14 @@ class WindowSlice:
         return None if instant is None else {self.name: as_datetime(instant, self.zone)}
 
 
-def together(one: WorkUnit) -> tuple[Start, str, bool]:
+def together(one: WorkUnit) -> tuple[TimeBound, str, bool]:
     """The same for all that must be read in one commit."""
     return (one.start, one.unit, False) if one.bound is None else (one.bound, one.unit, True)
 
 
 def extents(works: Collection[WorkUnit]) -> tuple[Extent, ...]:
     """Join neighbouring windows of the same units: in planning order, windows outside."""
-    rows: list[tuple[Start, Start, tuple[str, ...]]] = []
+    rows: list[tuple[TimeBound, TimeBound, tuple[str, ...]]] = []
     for (lower, end), same in groupby(works, lambda one: (one.lower, one.end)):
         units = tuple(dict.fromkeys(one.unit for one in same))
         if rows and rows[-1][1] is not None and rows[-1][1] == lower and rows[-1][2] == units:
@@ -247,13 +247,13 @@ def extents(works: Collection[WorkUnit]) -> tuple[Extent, ...]:
     return tuple(Extent(lower, end, tuple(map(unit_of, units))) for lower, end, units in rows)
 
 
-def _span(start: Start, end: Start, zone: tzinfo) -> str:
+def _span(start: TimeBound, end: TimeBound, zone: tzinfo) -> str:
     if start is None or end is None:
         return ""
     return f"[{as_datetime(start, zone).isoformat()}, {as_datetime(end, zone).isoformat()})"
 
 
-def _range(start: Start, end: Start, zone: tzinfo) -> dict[str, str | None]:
+def _range(start: TimeBound, end: TimeBound, zone: tzinfo) -> dict[str, str | None]:
     return {
         "start": None if start is None else as_datetime(start, zone).isoformat(),
         "end": None if end is None else as_datetime(end, zone).isoformat(),

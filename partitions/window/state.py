@@ -17,13 +17,13 @@ from partitions.watermark import is_empty
 from partitions.window.grid import Grid, steps
 from partitions.window.runs import Run, Runs
 
-__all__ = ["Done", "Failure", "LeftOut", "Run", "Start", "WindowState"]
+__all__ = ["Done", "Failure", "LeftOut", "Run", "TimeBound", "WindowState"]
 
 _SHOWN = 500
 """Letters of an error that a state keeps: every failed work unit has one."""
 
-Start = int | None
-"""A window's start; None where there is no time dimension."""
+TimeBound = int | None
+"""The start or the end of a window, epoch milliseconds; None if there is no time dimension."""
 
 
 class Failure(NamedTuple):
@@ -56,9 +56,9 @@ class Done(NamedTuple):
         grid: how the window was cut.
     """
 
-    start: Start
-    end: Start
-    lower: Start
+    start: TimeBound
+    end: TimeBound
+    lower: TimeBound
     unit: str
     open: bool
     grid: Grid
@@ -76,8 +76,8 @@ class LeftOut(NamedTuple):
     """
 
     unit: str
-    start: Start
-    end: Start
+    start: TimeBound
+    end: TimeBound
     grid: str
     whole: bool = False
 
@@ -102,7 +102,7 @@ class WindowState:
     grid: Grid = field(default_factory=lambda: Grid("none"))
     units: Mapping[str, list[Run]] = field(default_factory=dict)
     open: Mapping[str, list[int]] = field(default_factory=dict)
-    failed: Mapping[str, Mapping[Start, Failure]] = field(default_factory=dict)
+    failed: Mapping[str, Mapping[TimeBound, Failure]] = field(default_factory=dict)
     skipped: Mapping[str, list[list[int]]] = field(default_factory=dict)
     left: Mapping[str, list[Run]] = field(default_factory=dict)
     whole: Mapping[str, list[Run]] = field(default_factory=dict)
@@ -140,6 +140,11 @@ class WindowState:
                 f' "left", "whole", "stale", "early"}}, found another form: {error!r}'
             ) from error
         return state
+
+    @staticmethod
+    def holds_nothing(watermark: Mapping[str, Any]) -> bool:
+        """Return whether a watermark that is not empty counts nothing as loaded: after a reset it knows only which old windows the table may hold."""
+        return set(watermark) == {"grid", "units", "stale"} and watermark["units"] == {}
 
     def watermark(self) -> Watermark:
         """As JSON data; without anything known of any unit it is empty."""
@@ -214,7 +219,7 @@ class WindowState:
     def after(
         self,
         done: Iterable[Done],
-        failed: Iterable[tuple[str, Start, str]] = (),
+        failed: Iterable[tuple[str, TimeBound, str]] = (),
         left_out: Iterable[LeftOut] = (),
         *,
         at: int | None = None,
@@ -295,10 +300,10 @@ class _Making:
             self._retried,
         )
 
-    def failure(self, unit: str, start: Start) -> Failure | None:
+    def failure(self, unit: str, start: TimeBound) -> Failure | None:
         return self._failed.get(unit, {}).get(start)
 
-    def set_failure(self, unit: str, start: Start, failure: Failure) -> None:
+    def set_failure(self, unit: str, start: TimeBound, failure: Failure) -> None:
         self._retried |= failure.attempts > 1
         self._failed[unit] = {**self._failed.get(unit, {}), start: failure}
 
@@ -389,9 +394,9 @@ def _shortened(failure: Failure) -> list[Any]:
     return list(failure) if failure.attempts or failure.at is not None else [0]
 
 
-def _text(start: Start) -> str:
+def _text(start: TimeBound) -> str:
     return "-" if start is None else str(start)
 
 
-def _start(text: str) -> Start:
+def _start(text: str) -> TimeBound:
     return None if text == "-" else int(text)

@@ -11,7 +11,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
 from partitions.path.order import FileKey
-from partitions.path.plan import at_or_below, covering
+from partitions.path.plan import at_or_below, upper_bound
 from partitions.path.quarantine import Quarantine, Quarantined
 from partitions.path.source import SourceFile
 from partitions.path.state import PathState
@@ -349,7 +349,7 @@ def _ingested(
     rows |= {one.path: (one.path, one.size, one.version, one.modified, one.reason) for one in before}
     until = None
     if (known is None or beyond) and dataflow.path.tracking != "set":
-        until = serialise(covering(dataflow.path, PathState.of(deserialise(watermark)), loaded))
+        until = serialise(upper_bound(dataflow.path, PathState.of(deserialise(watermark)), loaded))
     return _Ingested(
         [*rows.values()],
         len(taken),

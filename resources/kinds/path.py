@@ -17,11 +17,11 @@ from partitions.errors import (
     StrandlineError,
 )
 from partitions.path.hive import partition_columns
-from partitions.path.plan import Beside, adopted, at_or_below, covering, plan, position, ready, settles
-from partitions.path.position import Start
+from partitions.path.plan import Beside, adopted, at_or_below, plan, position, ready, settles, upper_bound
+from partitions.path.position import FromBeginning
 from partitions.path.quarantine import Quarantined
 from partitions.path.slices import PathSlice
-from partitions.path.source import Found, SourceFile, in_pair_order
+from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan
 from partitions.predicate import Among
@@ -29,7 +29,15 @@ from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.listing import FILE_CHANGED, FILE_VANISHED, Budget, Listing, check_unchanged, list_above, look
+from resources.listing import (
+    FILE_CHANGED,
+    FILE_VANISHED,
+    Budget,
+    Listing,
+    check_unchanged,
+    list_above,
+    stat_files,
+)
 from resources.loop.flow import Observed, Size
 from resources.places import Place
 from resources.readers.bad_files import BadFiles
@@ -97,7 +105,7 @@ class PathFlow:
             request=request,
         )
 
-    def _beside(self, entry: Entry | None, state: PathState, found: Found, now: datetime) -> Beside:
+    def _beside(self, entry: Entry | None, state: PathState, found: ListedFiles, now: datetime) -> Beside:
         """What waits beside the watermark. What was dealt with is looked up only where something waits for the answer."""
         if entry is None:
             return Beside()
@@ -131,7 +139,7 @@ class PathFlow:
         return self._there([path for path in paths if definition.tracking == "set" or below.above(path)])
 
     def _there(self, paths: Sequence[str]) -> tuple[SourceFile, ...]:
-        there = look(self._place, paths) if paths else {}
+        there = stat_files(self._place, paths) if paths else {}
         return tuple(there[path] for path in paths if path in there)
 
     def _since(self, entry: Entry | None) -> PathState | None:
@@ -161,7 +169,7 @@ class PathFlow:
         definition, state = self._dataflow.path, self._state(above)
         start = self._since(above) if state.status == "initial" else state
         by_set = definition.tracking == "set"  # which has no order: whatever is there
-        reached = Start() if by_set else at_or_below(definition, PathState.of(watermark), start)
+        reached = FromBeginning() if by_set else at_or_below(definition, PathState.of(watermark), start)
         return list(list_above(self._place, reached, self._dataflow.files.endings).found.files)
 
     def _state(self, entry: Entry | None) -> PathState:
@@ -366,7 +374,7 @@ class PathFlow:
         known = {one.path for one in Ingested(self._log, name, entry).all()}
         if entry.era:  # what was loaded before a reset is not known any more, and its rows may be there
             known |= target.texts(SOURCE_FILE)
-        return serialise(covering(self._dataflow.path, PathState.of(entry.state()), known))
+        return serialise(upper_bound(self._dataflow.path, PathState.of(entry.state()), known))
 
     def check_rewind(self) -> None:
         """A set has no order."""

@@ -25,10 +25,10 @@ from partitions.predicate import EVERYTHING
 from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.window.carrying import carried_over
-from partitions.window.covering import covering
 from partitions.window.plan import AHEAD, plan
 from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit
 from partitions.window.state import LeftOut, Run, WindowState
+from partitions.window.upper_bound import upper_bound
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds.window_failing import bad_units, failing
@@ -393,7 +393,7 @@ class WindowFlow(ABC):
     def reached(self, entry: Entry, target: DeltaTarget) -> str:
         """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""
         states = [self.state(one) for one in (entry, *self.history())]
-        return serialise(covering(states).watermark())
+        return serialise(upper_bound(states).watermark())
 
     def check_rewind(self) -> None:  # noqa: B027 - the protocol's: no source refuses it
         """Highs have an order."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import BadFile, BadUnits, PlanError, SourceError
 from partitions.instants import as_datetime
-from partitions.path.position import Start
+from partitions.path.position import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder
 from partitions.window.slices import WindowSlice, WorkUnit
@@ -82,7 +82,7 @@ class FolderFlow(WindowFlow):
     def _look(self, one: WorkUnit, missing: dict[WorkUnit, str]) -> None:
         folder = self.folder(one)
         try:
-            listing = list_above(self.root.child(folder), Start(), self._source.endings)
+            listing = list_above(self.root.child(folder), FromBeginning(), self._source.endings)
         except SourceError as error:
             if error.code != "source_missing":
                 raise

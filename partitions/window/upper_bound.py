@@ -1,4 +1,4 @@
-"""What several states hold together: how far rows may be in a table (spec 09, state rewind)."""
+"""What several states hold together: how far rows may be in a table (docs/state.md)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from partitions.window.grid import Grid, steps
 from partitions.window.state import Run, WindowState
 
 
-def covering(states: Iterable[WindowState]) -> WindowState:
-    """What covers all of these states, and nothing lower does: of each unit their runs, those of the same windows as one."""
+def upper_bound(states: Iterable[WindowState]) -> WindowState:
+    """Return the lowest state that covers all of these: of each unit their runs, those of the same windows as one."""
     found: dict[str, set[tuple[str, int, int]]] = {}
     for state in states:
         for unit, runs in state.units.items():
