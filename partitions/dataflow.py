@@ -1,4 +1,4 @@
-"""A dataflow: a source, a watermark and a target, as a user declares it (spec 09).
+"""A dataflow: a source, a watermark and a target, as a user declares it (docs/project-files.md).
 
 Here is what every part of the product agrees on; how the text comes from a YAML file is ``platform_assets.project``'s.
 """
@@ -160,7 +160,7 @@ class Dataflow(Model):
         )
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on: a change of any of it needs a decision (spec 09, Fingerprint)."""
+        """What the state depends on: a change of any of it needs a decision (docs/state.md)."""
         own = self.watermark.identity()
         return {
             "kind": self.kind,

@@ -1,4 +1,4 @@
-"""Instants as users write them, and steps on a zone's calendar (spec 03, Instants).
+"""Instants as users write them, and steps on a zone's calendar (docs/guide-windows.md).
 
 Instants are epoch milliseconds everywhere below the text: zones only matter where a text is read and where a calendar is
 stepped on. Where a local time does not exist it counts by the offset before the change (02:30 becomes 03:30); where it
@@ -60,7 +60,7 @@ class Instant:
         """Read a text.
 
         Args:
-            text: any form of spec 03.
+            text: any form of docs/guide-windows.md.
             zone: of texts that name none.
             now_allowed: whether ``-`` may stand for now, floored to the minute.
 

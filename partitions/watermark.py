@@ -1,4 +1,4 @@
-"""What holds for every watermark: when it is empty, and that no column of it falls (spec 02)."""
+"""What holds for every watermark: when it is empty, and that no column of it falls (docs/state.md)."""
 
 from __future__ import annotations
 

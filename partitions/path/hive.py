@@ -1,4 +1,4 @@
-"""Values in hive-style folders: ``date=2024-01-28/hour=14/`` (spec 01; spec 09, Files above a path watermark)."""
+"""Values in hive-style folders: ``date=2024-01-28/hour=14/`` (docs/guide-files.md)."""
 
 from __future__ import annotations
 

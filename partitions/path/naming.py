@@ -1,4 +1,4 @@
-"""Does a name sort by time, and the report over a sample of names (spec 01, Late files and bad names)."""
+"""Does a name sort by time, and the report over a sample of names (docs/guide-files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The planner of the path kind: which files are next, cut into slices, and the state after each (spec 01, Advancing)."""
+"""The planner of the path kind: which files are next, cut into slices, and the state after each (docs/guide-files.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partitions.path.definition import PathWatermark
 from partitions.path.naming import NamingReport, examine
 from partitions.path.order import FileKey
 from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
-from partitions.path.slices import PathSlice, cut, cut_beside, watermark_of
+from partitions.path.slices import PathSlice, cut, cut_pending, watermark_of
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
@@ -22,7 +22,7 @@ from partitions.request import DUE, LateOnly, Request
 from partitions.sentinels import Watermark
 
 ROOT_FILES_IGNORED = "root_level_files_ignored"
-"""Warning: there are files at the root, and the watermark has a partition, so they are not found (spec 01, Scope)."""
+"""Warning: there are files at the root, and the watermark has a partition, so they are not found (docs/guide-files.md)."""
 
 _SAMPLE = 1000
 _CLOCKS_DIFFER = timedelta(minutes=1)
@@ -30,7 +30,7 @@ _CLOCKS_DIFFER = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
-class Beside:
+class PendingFiles:
     """What waits beside the watermark, and what an operator has decided about the files above it.
 
     Attributes:
@@ -46,7 +46,7 @@ class Beside:
     known: frozenset[str] = frozenset()
 
 
-_NOTHING = Beside()
+_NONE_PENDING = PendingFiles()
 
 
 def position(
@@ -108,7 +108,7 @@ def plan(
     *,
     dataflow: str,
     number: int,
-    beside: Beside = _NOTHING,
+    pending: PendingFiles = _NONE_PENDING,
     request: Request = DUE,
 ) -> Plan[PathSlice]:
     """Cut what was found into slices; what waits beside the watermark goes first.
@@ -120,7 +120,7 @@ def plan(
         now: the clock of this run, aware.
         dataflow: its name.
         number: of the entry that holds ``state``; 0 without one.
-        beside: what waits beside the watermark.
+        pending: what waits beside the watermark.
         request: what the run is asked for.
 
     Raises:
@@ -128,15 +128,15 @@ def plan(
     """
     if not isinstance(request, LateOnly) and request.of is not None:
         raise ConfigurationError(f"dataflow {dataflow}: expected a watermark of type window, found path")
-    fresh = tuple(file for file in found.files if file.path not in beside.known)
+    fresh = tuple(file for file in found.files if file.path not in pending.known)
     files, skips = _settled(definition, fresh, now)
     # A file that settles must not be late by then because its partition was closed.
     closing = None if skips else now
     # What lies beside the watermark has no order that others would have to wait for.
-    late, young = _settled_each(definition, beside.late, now)
-    released, younger = _settled_each(definition, beside.released, now)
-    warnings = list(_of_the_future(definition, fresh, (*beside.late, *beside.released), now))
-    beside, skips = replace(beside, late=late, released=released), (*young, *younger, *skips)
+    late, young = _settled_each(definition, pending.late, now)
+    released, younger = _settled_each(definition, pending.released, now)
+    warnings = list(_of_the_future(definition, fresh, (*pending.late, *pending.released), now))
+    pending, skips = replace(pending, late=late, released=released), (*young, *younger, *skips)
     if found.root_files and position(definition, state, now).partitioned:
         warnings.append(ROOT_FILES_IGNORED)
     if definition.layout == "leaf" and state.status == "initial" and (breach := _leaf_breach(found.files)):
@@ -152,11 +152,11 @@ def plan(
             f" {'closes' if one else 'close'}{':' if one else ', such as'} {named}"
         )
     slices = (
-        *_beside_slices(definition, state, beside),
-        *_new_slices(definition, state, files, now, closing, beside.replace_until),
+        *_pending_slices(definition, state, pending),
+        *_new_slices(definition, state, files, now, closing, pending.replace_until),
     )
     by_set = definition.tracking == "set"
-    why = _why(state, files, slices, skips, beside, by_set)
+    why = _why(state, files, slices, skips, pending, by_set)
     if not by_set:
         warnings.extend(naming(definition, found.files).findings)
     if isinstance(request, LateOnly):
@@ -175,12 +175,12 @@ def _why(
     files: Sequence[SourceFile],
     slices: Sequence[PathSlice],
     skips: Sequence[Skip],
-    beside: Beside,
+    pending: PendingFiles,
     by_set: bool,
 ) -> str:
     parts = [
         f"{counted(len(waiting), 'file')} {how}"
-        for waiting, how in ((beside.late, "late"), (beside.released, "released"))
+        for waiting, how in ((pending.late, "late"), (pending.released, "released"))
         if waiting
     ]
     if files:
@@ -267,13 +267,13 @@ def _settled(
 
 
 def _of_the_future(
-    definition: PathWatermark, fresh: Sequence[SourceFile], beside: Sequence[SourceFile], now: datetime
+    definition: PathWatermark, fresh: Sequence[SourceFile], pending: Sequence[SourceFile], now: datetime
 ) -> Iterator[str]:
     """A warning that names the first file whose time lies in the future: it settles then, and nobody would know why nothing is loaded."""
     if not definition.settle:
         return
     latest = milliseconds(now + _CLOCKS_DIFFER)
-    found = [file for file in (*fresh, *beside) if file.modified > latest]
+    found = [file for file in (*fresh, *pending) if file.modified > latest]
     if not found:
         return
     first, others = found[0], len(found) - 1
@@ -308,10 +308,12 @@ def _unparsed(definition: PathWatermark, files: Sequence[SourceFile]) -> list[st
     return [partition for partition in partitions if template.time(partition) is None]
 
 
-def _beside_slices(definition: PathWatermark, state: PathState, beside: Beside) -> Iterator[PathSlice]:
+def _pending_slices(
+    definition: PathWatermark, state: PathState, pending: PendingFiles
+) -> Iterator[PathSlice]:
     unmoved = watermark_of(definition, state)
-    yield from cut_beside(definition, unmoved, in_pair_order(beside.late), "late")
-    yield from cut_beside(definition, unmoved, in_pair_order(beside.released), "release")
+    yield from cut_pending(definition, unmoved, in_pair_order(pending.late), "late")
+    yield from cut_pending(definition, unmoved, in_pair_order(pending.released), "release")
 
 
 def _new_slices(

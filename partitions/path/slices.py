@@ -1,4 +1,4 @@
-"""Slices of the path kind: some files, one commit, and the state after it (spec 01, Advancing)."""
+"""Slices of the path kind: some files, one commit, and the state after it (docs/guide-files.md)."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def cut(
         before = piece.after
 
 
-def cut_beside(
+def cut_pending(
     definition: PathWatermark, state: Watermark, files: Sequence[SourceFile], why: SliceWhy
 ) -> Iterator[PathSlice]:
     """Cut files that do not move the watermark into slices within the checkpoint's limits."""

@@ -1,4 +1,4 @@
-"""The state of a path watermark: the last file, or one name per open partition (spec 01, Scope, Source state)."""
+"""The state of a path watermark: the last file, or one name per open partition (docs/guide-files.md)."""
 
 from __future__ import annotations
 

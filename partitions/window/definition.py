@@ -1,4 +1,4 @@
-"""What a user declares of a window watermark (spec 03, Definition; spec 09, Windows x units)."""
+"""What a user declares of a window watermark (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ DagsterUnits = Literal["auto", "partitions", "ledger"] | Buckets
 
 
 class Range(Model):
-    """From when to when; both are instants (spec 03, Instants), ``to`` may be ``-``."""
+    """From when to when; both are instants (docs/guide-windows.md), ``to`` may be ``-``."""
 
     from_: Annotated[str, Field(alias="from")]
     to: str
@@ -239,7 +239,7 @@ class WindowWatermark(Model):
             raise ConfigurationError(f"{key}: expected a start before the end, found {start!r} and {end!r}")
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on (spec 09, Fingerprint)."""
+        """What the state depends on (docs/state.md)."""
         window = {grain: list(given) for grain, given in self._composite.items()} or self.window
         return {
             "time": self.time_entry.name if self.time_entry else None,

@@ -1,4 +1,4 @@
-"""Which windows of a unit are due, and why (spec 03, State and what runs).
+"""Which windows of a unit are due, and why (docs/guide-windows.md).
 
 Windows are spoken of as ranges of indexes, so that the work of a unit that is complete costs the same however many windows it
 has, and the whole plan as much as there is to tell apart.
@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 
 from partitions.intervals import union
 from partitions.window.grid import Grid, Windows, steps
-from partitions.window.runs import Run
 from partitions.window.state import Failure, WindowState
+from partitions.window.window_intervals import WindowInterval
 
 Reason = Literal["new", "grace", "failed", "forced", "rest"]
 """Why a work unit runs; ``rest`` is what an old window held, no window holds now, and is deleted with the old one."""
@@ -118,7 +118,7 @@ class UnitDue:
     def before(self, until: int, most: int, unit: str) -> tuple[list[Due], int]:
         """All that is due of a unit, but that of windows which were never loaded some are only counted.
 
-        A plan looks at every run of every unit, and at most of them only here.
+        A plan looks at every interval of every unit, and at most of them only here.
 
         Args:
             until: those from this index on are counted.
@@ -128,15 +128,15 @@ class UnitDue:
         state = self.state
         if any(unit in found for found in (state.failed, state.left, state.whole, state.stale, state.early)):
             return self.of(unit), 0
-        runs: Sequence[Run] = self.state.units.get(unit, ())
+        intervals: Sequence[WindowInterval] = self.state.units.get(unit, ())
         again = self._again(unit)
         firsts, afters = self._edges
         dues, more, reached = list[Due](), 0, 0
-        for run in runs:
-            first, after = firsts.get(run[0], -1), afters.get(run[1], -1)
-            if first < reached or after < first or len(run) > 2:
-                # The last run may well end with an open window; where others lie otherwise, all have to be compared.
-                found: list[Known] = [*self._known(run)] if run is runs[-1] else []
+        for interval in intervals:
+            first, after = firsts.get(interval[0], -1), afters.get(interval[1], -1)
+            if first < reached or after < first or len(interval) > 2:
+                # The last interval may well end with an open window; where others lie otherwise, all have to be compared.
+                found: list[Known] = [*self._known(interval)] if interval is intervals[-1] else []
                 found.sort(key=lambda one: one[:2])
                 if not found or found[0][0] < reached:
                     return self.of(unit), 0
@@ -191,10 +191,10 @@ class UnitDue:
         found: list[Known] = []
         firsts, afters = self._edges
         reached, apart = 0, True
-        for run in self.state.units.get(unit, ()):
-            first, after = firsts.get(run[0]), afters.get(run[1])
-            if first is None or after is None or len(run) > 2:
-                found += self._known(run)
+        for interval in self.state.units.get(unit, ()):
+            first, after = firsts.get(interval[0]), afters.get(interval[1])
+            if first is None or after is None or len(interval) > 2:
+                found += self._known(interval)
                 apart = False
                 continue
             found.append((first, after, None))
@@ -288,24 +288,24 @@ class UnitDue:
         ]
         return over(over(over(left, tried), whole), asked)
 
-    def _marked(self, runs: Iterable[Run]) -> list[tuple[int, int]]:
+    def _marked(self, intervals: Iterable[WindowInterval]) -> list[tuple[int, int]]:
         made: list[tuple[int, int]] = []
-        for first, after in sorted(part[:2] for run in runs for part in self._known(run)):
+        for first, after in sorted(part[:2] for interval in intervals for part in self._known(interval)):
             if made and first <= made[-1][1]:
                 made[-1] = made[-1][0], max(after, made[-1][1])
             else:
                 made.append((first, after))
         return made
 
-    def _come(self, runs: Iterable[Run]) -> Iterator[tuple[int, int]]:
-        """The windows of these runs whose time has come: now, they end no earlier than they were loaded up to."""
-        for first, after, high in (part for run in runs for part in self._known(run)):
+    def _come(self, intervals: Iterable[WindowInterval]) -> Iterator[tuple[int, int]]:
+        """The windows of these intervals whose time has come: now, they end no earlier than they were loaded up to."""
+        for first, after, high in (part for interval in intervals for part in self._known(interval)):
             if high is None or high <= self.windows.ends[first]:
                 yield first, after
 
-    def _known(self, run: Run) -> Iterator[Known]:
-        """The planned windows that a run says something of."""
-        windows, high, found = self.windows, run[1], self._coincide(run)
+    def _known(self, interval: WindowInterval) -> Iterator[Known]:
+        """The planned windows that an interval says something of."""
+        windows, high, found = self.windows, interval[1], self._coincide(interval)
         for first, last in found.ranges:
             # Only the last may be loaded in part; and one that now cuts short may have been loaded further than now.
             odd = high < windows.ends[last - 1] or last - 1 in windows.cut
@@ -317,21 +317,21 @@ class UnitDue:
         for index, end in found.singles:
             yield index, index + 1, min(high, end)
 
-    def _coincide(self, run: Run) -> Coinciding:
-        grid = self.state.grid_of(run)
-        key = (run[0], run[1], grid.text)
+    def _coincide(self, interval: WindowInterval) -> Coinciding:
+        grid = self.state.grid_of(interval)
+        key = (interval[0], interval[1], grid.text)
         if key not in self._coinciding:
-            self._coinciding[key] = Coinciding.of(self.windows, grid, run[0], run[1])
+            self._coinciding[key] = Coinciding.of(self.windows, grid, interval[0], interval[1])
         return self._coinciding[key]
 
 
 @dataclass(frozen=True)
 class Coinciding:
-    """Which planned windows start where windows of a run start, below its high.
+    """Which planned windows start where windows of an interval start, below its high.
 
     Attributes:
-        ranges: those that follow each other as the run's do.
-        singles: those of another grid, with the end that the run's grid gives them.
+        ranges: those that follow each other as the interval's do.
+        singles: those of another grid, with the end that the interval's grid gives them.
     """
 
     ranges: tuple[tuple[int, int], ...]
@@ -369,7 +369,7 @@ def over(below: Sequence[Mark], above: Sequence[Mark]) -> list[Mark]:
 
 
 def _apart(found: Sequence[Known], windows: Windows) -> list[Known]:
-    """One answer for each window, where several runs know it; ``found`` is ascending."""
+    """One answer for each window, where several intervals know it; ``found`` is ascending."""
     made: list[Known] = []
     edges = sorted({edge for first, after, _ in found for edge in (first, after)})
     number, active = 0, list[Known]()

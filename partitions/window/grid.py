@@ -1,4 +1,4 @@
-"""Windows: half-open, cut from ``from`` and ``to`` only, so that every run cuts the same (spec 03, Windows)."""
+"""Windows: half-open, cut from ``from`` and ``to`` only, so that every run cuts the same (docs/guide-windows.md)."""
 
 from __future__ import annotations
 

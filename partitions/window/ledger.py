@@ -1,6 +1,6 @@
-"""The ledger: what is covered of each unit, what is missing and why, what was loaded by two grids, how far it is complete (spec 03).
+"""The ledger: what is covered of each unit, what is missing and why, what was loaded by two grids, how far it is complete (docs/guide-windows.md).
 
-Every committed window of every unit is an interval. They are kept as runs, so a unit that is complete costs one, however many windows it
+Every committed window of every unit is an interval. They are kept as window intervals, so a unit that is complete costs one, however many windows it
 has; one pass over its sorted intervals answers everything.
 """
 
@@ -142,28 +142,36 @@ class _Looking:
         complete = gaps[0].start if gaps else (wanted[-1][1] if wanted else None)
         first = wanted[0][0] if wanted else None
         return UnitLedger(
-            unit, False, covered, gaps, overlaps(self._runs(unit)), None if complete == first else complete
+            unit,
+            False,
+            covered,
+            gaps,
+            overlaps(self._intervals(unit)),
+            None if complete == first else complete,
         )
 
     def gone(self, unit: str) -> UnitLedger:
         """One that the units no longer hold."""
         covered = self._covered(unit)
         return UnitLedger(
-            unit, True, covered, (), overlaps(self._runs(unit)), covered[-1][1] if covered else None
+            unit, True, covered, (), overlaps(self._intervals(unit)), covered[-1][1] if covered else None
         )
 
-    def _runs(self, unit: str) -> list[Interval]:
+    def _intervals(self, unit: str) -> list[Interval]:
         """Nothing above now is there yet, whatever a clock that ran ahead has made of it."""
-        runs = self.state.units.get(unit, ())
-        return [(run[0], min(run[1], self.now)) for run in runs if run[0] < self.now]
+        intervals = self.state.units.get(unit, ())
+        return [(interval[0], min(interval[1], self.now)) for interval in intervals if interval[0] < self.now]
 
     def _covered(self, unit: str) -> list[Interval]:
         """All that was read."""
-        runs, unread = union(self._runs(unit)), union(sorted([*self._skipped(unit), *self._early(unit)]))
-        return difference(runs, unread) if unread else runs
+        intervals, unread = (
+            union(self._intervals(unit)),
+            union(sorted([*self._skipped(unit), *self._early(unit)])),
+        )
+        return difference(intervals, unread) if unread else intervals
 
     def _early(self, unit: str) -> list[Interval]:
-        return union(sorted((run[0], run[1]) for run in self.state.early.get(unit, ())))
+        return union(sorted((interval[0], interval[1]) for interval in self.state.early.get(unit, ())))
 
     def _skipped(self, unit: str) -> list[Interval]:
         return union(sorted((start, end) for start, end in self.state.skipped.get(unit, ())))
@@ -177,11 +185,13 @@ class _Looking:
         for layer in (
             [
                 (*one, OLD)
-                for one in union(sorted((run[0], run[1]) for run in self.state.stale.get(unit, ())))
+                for one in union(
+                    sorted((interval[0], interval[1]) for interval in self.state.stale.get(unit, ()))
+                )
             ],
             [(*one, EARLY) for one in self._early(unit)],
             [(*one, ABSTINENT) for one in self._skipped(unit)],
-            [(*one, LEFT_OUT) for one in union(sorted((run[0], run[1]) for run in left))],
+            [(*one, LEFT_OUT) for one in union(sorted((interval[0], interval[1]) for interval in left))],
             self._failed(unit),
         ):
             marks = overlaid(marks, layer)

@@ -1,4 +1,4 @@
-"""What the partitions of a dataflow are called, and which of them one run takes (spec 08). Dagster itself is not needed for that."""
+"""What the partitions of a dataflow are called, and which of them one run takes (docs/dagster.md). Dagster itself is not needed for that."""
 
 from __future__ import annotations
 

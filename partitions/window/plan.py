@@ -1,4 +1,4 @@
-"""The planner of the window kind: which work units are due, in which order, and what is left alone (spec 03)."""
+"""The planner of the window kind: which work units are due, in which order, and what is left alone (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from partitions.instants import HOUR, as_datetime, floor_minute, milliseconds
 from partitions.intervals import Interval, consecutive, union
 from partitions.plan import Plan, Skip, counted
 from partitions.request import DUE, Forced, LateOnly, Part, Request
-from partitions.window.choice import Budget, Choice, Neighbours
 from partitions.window.definition import WindowWatermark
 from partitions.window.due import Cutoffs, Due, Reason, UnitDue, job_cutoff
 from partitions.window.grid import Windows
 from partitions.window.groups import Group, Groups, packed, taken
 from partitions.window.slices import Old, WindowSlice, WorkUnit, words
-from partitions.window.state import LeftOut, WindowState
+from partitions.window.state import DeferredUnits, WindowState
+from partitions.window.unit_selector import Budget, Neighbours, UnitSelector
 from partitions.window.units import NO_UNIT, enough
 
 AHEAD = HOUR
@@ -105,7 +105,7 @@ class _Planning:
         used = sum(one.size for one in self.taken_groups)
         self.budget = whole.less(len(list(packed(self.taken_groups, limit))), used)
         ends = self.windows.ends if self.windows is not None else ()
-        self.choice = Choice(self.budget, ends, milliseconds(self.now), turn=not self.state.retried)
+        self.selector = UnitSelector(self.budget, ends, milliseconds(self.now), turn=not self.state.retried)
         self._choose()
         self._try_groups(whole.most - used)
         self._grids = [stretch.grid.text for stretch in self.windows.stretches] if self.windows else []
@@ -120,7 +120,7 @@ class _Planning:
             (a, b): [] for a in (False, True) for b in (False, True)
         }
         alone: list[WorkUnit] = []
-        for index, place, due in self.choice.taken:
+        for index, place, due in self.selector.taken:
             one = self._work(index, self.units[place], due)
             replaces = one.bound is not None or one.reason == "forced"
             (alone if due.alone else kinds[replaces, due.failure is not None]).append(one)
@@ -128,7 +128,7 @@ class _Planning:
         if len(portions) + len(alone) > self.budget.slices:
             pairs = ([*kinds[replaces, False], *kinds[replaces, True]] for replaces in (False, True))
             portions = [part for works in pairs for part in _dense(works, self.budget.limit)]
-        left = tuple(self._left_out())
+        left = tuple(self._deferred())
         grouped = (
             tuple(work for group in portion for work in self._group(group))
             for portion in packed(self.taken_groups, self.budget.limit)
@@ -137,7 +137,7 @@ class _Planning:
             yield replace(
                 blank,
                 works=portion,
-                left_out=() if number else left,
+                deferred=() if number else left,
                 early=() if number else self.early,
                 old=tuple(self._old(portion)),
             )
@@ -146,7 +146,7 @@ class _Planning:
         """The plan in a sentence."""
         if not self.units:
             return "the secondary input gives no unit, so nothing is planned"
-        counts = self.choice.counts.copy()
+        counts = self.selector.counts.copy()
         for one in self._every_group:
             counts[self._reason(one)] += one.size - len(one.bound.rest)
             counts["rest"] += len(one.bound.rest)
@@ -160,14 +160,14 @@ class _Planning:
             if self.windows is None
             else f" of {counted(len(self.windows), 'window')} x {counted(len(self.units), 'unit')}"
         )
-        left = total - len(self.choice.taken) - sum(one.size for one in self.taken_groups)
+        left = total - len(self.selector.taken) - sum(one.size for one in self.taken_groups)
         waits = f"; {left:,} left for later runs ({self._cap})" if left else ""
         return f"{counted(total, 'work unit')}{size} due: {told}{waits}"
 
     @property
     def _cap(self) -> str:
         most = self.definition.parallelism
-        if most is not None and len(self.choice.taken) == most:
+        if most is not None and len(self.selector.taken) == most:
             return f"parallelism {most}"
         return f"max_slices {self.budget.slices} of {counted(self.budget.limit, 'work unit')}"
 
@@ -211,8 +211,8 @@ class _Planning:
     def _try_groups(self, most: int) -> None:
         """Groups that failed take what others leave; where these leave nothing, one of them has a turn in every other run."""
         failed = [one for one in self._every_group if one.failure is not None]
-        idle = not self.taken_groups and not self.choice.taken
-        left = most - len(self.choice.taken)
+        idle = not self.taken_groups and not self.selector.taken
+        left = most - len(self.selector.taken)
         self.taken_groups += taken(failed, left, at_least_one=idle or not self.state.retried)
 
     def _reason(self, one: Group) -> Reason:
@@ -242,12 +242,12 @@ class _Planning:
             for start, _ in found.old if found else ():
                 yield Old(unit, start, name)
 
-    def _loaded_early(self) -> Iterator[LeftOut]:
+    def _loaded_early(self) -> Iterator[DeferredUnits]:
         """What is not known yet to have been loaded before its time."""
         if self.since is not None:
             for unit, runs in self.state.loaded_after(self.since).items():
                 for run in runs:
-                    yield LeftOut(unit, run[0], run[1], self.state.grid_of(run).text)
+                    yield DeferredUnits(unit, run[0], run[1], self.state.grid_of(run).text)
 
     def _ahead(self) -> Iterator[str]:
         """What was loaded before its time, with what becomes of it."""
@@ -284,12 +284,12 @@ class _Planning:
     def _choose(self) -> None:
         for place, unit in enumerate(self.units):
             if self.unit_due is not None and self.part is None:
-                found, more = self.unit_due.before(self.choice.until, self.choice.most, unit)
-                self.choice.more(more)
+                found, more = self.unit_due.before(self.selector.until, self.selector.most, unit)
+                self.selector.more(more)
             else:
                 found = self._due(unit)
             for due in self.groups.others(unit, found):
-                self.choice.offer(Neighbours(due, place))
+                self.selector.offer(Neighbours(due, place))
 
     def _due(self, unit: str) -> list[Due]:
         """What is due of a unit, or of that what was asked for."""
@@ -338,15 +338,15 @@ class _Planning:
             return "none"
         return self._grids[0] if len(self._grids) == 1 else self._grids[self.windows.stretch(index)]
 
-    def _left_out(self) -> Iterator[LeftOut]:
+    def _deferred(self) -> Iterator[DeferredUnits]:
         """What must be remembered: the cap leaves it out, and nothing but this says that it is due."""
-        for first, after, (due, place) in self.choice.left:
+        for first, after, (due, place) in self.selector.left:
             unit, forced = self.units[place], due.reason == "forced"
             if self.windows is None:
-                yield LeftOut(unit, None, None, "none", forced)
+                yield DeferredUnits(unit, None, None, "none", forced)
             else:
                 start, end = self.windows.starts[first], self.windows.ends[after - 1]
-                yield LeftOut(unit, start, end, self._grid(first), forced)
+                yield DeferredUnits(unit, start, end, self._grid(first), forced)
 
     def _skips(self) -> Iterator[Skip]:
         """Windows to come, units that are gone, what is left for later, and what is loaded."""
@@ -374,7 +374,7 @@ class _Planning:
                 what,
                 f"waits for windows that hold {lacks}: the rows of windows as they were cut before stay until then",
             )
-        for first, after, (_, place) in self.choice.left:
+        for first, after, (_, place) in self.selector.left:
             yield Skip(self._label(first, after, self.units[place]), f"left for a later run by {self._cap}")
         if self.unit_due is not None:
             yield from self._loaded(self.unit_due)

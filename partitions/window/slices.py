@@ -1,4 +1,4 @@
-"""Slices of the window kind: some work units, one read, one commit (spec 03, State and what runs)."""
+"""Slices of the window kind: some work units, one read, one commit (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partitions.sentinels import Watermark
 from partitions.window.due import Reason
 from partitions.window.extent import Extent
 from partitions.window.grid import Grid
-from partitions.window.state import Done, LeftOut, TimeBound, WindowState
+from partitions.window.state import DeferredUnits, LoadedUnit, TimeBound, WindowState
 from partitions.window.units import unit_of
 
 
@@ -46,7 +46,7 @@ class WorkUnit(NamedTuple):
         return self.start, self.unit
 
     def describe(self, zone: tzinfo) -> dict[str, Any]:
-        """The public JSON form (spec 09, JSON)."""
+        """The public JSON form (docs/cli.md)."""
         return {
             "window": _range(self.start, self.end, zone),
             "unit": unit_of(self.unit),
@@ -114,7 +114,7 @@ class WindowSlice:
         name: of the time dimension.
         at: the clock of the plan, epoch milliseconds.
         failed: what was found unreadable; the entry says so, and asks for it again.
-        left_out: what was due and is not in the plan, since it holds no more.
+        deferred: what was due and is not in the plan, since it holds no more.
         early: what is known now to have been loaded before its time.
         old: windows as they were cut before, whose rows are deleted in the same commit.
         makes_room: whether rows that are in the table already are deleted, whatever the target's load says.
@@ -127,8 +127,8 @@ class WindowSlice:
     name: str = "window"
     at: int | None = None
     failed: tuple[FailedUnit, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    early: tuple[LeftOut, ...] = ()
+    deferred: tuple[DeferredUnits, ...] = ()
+    early: tuple[DeferredUnits, ...] = ()
     old: tuple[Old, ...] = ()
     makes_room: bool = False
     why: Literal["run"] = "run"
@@ -156,7 +156,7 @@ class WindowSlice:
     def advance(self, before: Watermark) -> Watermark:
         """The state after it."""
         done = [
-            Done(one.start, one.end, one.lower, one.unit, one.open, Grid.parse(one.grid))
+            LoadedUnit(one.start, one.end, one.lower, one.unit, one.open, Grid.parse(one.grid))
             for one in self.works
             if one.reason != "rest"
         ]
@@ -170,7 +170,7 @@ class WindowSlice:
             .after(
                 done,
                 failed,
-                [*self.left_out, *self._asked()],
+                [*self.deferred, *self._asked()],
                 at=self.at,
                 early=self.early,
                 replaced=[one[:2] for one in self.old],
@@ -179,11 +179,11 @@ class WindowSlice:
             .watermark()
         )
 
-    def _asked(self) -> Iterator[LeftOut]:
+    def _asked(self) -> Iterator[DeferredUnits]:
         """What somebody has asked to read anew and could not be: the next try is to read it from its start on, too."""
         for one, _ in self.failed:
             if one.reason == "forced":
-                yield LeftOut(one.unit, one.start, one.end, one.grid, whole=True)
+                yield DeferredUnits(one.unit, one.start, one.end, one.grid, whole=True)
 
     def describe(self) -> list[dict[str, Any]]:
         """Each work unit in the plan's JSON form."""
@@ -197,7 +197,7 @@ class WindowSlice:
             return (self,)
         cut = min(half, key=lambda size: abs(size - len(self.works) // 2))
         first = replace(self, works=self.works[:cut])
-        second = replace(self, works=self.works[cut:], failed=(), left_out=(), early=())
+        second = replace(self, works=self.works[cut:], failed=(), deferred=(), early=())
         return first._with_its_old(), second._with_its_old()
 
     def without(self, failed: Sequence[FailedUnit]) -> WindowSlice:

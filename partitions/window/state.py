@@ -1,6 +1,6 @@
-"""The state of a window watermark: what is loaded of each unit, up to where (spec 02, The log; spec 03, State and what runs).
+"""The state of a window watermark: what is loaded of each unit, up to where (docs/state.md, docs/guide-windows.md).
 
-What is loaded, left out or asked for is kept as runs of windows (``partitions.window.runs``): of a unit that is complete one,
+What is loaded, left out or asked for is kept as intervals of windows (``partitions.window.window_intervals``): of a unit that is complete one,
 however many windows it has.
 """
 
@@ -15,9 +15,9 @@ from partitions.pauses import rest
 from partitions.sentinels import Watermark
 from partitions.watermark import is_empty
 from partitions.window.grid import Grid, steps
-from partitions.window.runs import Run, Runs
+from partitions.window.window_intervals import WindowInterval, WindowIntervals
 
-__all__ = ["Done", "Failure", "LeftOut", "Run", "TimeBound", "WindowState"]
+__all__ = ["DeferredUnits", "Failure", "LoadedUnit", "TimeBound", "WindowInterval", "WindowState"]
 
 _SHOWN = 500
 """Letters of an error that a state keeps: every failed work unit has one."""
@@ -44,7 +44,7 @@ class Failure(NamedTuple):
         return self.at is None or rest(self.attempts, self.at / 1000, now / 1000) == 0
 
 
-class Done(NamedTuple):
+class LoadedUnit(NamedTuple):
     """A work unit that was read and written.
 
     Attributes:
@@ -64,7 +64,7 @@ class Done(NamedTuple):
     grid: Grid
 
 
-class LeftOut(NamedTuple):
+class DeferredUnits(NamedTuple):
     """Neighbouring windows of a unit that were due and were not loaded.
 
     Attributes:
@@ -87,27 +87,27 @@ class WindowState:
     """What is committed. No high ever falls.
 
     Attributes:
-        grid: of all runs that carry none.
-        units: runs of what is loaded by unit, ascending by start.
+        grid: of all intervals that carry none.
+        units: intervals of what is loaded by unit, ascending by start.
         open: the starts of windows whose last success was on one that now had cut short, by unit.
         failed: what waits to be tried again, by unit and start.
         skipped: what abstinence has left unread, ``[start, end]``, by unit.
-        left: runs of loaded windows that were due again when the cap on work units left them out.
-        whole: runs of windows that somebody has asked to read anew and that could not be, or not yet.
-        stale: runs of windows as they are cut no more, whose rows are in the table all the same: what reads over them again deletes them.
-        early: runs of windows that were loaded before their time, by a clock that ran ahead: they are read again once it has come.
+        left: intervals of loaded windows that were due again when the cap on work units left them out.
+        whole: intervals of windows that somebody has asked to read anew and that could not be, or not yet.
+        stale: intervals of windows as they are cut no more, whose rows are in the table all the same: what reads over them again deletes them.
+        early: intervals of windows that were loaded before their time, by a clock that ran ahead: they are read again once it has come.
         retried: whether the last commit was about work units that had failed before: with one place, it is the others' turn then.
     """
 
     grid: Grid = field(default_factory=lambda: Grid("none"))
-    units: Mapping[str, list[Run]] = field(default_factory=dict)
+    units: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     open: Mapping[str, list[int]] = field(default_factory=dict)
     failed: Mapping[str, Mapping[TimeBound, Failure]] = field(default_factory=dict)
     skipped: Mapping[str, list[list[int]]] = field(default_factory=dict)
-    left: Mapping[str, list[Run]] = field(default_factory=dict)
-    whole: Mapping[str, list[Run]] = field(default_factory=dict)
-    stale: Mapping[str, list[Run]] = field(default_factory=dict)
-    early: Mapping[str, list[Run]] = field(default_factory=dict)
+    left: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
+    whole: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
+    stale: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
+    early: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     retried: bool = False
 
     @classmethod
@@ -132,8 +132,8 @@ class WindowState:
                 retried=bool(watermark.get("retried")),
             )
             for name in ("units", "left", "whole", "stale", "early"):
-                for runs in getattr(state, name).values():
-                    _check(runs)
+                for intervals in getattr(state, name).values():
+                    _check(intervals)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise CorruptWatermark(
                 'window watermark: expected {"grid": text, "units": {unit: [[start, high], …]}, "open", "failed", "skipped",'
@@ -164,15 +164,15 @@ class WindowState:
     @property
     def highest(self) -> int | None:
         """The highest usable high of the job; None where there is none."""
-        return max((run[1] for runs in self.units.values() for run in runs), default=None)
+        return max((interval[1] for intervals in self.units.values() for interval in intervals), default=None)
 
-    def grid_of(self, run: Run) -> Grid:
-        """How the windows of a run were cut."""
-        return Grid.parse(run[2]) if len(run) > 2 else self.grid
+    def grid_of(self, interval: WindowInterval) -> Grid:
+        """How the windows of an interval were cut."""
+        return Grid.parse(interval[2]) if len(interval) > 2 else self.grid
 
     def high(self, unit: str, start: int) -> int | None:
         """The high of the window that starts there; None where it has no usable one."""
-        return Runs(self.units.get(unit, ()), self.grid).high(start)
+        return WindowIntervals(self.units.get(unit, ()), self.grid).high(start)
 
     def rebased(self, grid: Grid) -> WindowState:
         """The same state with another grid as its own: what was loaded by the old one stays known as that."""
@@ -180,10 +180,17 @@ class WindowState:
             return self
         old, new = self.grid.text, grid.text
 
-        def changed(of_units: Mapping[str, list[Run]]) -> dict[str, list[Run]]:
+        def changed(of_units: Mapping[str, list[WindowInterval]]) -> dict[str, list[WindowInterval]]:
             return {
-                unit: [[*run, old] if len(run) == 2 else run[:2] if run[2] == new else run for run in runs]
-                for unit, runs in of_units.items()
+                unit: [
+                    [*interval, old]
+                    if len(interval) == 2
+                    else interval[:2]
+                    if interval[2] == new
+                    else interval
+                    for interval in intervals
+                ]
+                for unit, intervals in of_units.items()
             }
 
         return replace(
@@ -196,15 +203,21 @@ class WindowState:
             early=changed(self.early),
         )
 
-    def loaded_after(self, instant: int) -> dict[str, list[Run]]:
+    def loaded_after(self, instant: int) -> dict[str, list[WindowInterval]]:
         """Runs of the loaded windows that end after an instant, by unit."""
-        found: dict[str, list[Run]] = {}
-        for unit, runs in self.units.items():
-            late = [run for run in runs if run[1] > instant]
+        found: dict[str, list[WindowInterval]] = {}
+        for unit, intervals in self.units.items():
+            late = [interval for interval in intervals if interval[1] > instant]
             if late:
                 found[unit] = [
-                    [max(run[0], steps(self.grid_of(run), run[0]).start(max(instant, run[0]))), *run[1:]]
-                    for run in late
+                    [
+                        max(
+                            interval[0],
+                            steps(self.grid_of(interval), interval[0]).start(max(instant, interval[0])),
+                        ),
+                        *interval[1:],
+                    ]
+                    for interval in late
                 ]
         return found
 
@@ -212,18 +225,18 @@ class WindowState:
         """A window that is loaded up to somewhere, whatever its grid; a high that is no higher than its start is none."""
         if high <= start:
             return self
-        runs = Runs(self.units.get(unit, ()), self.grid)
-        runs.raised(start, high, Grid("none"))
-        return replace(self, units={**self.units, unit: runs.items})
+        intervals = WindowIntervals(self.units.get(unit, ()), self.grid)
+        intervals.raised(start, high, Grid("none"))
+        return replace(self, units={**self.units, unit: intervals.items})
 
     def after(
         self,
-        done: Iterable[Done],
+        done: Iterable[LoadedUnit],
         failed: Iterable[tuple[str, TimeBound, str]] = (),
-        left_out: Iterable[LeftOut] = (),
+        deferred: Iterable[DeferredUnits] = (),
         *,
         at: int | None = None,
-        early: Iterable[LeftOut] = (),
+        early: Iterable[DeferredUnits] = (),
         replaced: Iterable[tuple[str, int]] = (),
         rest: Iterable[tuple[str, int, int]] = (),
     ) -> WindowState:
@@ -232,7 +245,7 @@ class WindowState:
         Args:
             done: what was read and written.
             failed: work units that could not be read, by unit and start, with the error.
-            left_out: what was due and has to wait, since it may not be due by itself the next time.
+            deferred: what was due and has to wait, since it may not be due by itself the next time.
             at: when, epoch milliseconds.
             early: what is known now to have been loaded before its time.
             replaced: old windows whose rows were deleted, by unit and start.
@@ -250,20 +263,20 @@ class WindowState:
             made.set_failure(
                 unit, start, Failure((before.attempts if before else 0) + 1, in_one_line(error, _SHOWN), at)
             )
-        for left in left_out:
-            made.left_out(left, at)
+        for left in deferred:
+            made.deferred(left, at)
         return made.state()
 
     def covers(self, other: WindowState) -> bool:
         """Whether no high falls from ``other`` to this state."""
-        return all(self._covers(other, unit, runs) for unit, runs in other.units.items())
+        return all(self._covers(other, unit, intervals) for unit, intervals in other.units.items())
 
-    def _covers(self, other: WindowState, unit: str, runs: list[Run]) -> bool:
+    def _covers(self, other: WindowState, unit: str, intervals: list[WindowInterval]) -> bool:
         own = self.units.get(unit)
-        if own is None or (self.grid == other.grid and own == runs):
-            return own is not None or not runs
-        known = Runs(own, self.grid)
-        return all(known.covers(run, other.grid_of(run)) for run in runs)
+        if own is None or (self.grid == other.grid and own == intervals):
+            return own is not None or not intervals
+        known = WindowIntervals(own, self.grid)
+        return all(known.covers(interval, other.grid_of(interval)) for interval in intervals)
 
 
 class _Making:
@@ -271,7 +284,7 @@ class _Making:
 
     def __init__(self, state: WindowState) -> None:
         self._old = state
-        self._runs: dict[str, dict[str, Runs]] = {
+        self._intervals: dict[str, dict[str, WindowIntervals]] = {
             "units": {},
             "left": {},
             "whole": {},
@@ -284,8 +297,8 @@ class _Making:
     def state(self) -> WindowState:
         old = self._old
         parts = {
-            name: {**getattr(old, name), **{unit: runs.items for unit, runs in of_units.items()}}
-            for name, of_units in self._runs.items()
+            name: {**getattr(old, name), **{unit: intervals.items for unit, intervals in of_units.items()}}
+            for name, of_units in self._intervals.items()
         }
         return WindowState(
             old.grid,
@@ -307,7 +320,7 @@ class _Making:
         self._retried |= failure.attempts > 1
         self._failed[unit] = {**self._failed.get(unit, {}), start: failure}
 
-    def left_out(self, one: LeftOut, at: int | None) -> None:
+    def deferred(self, one: DeferredUnits, at: int | None) -> None:
         if one.start is not None and one.end is not None:
             self._of("whole" if one.whole else "left", one.unit).added(
                 one.start, one.end, Grid.parse(one.grid)
@@ -315,18 +328,18 @@ class _Making:
         elif self.failure(one.unit, None) is None:
             self.set_failure(one.unit, None, Failure(0, None, at))
 
-    def succeeded(self, one: Done) -> None:
+    def succeeded(self, one: LoadedUnit) -> None:
         if (failure := self.failure(one.unit, one.start)) is not None:
             self._retried |= failure.attempts > 0
             self._failed[one.unit] = {
                 start: found for start, found in self._failed[one.unit].items() if start != one.start
             }
-        runs = self._of("units", one.unit)
+        intervals = self._of("units", one.unit)
         if one.start is None or one.end is None or one.lower is None:
             if self._has("stale", one.unit):
                 self._of("stale", one.unit).items.clear()  # all rows of the unit make room
             return
-        before = runs.raised(one.start, one.end, one.grid)
+        before = intervals.raised(one.start, one.end, one.grid)
         self._read(one.unit, before, one.lower, one.end)
         if self._has("early", one.unit) and (before is None or before <= one.end):
             self._of("early", one.unit).dropped(one.start)
@@ -336,7 +349,7 @@ class _Making:
         starts = [start for start in self._open.get(one.unit, ()) if start != one.start]
         self._open[one.unit] = sorted([*starts, one.start]) if one.open else starts
 
-    def early(self, found: Iterable[LeftOut]) -> None:
+    def early(self, found: Iterable[DeferredUnits]) -> None:
         for one in found:
             if one.start is not None and one.end is not None:
                 self._of("early", one.unit).added(one.start, one.end, Grid.parse(one.grid))
@@ -349,12 +362,12 @@ class _Making:
         self._of("stale", unit).added(start, end, Grid("none"))
 
     def _has(self, name: str, unit: str) -> bool:
-        return unit in self._runs[name] or unit in getattr(self._old, name)
+        return unit in self._intervals[name] or unit in getattr(self._old, name)
 
-    def _of(self, name: str, unit: str) -> Runs:
-        made = self._runs[name]
+    def _of(self, name: str, unit: str) -> WindowIntervals:
+        made = self._intervals[name]
         if unit not in made:
-            made[unit] = Runs(getattr(self._old, name).get(unit, ()), self._old.grid)
+            made[unit] = WindowIntervals(getattr(self._old, name).get(unit, ()), self._old.grid)
         return made[unit]
 
     def _read(self, unit: str, before: int | None, lower: int, end: int) -> None:
@@ -377,15 +390,15 @@ def _less(ranges: Iterable[list[int]], lower: int, upper: int) -> Iterator[list[
             yield [max(start, upper), end]
 
 
-def _check(runs: list[Run]) -> None:
+def _check(intervals: list[WindowInterval]) -> None:
     below = None
-    for run in runs:
-        start, end, *grid = run
+    for interval in intervals:
+        start, end, *grid = interval
         if below is not None and start < below:
-            raise ValueError(f"expected runs ascending by start, found {run!r} above {below}")
+            raise ValueError(f"expected runs ascending by start, found {interval!r} above {below}")
         below = start
-        if type(run) is not list or type(start) is not int or type(end) is not int or start >= end:
-            raise ValueError(f"expected [start, high] with start below high, found {run!r}")
+        if type(interval) is not list or type(start) is not int or type(end) is not int or start >= end:
+            raise ValueError(f"expected [start, high] with start below high, found {interval!r}")
         if grid:
             Grid.parse(*grid)
 

@@ -1,4 +1,4 @@
-"""Units: the members of a list of ids, given by the user or by a secondary input (spec 03, Units)."""
+"""Units: the members of a list of ids, given by the user or by a secondary input (docs/guide-windows.md)."""
 
 from __future__ import annotations
 

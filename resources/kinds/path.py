@@ -17,7 +17,16 @@ from partitions.errors import (
     StrandlineError,
 )
 from partitions.path.hive import partition_columns
-from partitions.path.plan import Beside, adopted, at_or_below, plan, position, ready, settles, upper_bound
+from partitions.path.plan import (
+    PendingFiles,
+    adopted,
+    at_or_below,
+    plan,
+    position,
+    ready,
+    settles,
+    upper_bound,
+)
 from partitions.path.position import FromBeginning
 from partitions.path.quarantine import Quarantined
 from partitions.path.slices import PathSlice
@@ -101,16 +110,18 @@ class PathFlow:
             now,
             dataflow=self._dataflow.name,
             number=entry.number if entry else 0,
-            beside=self._beside(entry, state, listing.found, now),
+            pending=self._pending(entry, state, listing.found, now),
             request=request,
         )
 
-    def _beside(self, entry: Entry | None, state: PathState, found: ListedFiles, now: datetime) -> Beside:
+    def _pending(
+        self, entry: Entry | None, state: PathState, found: ListedFiles, now: datetime
+    ) -> PendingFiles:
         """What waits beside the watermark. What was dealt with is looked up only where something waits for the answer."""
         if entry is None:
-            return Beside()
+            return PendingFiles()
         by_set, until = self._dataflow.path.tracking == "set", entry.replace_until
-        return Beside(
+        return PendingFiles(
             late=() if by_set else self._late(entry, state, now),
             released=self._released(entry, state),
             replace_until=PathState.of(deserialise(until)) if until else None,

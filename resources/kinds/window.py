@@ -24,10 +24,10 @@ from partitions.plan import Plan
 from partitions.predicate import EVERYTHING
 from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise, serialise
-from partitions.window.carrying import carried_over
+from partitions.window.migration import migrate_state
 from partitions.window.plan import AHEAD, plan
 from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit
-from partitions.window.state import LeftOut, Run, WindowState
+from partitions.window.state import DeferredUnits, WindowInterval, WindowState
 from partitions.window.upper_bound import upper_bound
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -190,7 +190,7 @@ class WindowFlow(ABC):
         head = {
             "read_from": self._fixed,
             "at": piece.at,
-            "deferred": list(map(list, piece.left_out)),
+            "deferred": list(map(list, piece.deferred)),
             "early": list(map(list, piece.early)),
             "old": list(map(list, piece.old)),
         }
@@ -210,8 +210,8 @@ class WindowFlow(ABC):
             entry.name if entry else WindowSlice.name,
             stored.head["at"],
             failed=tuple(FailedUnit(one, error) for one, error in works if error is not None),
-            left_out=tuple(LeftOut(*one) for one in stored.head["deferred"]),
-            early=tuple(LeftOut(*one) for one in stored.head["early"]),
+            deferred=tuple(DeferredUnits(*one) for one in stored.head["deferred"]),
+            early=tuple(DeferredUnits(*one) for one in stored.head["early"]),
             old=tuple(Old(*one) for one in stored.head["old"]),
             makes_room=intent.replaces == "own",
         )
@@ -376,7 +376,9 @@ class WindowFlow(ABC):
         """Windows that start where old ones started keep their highs; what waits to be read waits on."""
         state, before = WindowState.of(deserialise(text)), self.state(last) if last else None
         tagged = self._columns.tagged
-        return serialise(carried_over(state, self._definition, now, tagged=tagged, before=before).watermark())
+        return serialise(
+            migrate_state(state, self._definition, now, tagged=tagged, before=before).watermark()
+        )
 
     def up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
         """No file is passed over."""
@@ -422,7 +424,7 @@ class WindowFlow(ABC):
         return [f"{one.work.label(self._definition.zone)}: {one.error}" for one in piece.failed]
 
 
-def _touches(one: WorkUnit, runs: Sequence[Run] | None) -> bool:
+def _touches(one: WorkUnit, runs: Sequence[WindowInterval] | None) -> bool:
     if one.lower is None or one.end is None:
         return runs is not None
     return any(run[0] < one.end and one.lower < run[1] for run in runs or ())

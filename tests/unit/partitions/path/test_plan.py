@@ -12,7 +12,7 @@ from pydantic import ByteSize
 from partitions.errors import ConfigurationError
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.path.order import FileKey
-from partitions.path.plan import Beside, adopted, plan, position, upper_bound
+from partitions.path.plan import PendingFiles, adopted, plan, position, upper_bound
 from partitions.path.position import AbovePartitions, AbovePath, FromBeginning
 from partitions.path.slices import PathSlice
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
@@ -221,9 +221,15 @@ def test_of_files_of_the_future_the_one_that_holds_back_others_is_named_first() 
     definition = PathWatermark(type="path", scope="partition", settle=timedelta(seconds=10))
     late, released = _file("p/1", age=-7200), _file("p/2", age=-7200)
     state = PathState().processed(["p/3"])
-    beside = Beside(late=(late,), released=(released,))
+    pending = PendingFiles(late=(late,), released=(released,))
     made = plan(
-        definition, state, ListedFiles((_file("p/4", age=-7200),)), NOW, dataflow="f", number=1, beside=beside
+        definition,
+        state,
+        ListedFiles((_file("p/4", age=-7200),)),
+        NOW,
+        dataflow="f",
+        number=1,
+        pending=pending,
     )
     (warning,) = made.warnings
     assert warning.startswith("p/4: ")
@@ -231,7 +237,7 @@ def test_of_files_of_the_future_the_one_that_holds_back_others_is_named_first() 
         "2 h in the future (2 more files are like it), so `settle` holds it back until then, and all new files after it in its partition. "
         in warning
     )
-    made = plan(definition, state, ListedFiles(()), NOW, dataflow="f", number=1, beside=beside)
+    made = plan(definition, state, ListedFiles(()), NOW, dataflow="f", number=1, pending=pending)
     (warning,) = made.warnings
     assert warning.startswith("p/1: ")
     assert "(1 more file is like it), so `settle` holds it back until then. " in warning
@@ -396,11 +402,11 @@ def test_loaded_files_of_a_filtered_cold_start_leave_what_lies_before_the_oldest
 def test_only_late_files_are_planned_when_only_they_are_asked_for() -> None:
     late, released, new = _file("p/1"), _file("p/2"), _file("p/4")
     definition, state = PathWatermark(type="path"), PathState().processed(["p/3"])
-    beside = Beside(late=(late,), released=(released,))
+    pending = PendingFiles(late=(late,), released=(released,))
 
     def planned(request: Request) -> list[list[SourceFile]]:
         found = ListedFiles((new,))
-        made = plan(definition, state, found, NOW, dataflow="f", number=1, beside=beside, request=request)
+        made = plan(definition, state, found, NOW, dataflow="f", number=1, pending=pending, request=request)
         return [list(slice_.files) for slice_ in made.slices]
 
     assert planned(DUE) == [[late], [released], [new]]

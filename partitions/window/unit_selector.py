@@ -1,4 +1,4 @@
-"""Which of the due work units a run takes on, where it cannot take on all (spec 03, State and what runs).
+"""Which of the due work units a run takes on, where it cannot take on all (docs/guide-windows.md).
 
 What was never loaded goes first, by window; then what has the lowest high. So a backlog drains and no unit starves: with the
 order of windows alone, windows that grace reads again in every run would fill each of them, and nothing new would ever be read.
@@ -88,7 +88,7 @@ class Budget:
         return alone, min(others, (self.slices - alone) * self.limit)
 
 
-class Choice:
+class UnitSelector:
     """Takes what is due, part by part, and keeps of it what may be chosen."""
 
     def __init__(self, budget: Budget, ends: Sequence[int], now: int = 0, *, turn: bool = True) -> None:
