@@ -108,17 +108,17 @@ class Dataflow(Model):
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The tables of the lake that it reads: as its source, and for the units of its windows."""
-        found = []
+        tables = []
         if self.source.lake_table is not None:
-            found.append(Input(("source", "table"), self.source.lake_table))
+            tables.append(Input(("source", "table"), self.source.lake_table))
         given = self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
         for index, each in enumerate(given):
             key = ("watermark", "secondary_input", index)
             if each.table:
-                found.append(Input((*key, "table"), each.table))
+                tables.append(Input((*key, "table"), each.table))
             elif each.asset:
-                found.append(Input((*key, "asset"), each.asset, is_asset=True))
-        return tuple(found)
+                tables.append(Input((*key, "asset"), each.asset, is_asset=True))
+        return tuple(tables)
 
     @property
     def files(self) -> FilesSource:

@@ -106,7 +106,7 @@ class WindowPartitions(Partitioning):
             few = NEW_KEYS // 2 if self.windows_name else NEW_KEYS
             _add(requests, self.units_name, map(self.unit_key, units), existing_units, few)
         if self.windows_name and windows is not None:
-            few = NEW_KEYS - sum(len(one.partition_keys) for one in requests)
+            few = NEW_KEYS - sum(len(request.partition_keys) for request in requests)
             _add(requests, self.windows_name, map(self.window_key, windows.starts), existing_windows, few)
         return requests
 

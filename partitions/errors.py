@@ -14,7 +14,7 @@ _LONGEST = 2000
 
 def in_one_line(text: str, most: int = _LONGEST) -> str:
     """Return what a library said in one line; a longer text loses its middle, since the cause often stands at its end."""
-    line = "; ".join(stripped for one in text.splitlines() if (stripped := one.strip()))
+    line = "; ".join(stripped for part in text.splitlines() if (stripped := part.strip()))
     kept = (most - 3) // 2
     return line if len(line) <= most else f"{line[:kept]} … {line[-kept:]}"
 

@@ -62,15 +62,15 @@ class Lineage:
 
         A table that is only named like the asset of a dataflow with another table has none.
         """
-        found: dict[str, None] = {}
+        assets: dict[str, None] = {}
         for given in flow.inputs:
             table = self._table(given)
             maker = self._maker_of_table.get(table)
             if maker is not None:
-                found[maker.asset] = None
+                assets[maker.asset] = None
             elif table not in self._table_of_asset:
-                found[table] = None
-        return tuple(found)
+                assets[table] = None
+        return tuple(assets)
 
     def upstream_dataflows(self, name: str) -> tuple[str, ...]:
         """The dataflows whose tables a dataflow reads, each once."""
@@ -92,12 +92,12 @@ class Lineage:
 
     def _reach(self, name: str) -> set[str]:
         """A dataflow with all whose rows can come into it."""
-        found, waiting = {name}, [name]
+        reached, waiting = {name}, [name]
         while waiting:
-            new = set(self.upstream_dataflows(waiting.pop())) - found
-            found |= new
+            new = set(self.upstream_dataflows(waiting.pop())) - reached
+            reached |= new
             waiting += new
-        return found
+        return reached
 
     def _table(self, given: Input) -> str:
         return self.table_of(given.name) if given.is_asset else given.name

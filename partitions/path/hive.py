@@ -37,7 +37,7 @@ def folder_value(path: str, name: str) -> str | None:
 
     Hive's and Spark's writers escape a value with ``%XX``; a text with another ``%`` stands for itself.
     """
-    found = re.search(rf"(?:^|/){re.escape(name)}=([^/]*)/", path)
-    if found is None or found[1] == NULL_FOLDER:
+    match = re.search(rf"(?:^|/){re.escape(name)}=([^/]*)/", path)
+    if match is None or match[1] == NULL_FOLDER:
         return None
-    return found[1] if re.search("%(?![0-9A-Fa-f]{2})", found[1]) else unquote(found[1])
+    return match[1] if re.search("%(?![0-9A-Fa-f]{2})", match[1]) else unquote(match[1])

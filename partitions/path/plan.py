@@ -37,7 +37,7 @@ class PendingFiles:
         late: files at or below the watermark that were never ingested.
         released: files that somebody took out of quarantine.
         replace_until: rows of files at or below this state make room when the files are loaded again.
-        known: set tracking: which of the found files were ingested.
+        known: set tracking: which of the listed files were ingested.
     """
 
     late: tuple[SourceFile, ...] = ()
@@ -103,7 +103,7 @@ def _above(definition: PathWatermark, state: PathState) -> Position:
 def plan(
     definition: PathWatermark,
     state: PathState,
-    found: ListedFiles,
+    listed: ListedFiles,
     now: datetime,
     *,
     dataflow: str,
@@ -116,7 +116,7 @@ def plan(
     Args:
         definition: what the user declared.
         state: what is committed.
-        found: the files above ``position(definition, state, now)``.
+        listed: the files above ``position(definition, state, now)``.
         now: the clock of this run, aware.
         dataflow: its name.
         number: of the entry that holds ``state``; 0 without one.
@@ -128,7 +128,7 @@ def plan(
     """
     if not isinstance(request, LateOnly) and request.of is not None:
         raise ConfigurationError(f"dataflow {dataflow}: expected a watermark of type window, found path")
-    fresh = tuple(file for file in found.files if file.path not in pending.known)
+    fresh = tuple(file for file in listed.files if file.path not in pending.known)
     files, skips = _settled(definition, fresh, now)
     # A file that settles must not be late by then because its partition was closed.
     closing = None if skips else now
@@ -137,19 +137,19 @@ def plan(
     released, younger = _settled_each(definition, pending.released, now)
     warnings = list(_of_the_future(definition, fresh, (*pending.late, *pending.released), now))
     pending, skips = replace(pending, late=late, released=released), (*young, *younger, *skips)
-    if found.root_files and position(definition, state, now).partitioned:
+    if listed.root_files and position(definition, state, now).partitioned:
         warnings.append(ROOT_FILES_IGNORED)
-    if definition.layout == "leaf" and state.status == "initial" and (breach := _leaf_breach(found.files)):
+    if definition.layout == "leaf" and state.status == "initial" and (breach := _leaf_breach(listed.files)):
         warnings.append(
             f"layout leaf: {breach} holds files and folders; its sub-folders may be found only by the late-file sweep"
         )
     unparsed = _unparsed(definition, files)
     if unparsed:
         named = repr(unparsed[0]) if unparsed[0] else "the root"
-        one = len(unparsed) == 1
+        single = len(unparsed) == 1
         warnings.append(
-            f"{counted(len(unparsed), 'partition')} {'does' if one else 'do'} not fit the time template and never"
-            f" {'closes' if one else 'close'}{':' if one else ', such as'} {named}"
+            f"{counted(len(unparsed), 'partition')} {'does' if single else 'do'} not fit the time template and never"
+            f" {'closes' if single else 'close'}{':' if single else ', such as'} {named}"
         )
     slices = (
         *_pending_slices(definition, state, pending),
@@ -158,9 +158,9 @@ def plan(
     by_set = definition.tracking == "set"
     why = _why(state, files, slices, skips, pending, by_set)
     if not by_set:
-        warnings.extend(naming(definition, found.files).findings)
+        warnings.extend(naming(definition, listed.files).findings)
     if isinstance(request, LateOnly):
-        slices = tuple(piece for piece in slices if piece.why == "late")
+        slices = tuple(slice_ for slice_ in slices if slice_.why == "late")
     return Plan(dataflow, "path", number, now, why, slices, skips, tuple(warnings))
 
 
@@ -273,10 +273,10 @@ def _of_the_future(
     if not definition.settle:
         return
     latest = milliseconds(now + _CLOCKS_DIFFER)
-    found = [file for file in (*fresh, *pending) if file.modified > latest]
-    if not found:
+    files = [file for file in (*fresh, *pending) if file.modified > latest]
+    if not files:
         return
-    first, others = found[0], len(found) - 1
+    first, others = files[0], len(files) - 1
     after = ""
     if first in fresh and definition.tracking == "watermark":
         after = (
@@ -329,9 +329,9 @@ def _new_slices(
     if definition.scope == "partition" and since:
         before = since
     old = position(definition, replace_until, now) if replace_until else None
-    for piece in cut(definition, before, files, closing):
-        again = old is not None and any(not old.above(file.path) for file in piece.files)
-        yield replace(piece, replaces=again, since=since)
+    for slice_ in cut(definition, before, files, closing):
+        again = old is not None and any(not old.above(file.path) for file in slice_.files)
+        yield replace(slice_, replaces=again, since=since)
 
 
 def cold_start(definition: PathWatermark, now: datetime) -> Watermark | None:

@@ -46,7 +46,7 @@ class PathSlice:
     @property
     def all_files(self) -> tuple[SourceFile, ...]:
         """Those that are passed over, too; in pair order."""
-        return in_pair_order([*self.files, *(one.file for one in self.quarantined)])
+        return in_pair_order([*self.files, *(held.file for held in self.quarantined)])
 
     @property
     def lower(self) -> Watermark | None:
@@ -77,7 +77,7 @@ class PathSlice:
         """The slice of only the first ``count`` files and of what is passed over before the last of them; it closes nothing."""
         files = self.files[:count]
         last = pair_order(files[-1].path)
-        aside = tuple(one for one in self.quarantined if pair_order(one.file.path) < last)
+        aside = tuple(held for held in self.quarantined if pair_order(held.file.path) < last)
         return self._of(self.before, files, None, aside)
 
     def halve(self) -> tuple[PathSlice, ...]:
@@ -92,7 +92,7 @@ class PathSlice:
         bad = next(file for file in self.files if file.path == path)
         kept = tuple(file for file in self.files if file.path != path)
         aside = sorted(
-            [*self.quarantined, Quarantined(bad, reason)], key=lambda one: pair_order(one.file.path)
+            [*self.quarantined, Quarantined(bad, reason)], key=lambda held: pair_order(held.file.path)
         )
         return replace(self, files=kept, quarantined=tuple(aside))
 
@@ -110,7 +110,7 @@ class PathSlice:
     ) -> PathSlice:
         if self.why != "run":
             return replace(self, files=files, quarantined=aside)
-        made = slice_of(self.definition, before, (*files, *(one.file for one in aside)), closing)
+        made = slice_of(self.definition, before, (*files, *(held.file for held in aside)), closing)
         return replace(made, files=files, quarantined=aside, replaces=self.replaces, since=self.since)
 
 
@@ -130,9 +130,9 @@ def cut(
     """
     for portion in _portions(definition.checkpoint, files):
         last = portion[-1] is files[-1]
-        piece = slice_of(definition, before, portion, closing if last else None)
-        yield piece
-        before = piece.after
+        slice_ = slice_of(definition, before, portion, closing if last else None)
+        yield slice_
+        before = slice_.after
 
 
 def cut_pending(

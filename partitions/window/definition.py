@@ -126,7 +126,7 @@ class UnitEntry(Model):
     @property
     def listed(self) -> tuple[Unit, ...]:
         """Each of them as names to values."""
-        return tuple(one if isinstance(one, dict) else {self.name: one} for one in self.units)
+        return tuple(unit if isinstance(unit, dict) else {self.name: unit} for unit in self.units)
 
 
 Entry = Annotated[DatetimeEntry | UnitEntry, Field(discriminator="type")]
@@ -235,7 +235,7 @@ class WindowWatermark(Model):
                 read.append(Instant.parse(text, self.zone, now_allowed=now_allowed or name in ("to", "1")))
             except ConfigurationError as error:
                 raise ConfigurationError(f"{key}.{name}: {error.message}") from error
-        if all(one.floor is None for one in read) and read[0].at(None) > read[1].at(None):
+        if all(instant.floor is None for instant in read) and read[0].at(None) > read[1].at(None):
             raise ConfigurationError(f"{key}: expected a start before the end, found {start!r} and {end!r}")
 
     def identity(self) -> dict[str, Any]:
@@ -323,7 +323,10 @@ class WindowWatermark(Model):
         end = end if limit is None else min(end, limit)
         stretches = self._stretches(start, end, now)
         if (
-            sum((one.end - one.start) / _SHORTEST.get(one.grid.grain, DAY * 7) for one in stretches)
+            sum(
+                (stretch.end - stretch.start) / _SHORTEST.get(stretch.grid.grain, DAY * 7)
+                for stretch in stretches
+            )
             > MOST_WINDOWS
         ):
             raise ConfigurationError(
@@ -341,17 +344,17 @@ class WindowWatermark(Model):
         for grain, (lower, upper) in self._composite.items():
             if not self._stands(lower, grain):
                 yield ("window", grain), lower
-            others = [one for name, (one, _) in self._composite.items() if name != grain]
-            if self._floats(upper) and not all(self._begins_before(one, lower) for one in others):
+            others = [begin for name, (begin, _) in self._composite.items() if name != grain]
+            if self._floats(upper) and not all(self._begins_before(begin, lower) for begin in others):
                 yield ("window", grain), upper
 
     def _floats(self, text: str) -> bool:
         return Instant.parse(text, self.zone).floor is not None
 
-    def _begins_before(self, one: str, other: str) -> bool:
+    def _begins_before(self, begin: str, other: str) -> bool:
         """Whether a range begins before another, whatever the time is."""
-        fixed = not self._floats(one) and not self._floats(other)
-        return fixed and self._at(one, None) < self._at(other, None)
+        fixed = not self._floats(begin) and not self._floats(other)
+        return fixed and self._at(begin, None) < self._at(other, None)
 
     def _stands(self, text: str, grain: object) -> bool:
         """Whether windows of a grain that are cut from an instant on start where they started a day before."""

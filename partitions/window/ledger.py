@@ -83,13 +83,13 @@ class Ledger:
     @property
     def complete_up_to(self) -> int | None:
         """The lowest of all units that are there; None where one has nothing."""
-        ends = [one.complete_up_to for one in self.units if not one.gone]
+        ends = [unit.complete_up_to for unit in self.units if not unit.gone]
         return None if None in ends else min((end for end in ends if end is not None), default=None)
 
     @property
     def gaps(self) -> int:
         """How many, over all units."""
-        return sum(len(one.gaps) for one in self.units)
+        return sum(len(unit.gaps) for unit in self.units)
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form of ``strandline ledger``."""
@@ -97,7 +97,7 @@ class Ledger:
             "dataflow": self.dataflow,
             "now": self.now.isoformat(),
             "complete_up_to": _iso(self.complete_up_to, self.zone),
-            "units": [one.as_json(self.zone) for one in self.units],
+            "units": [unit.as_json(self.zone) for unit in self.units],
         }
 
 
@@ -116,9 +116,9 @@ def ledger(
     windows = definition.windows(now) if definition.time_entry else Windows.of(())
     there = set(units)
     gone = [unit for unit in state.units if unit not in there and unit != NO_UNIT]
-    look = _Looking(state, windows, union(windows), milliseconds(now))
-    listed = [look.unit(unit) for unit in units]
-    return Ledger(dataflow, now, definition.zone, [*listed, *(look.gone(unit) for unit in gone)])
+    looking = _Looking(state, windows, union(windows), milliseconds(now))
+    listed = [looking.unit(unit) for unit in units]
+    return Ledger(dataflow, now, definition.zone, [*listed, *(looking.gone(unit) for unit in gone)])
 
 
 @dataclass(frozen=True)
@@ -184,14 +184,17 @@ class _Looking:
         left = [*self.state.left.get(unit, ()), *self.state.whole.get(unit, ())]
         for layer in (
             [
-                (*one, OLD)
-                for one in union(
+                (*interval, OLD)
+                for interval in union(
                     sorted((interval[0], interval[1]) for interval in self.state.stale.get(unit, ()))
                 )
             ],
-            [(*one, EARLY) for one in self._early(unit)],
-            [(*one, ABSTINENT) for one in self._skipped(unit)],
-            [(*one, LEFT_OUT) for one in union(sorted((interval[0], interval[1]) for interval in left))],
+            [(*interval, EARLY) for interval in self._early(unit)],
+            [(*interval, ABSTINENT) for interval in self._skipped(unit)],
+            [
+                (*interval, LEFT_OUT)
+                for interval in union(sorted((interval[0], interval[1]) for interval in left))
+            ],
             self._failed(unit),
         ):
             marks = overlaid(marks, layer)

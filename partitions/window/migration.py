@@ -54,7 +54,7 @@ def migrate_state(
         _check_timed(state, before)
         state = recut(state, before, windows, definition.from_at(now))
     making = _Migration(state, windows)
-    whole = [one for unit in state.units for one in making.whole(unit)]
+    whole = [units for unit in state.units for units in making.whole(unit)]
     if not whole and not making.moved:
         return state
     return making.settled().after((), (), whole)
@@ -84,7 +84,7 @@ class _Migration:
         self._unit_due = UnitDue(self.state, self.windows, Cutoffs(None, 0, 0))
         parts = ("failed", "open", "left", "whole", "early")
         units = {unit for part in parts for unit in getattr(self.state, part)}
-        self.moved = {unit: found for unit in sorted(units) if (found := list(self._moved(unit)))}
+        self.moved = {unit: ranges for unit in sorted(units) if (ranges := list(self._moved(unit)))}
         """What waits in windows that are cut no more, by unit."""
 
     def whole(self, unit: str) -> Iterator[DeferredUnits]:
@@ -93,7 +93,7 @@ class _Migration:
             index for start, end in self.moved.get(unit, ()) for index in self.windows.touching(start, end)
         }
         covered = union(sorted(interval[:2] for interval in self.state.units.get(unit, ())))
-        found = []
+        again = []
         for first, after, high in self._unit_due.known(unit):
             # It was loaded as a shorter one, and not all that follows it was.
             if (
@@ -102,8 +102,8 @@ class _Migration:
                 and difference([self.windows[first]], covered)
             ):
                 waiting.add(first)
-            found += [index for index in range(first, after) if index in waiting]
-        for first, after in consecutive(found, self.windows.stretch):
+            again += [index for index in range(first, after) if index in waiting]
+        for first, after in consecutive(again, self.windows.stretch):
             grid = self.windows.stretches[self.windows.stretch(first)].grid
             yield DeferredUnits(
                 unit, self.windows.starts[first], self.windows.ends[after - 1], grid.text, whole=True
@@ -113,14 +113,14 @@ class _Migration:
         """The state without what has moved to windows as they are cut now."""
 
         def kept(intervals: Mapping[str, list[WindowInterval]]) -> dict[str, list[WindowInterval]]:
-            found = {
+            staying = {
                 unit: [interval for interval in of_unit if self._stays(interval)]
                 for unit, of_unit in intervals.items()
             }
-            return {unit: of_unit for unit, of_unit in found.items() if of_unit}
+            return {unit: of_unit for unit, of_unit in staying.items() if of_unit}
 
         failed = {
-            unit: {start: one for start, one in of_unit.items() if not self._lies(start)}
+            unit: {start: failure for start, failure in of_unit.items() if not self._lies(start)}
             for unit, of_unit in self.state.failed.items()
         }
         opened = {

@@ -138,10 +138,10 @@ class Partitioning:
         if not self.timed and self.units is None:
             return [PartitionRange(None, None)] * any(True for _ in works)
         rows, columns = self._rows(windows, known_windows), self._columns(known_units)
-        found = rectangle_cover(((one.start, one.unit) for one in works), rows, columns, most)
+        corners = rectangle_cover(((work.start, work.unit) for work in works), rows, columns, most)
         return [
             PartitionRange(_together(unit, window), _together(last_unit, last_window))
-            for (window, unit), (last_window, last_unit) in found
+            for (window, unit), (last_window, last_unit) in corners
         ]
 
     def _rows(self, windows: Windows | None, known: Sequence[str]) -> Axis:
@@ -188,8 +188,8 @@ class Partitioning:
             return "", key
         if not self.timed:
             return key, ""
-        unit, found, window = key.partition(_BETWEEN)
-        if not found or _BETWEEN in window:
+        unit, between, window = key.partition(_BETWEEN)
+        if not between or _BETWEEN in window:
             raise self._refused("a partition such as unit|window", repr(key))
         return unit, window
 

@@ -27,7 +27,7 @@ class Axis(NamedTuple):
     @classmethod
     def of(cls, known: Sequence[str], key: Callable[[Any], str]) -> Axis:
         """Of keys in an order."""
-        places: Mapping[str, int] = {one: place for place, one in enumerate(known)}
+        places: Mapping[str, int] = {name: place for place, name in enumerate(known)}
         # Each window is looked up once for each unit, and each unit once for each window.
         return cls(cache(lambda value: places.get(key(value))), lambda place: known[place])
 
@@ -53,7 +53,9 @@ def rectangles(cells: Iterable[Cell]) -> list[Rectangle]:
     """
     known = set(cells)
     by_row = list(_joined(known))
-    by_column = [Rectangle(*one[2:], *one[:2]) for one in _joined({(column, row) for row, column in known})]
+    by_column = [
+        Rectangle(*corners[2:], *corners[:2]) for corners in _joined({(column, row) for row, column in known})
+    ]
     return sorted(by_row if len(by_row) <= len(by_column) else by_column)
 
 
@@ -98,8 +100,8 @@ def rectangle_cover(
     """
     places = ((rows.place(row), columns.place(column)) for row, column in cells)
     whole = rectangles((row, column) for row, column in places if row is not None and column is not None)
-    for one in (part for large in whole for part in cut(large, most)):
+    for rectangle in (part for large in whole for part in cut(large, most)):
         yield (
-            (rows.key(one.first_row), columns.key(one.first_column)),
-            (rows.key(one.last_row), columns.key(one.last_column)),
+            (rows.key(rectangle.first_row), columns.key(rectangle.first_column)),
+            (rows.key(rectangle.last_row), columns.key(rectangle.last_column)),
         )

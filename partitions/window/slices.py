@@ -56,18 +56,18 @@ class WorkUnit(NamedTuple):
 
     def label(self, zone: tzinfo) -> str:
         """The work unit in a line, for people."""
-        return told((self,), zone)
+        return describe_works((self,), zone)
 
 
-def told(works: Collection[WorkUnit], zone: tzinfo) -> str:
+def describe_works(works: Collection[WorkUnit], zone: tzinfo) -> str:
     """Work units for people: windows of one unit that follow each other are one range."""
     by_unit: dict[str, list[list[TimeBound]]] = {}
-    for one in sorted(works, key=lambda one: one.start or 0):
-        ranges = by_unit.setdefault(one.unit, [])
-        if ranges and one.start is not None and ranges[-1][1] == one.start:
-            ranges[-1][1] = one.end
+    for work in sorted(works, key=lambda work: work.start or 0):
+        ranges = by_unit.setdefault(work.unit, [])
+        if ranges and work.start is not None and ranges[-1][1] == work.start:
+            ranges[-1][1] = work.end
         else:
-            ranges.append([one.start, one.end])
+            ranges.append([work.start, work.end])
     shown = [
         " ".join(filter(None, (_span(start, end, zone), words(unit)))) or "everything"
         for unit, ranges in by_unit.items()
@@ -136,12 +136,12 @@ class WindowSlice:
     @property
     def lower(self) -> Watermark | None:
         """The earliest instant that is read."""
-        return self._bound(min((one.lower for one in self._all if one.lower is not None), default=None))
+        return self._bound(min((work.lower for work in self._all if work.lower is not None), default=None))
 
     @property
     def upper(self) -> Watermark:
         """The latest, exclusive."""
-        return self._bound(max((one.end for one in self._all if one.end is not None), default=None)) or {}
+        return self._bound(max((work.end for work in self._all if work.end is not None), default=None)) or {}
 
     @property
     def since(self) -> None:
@@ -151,19 +151,21 @@ class WindowSlice:
     @property
     def replaces(self) -> bool:
         """Whether rows make room: somebody asked to write windows anew that are loaded, or they are cut otherwise now."""
-        return self.makes_room or bool(self.old) or any(one.reason == "forced" for one in self.works)
+        return self.makes_room or bool(self.old) or any(work.reason == "forced" for work in self.works)
 
     def advance(self, before: Watermark) -> Watermark:
         """The state after it."""
         done = [
-            LoadedUnit(one.start, one.end, one.lower, one.unit, one.open, Grid.parse(one.grid))
-            for one in self.works
-            if one.reason != "rest"
+            LoadedUnit(work.start, work.end, work.lower, work.unit, work.open, Grid.parse(work.grid))
+            for work in self.works
+            if work.reason != "rest"
         ]
         failed = [
-            (one.work.unit, one.work.start, one.error) for one in self.failed if one.work.reason != "rest"
+            (failure.work.unit, failure.work.start, failure.error)
+            for failure in self.failed
+            if failure.work.reason != "rest"
         ]
-        rest = [(one.unit, one.start or 0, one.end or 0) for one in self.works if one.reason == "rest"]
+        rest = [(work.unit, work.start or 0, work.end or 0) for work in self.works if work.reason == "rest"]
         return (
             WindowState.of(before)
             .rebased(Grid.parse(self.grid))
@@ -173,7 +175,7 @@ class WindowSlice:
                 [*self.deferred, *self._asked()],
                 at=self.at,
                 early=self.early,
-                replaced=[one[:2] for one in self.old],
+                replaced=[(old.unit, old.start) for old in self.old],
                 rest=rest,
             )
             .watermark()
@@ -181,13 +183,13 @@ class WindowSlice:
 
     def _asked(self) -> Iterator[DeferredUnits]:
         """What somebody has asked to read anew and could not be: the next try is to read it from its start on, too."""
-        for one, _ in self.failed:
-            if one.reason == "forced":
-                yield DeferredUnits(one.unit, one.start, one.end, one.grid, whole=True)
+        for work, _ in self.failed:
+            if work.reason == "forced":
+                yield DeferredUnits(work.unit, work.start, work.end, work.grid, whole=True)
 
     def describe(self) -> list[dict[str, Any]]:
         """Each work unit in the plan's JSON form."""
-        return [one.describe(self.zone) for one in self.works]
+        return [work.describe(self.zone) for work in self.works]
 
     def halve(self) -> tuple[WindowSlice, ...]:
         """Two slices of half the work units each, or only itself."""
@@ -202,21 +204,21 @@ class WindowSlice:
 
     def without(self, failed: Sequence[FailedUnit]) -> WindowSlice:
         """The slice that passes over work units, and says why; what must be read with one of them is passed over, too."""
-        gone = {one.work.key for one in failed}
-        bound = {together(one.work): one for one in failed if one.work.bound is not None}
+        gone = {failure.work.key for failure in failed}
+        bound = {together(failure.work): failure for failure in failed if failure.work.bound is not None}
         more = [
-            FailedUnit(one, f"is read in one commit with {first.work.label(self.zone)}: {first.error}")
-            for one in self.works
-            if one.key not in gone and (first := bound.get(together(one)))
+            FailedUnit(work, f"is read in one commit with {first.work.label(self.zone)}: {first.error}")
+            for work in self.works
+            if work.key not in gone and (first := bound.get(together(work)))
         ]
-        gone |= {one.work.key for one in more}
-        works = tuple(one for one in self.works if one.key not in gone)
+        gone |= {failure.work.key for failure in more}
+        works = tuple(work for work in self.works if work.key not in gone)
         return replace(self, works=works, failed=(*self.failed, *failed, *more))._with_its_old()
 
     def _with_its_old(self) -> WindowSlice:
         """Only the old windows that its work units read again."""
-        there = {(one.unit, one.bound) for one in self.works if one.bound is not None}
-        return replace(self, old=tuple(one for one in self.old if (one.unit, one.bound) in there))
+        there = {(work.unit, work.bound) for work in self.works if work.bound is not None}
+        return replace(self, old=tuple(old for old in self.old if (old.unit, old.bound) in there))
 
     def extents(self) -> tuple[Extent, ...]:
         """What is read, as few stretches as it takes."""
@@ -224,22 +226,22 @@ class WindowSlice:
 
     @property
     def _all(self) -> Iterable[WorkUnit]:
-        return (*self.works, *(one.work for one in self.failed))
+        return (*self.works, *(failure.work for failure in self.failed))
 
     def _bound(self, instant: int | None) -> Watermark | None:
         return None if instant is None else {self.name: as_datetime(instant, self.zone)}
 
 
-def together(one: WorkUnit) -> tuple[TimeBound, str, bool]:
+def together(work: WorkUnit) -> tuple[TimeBound, str, bool]:
     """The same for all that must be read in one commit."""
-    return (one.start, one.unit, False) if one.bound is None else (one.bound, one.unit, True)
+    return (work.start, work.unit, False) if work.bound is None else (work.bound, work.unit, True)
 
 
 def extents(works: Collection[WorkUnit]) -> tuple[Extent, ...]:
     """Join neighbouring windows of the same units: in planning order, windows outside."""
     rows: list[tuple[TimeBound, TimeBound, tuple[str, ...]]] = []
-    for (lower, end), same in groupby(works, lambda one: (one.lower, one.end)):
-        units = tuple(dict.fromkeys(one.unit for one in same))
+    for (lower, end), same in groupby(works, lambda work: (work.lower, work.end)):
+        units = tuple(dict.fromkeys(work.unit for work in same))
         if rows and rows[-1][1] is not None and rows[-1][1] == lower and rows[-1][2] == units:
             rows[-1] = (rows[-1][0], end, units)
         else:

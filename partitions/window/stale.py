@@ -141,12 +141,12 @@ class _Recut:
         self, loaded: list[WindowInterval], others: Iterable[WindowInterval]
     ) -> tuple[list[WindowInterval], list[WindowInterval]]:
         every = list(each(loaded, self.grid))
-        kept = [one for one in every if self._stays(*one)]
+        kept = [window for window in every if self._stays(*window)]
         highs: dict[int, int] = {}
         for start, end, _ in kept:
             highs[start] = max(end, highs.get(start, end))
-        old = [one for one in every if not self._stays(*one)]
-        old += [one for one in each(others, self.grid) if highs.get(one[0], one[0]) < one[1]]
+        old = [window for window in every if not self._stays(*window)]
+        old += [window for window in each(others, self.grid) if highs.get(window[0], window[0]) < window[1]]
         return (loaded if len(kept) == len(every) else self._intervals(kept)), self._intervals(old)
 
     def _stays(self, start: int, end: int, grid: Grid) -> bool:
@@ -160,10 +160,10 @@ class _Recut:
         most = whole if index in self.windows.open else self.windows.ends[index]
         return grid.end(start) == whole and end <= most
 
-    def _intervals(self, found: Iterable[tuple[int, int, Grid]]) -> list[WindowInterval]:
+    def _intervals(self, loaded: Iterable[tuple[int, int, Grid]]) -> list[WindowInterval]:
         """As few intervals as it takes; of one start the latest end counts."""
         highest: dict[int, tuple[int, Grid]] = {}
-        for start, end, grid in found:
+        for start, end, grid in loaded:
             if start not in highest or highest[start][0] < end:
                 highest[start] = end, grid
         made: list[WindowInterval] = []
@@ -188,5 +188,5 @@ class _Recut:
 
 def holding(old: Sequence[Bound], index: int) -> Bound | None:
     """The bound that holds a window."""
-    place = bisect_left(old, index + 1, key=lambda one: one.first) - 1
+    place = bisect_left(old, index + 1, key=lambda bound: bound.first) - 1
     return old[place] if place >= 0 and index < old[place].after else None

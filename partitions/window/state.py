@@ -125,7 +125,7 @@ class WindowState:
                 watermark["units"],
                 watermark.get("open", {}),
                 {
-                    unit: {_start(text): Failure(*found) for text, found in of_unit.items()}
+                    unit: {_start(text): Failure(*fields) for text, fields in of_unit.items()}
                     for unit, of_unit in watermark.get("failed", {}).items()
                 },
                 **{name: watermark.get(name, {}) for name in ("skipped", "left", "whole", "stale", "early")},
@@ -153,12 +153,12 @@ class WindowState:
         made: Watermark = {"grid": self.grid.text, "units": dict(self.units)}
         if self.failed:
             made["failed"] = {
-                unit: {_text(start): _shortened(found) for start, found in of_unit.items()}
+                unit: {_text(start): _shortened(failure) for start, failure in of_unit.items()}
                 for unit, of_unit in self.failed.items()
             }
         for name in ("open", "skipped", "left", "whole", "stale", "early"):
-            if found := getattr(self, name):
-                made[name] = dict(found)
+            if of_units := getattr(self, name):
+                made[name] = dict(of_units)
         return made | ({"retried": True} if self.retried else {})
 
     @property
@@ -205,11 +205,11 @@ class WindowState:
 
     def loaded_after(self, instant: int) -> dict[str, list[WindowInterval]]:
         """Runs of the loaded windows that end after an instant, by unit."""
-        found: dict[str, list[WindowInterval]] = {}
+        late_of: dict[str, list[WindowInterval]] = {}
         for unit, intervals in self.units.items():
             late = [interval for interval in intervals if interval[1] > instant]
             if late:
-                found[unit] = [
+                late_of[unit] = [
                     [
                         max(
                             interval[0],
@@ -219,7 +219,7 @@ class WindowState:
                     ]
                     for interval in late
                 ]
-        return found
+        return late_of
 
     def with_high(self, unit: str, start: int, high: int) -> WindowState:
         """A window that is loaded up to somewhere, whatever its grid; a high that is no higher than its start is none."""
@@ -256,8 +256,8 @@ class WindowState:
         made.replaced(replaced)
         for unit, lower, upper in rest:
             made.kept(unit, lower, upper)
-        for one in done:
-            made.succeeded(one)
+        for loaded in done:
+            made.succeeded(loaded)
         for unit, start, error in failed:
             before = made.failure(unit, start)
             made.set_failure(
@@ -320,39 +320,39 @@ class _Making:
         self._retried |= failure.attempts > 1
         self._failed[unit] = {**self._failed.get(unit, {}), start: failure}
 
-    def deferred(self, one: DeferredUnits, at: int | None) -> None:
-        if one.start is not None and one.end is not None:
-            self._of("whole" if one.whole else "left", one.unit).added(
-                one.start, one.end, Grid.parse(one.grid)
+    def deferred(self, units: DeferredUnits, at: int | None) -> None:
+        if units.start is not None and units.end is not None:
+            self._of("whole" if units.whole else "left", units.unit).added(
+                units.start, units.end, Grid.parse(units.grid)
             )
-        elif self.failure(one.unit, None) is None:
-            self.set_failure(one.unit, None, Failure(0, None, at))
+        elif self.failure(units.unit, None) is None:
+            self.set_failure(units.unit, None, Failure(0, None, at))
 
-    def succeeded(self, one: LoadedUnit) -> None:
-        if (failure := self.failure(one.unit, one.start)) is not None:
+    def succeeded(self, loaded: LoadedUnit) -> None:
+        if (failure := self.failure(loaded.unit, loaded.start)) is not None:
             self._retried |= failure.attempts > 0
-            self._failed[one.unit] = {
-                start: found for start, found in self._failed[one.unit].items() if start != one.start
+            self._failed[loaded.unit] = {
+                start: other for start, other in self._failed[loaded.unit].items() if start != loaded.start
             }
-        intervals = self._of("units", one.unit)
-        if one.start is None or one.end is None or one.lower is None:
-            if self._has("stale", one.unit):
-                self._of("stale", one.unit).items.clear()  # all rows of the unit make room
+        intervals = self._of("units", loaded.unit)
+        if loaded.start is None or loaded.end is None or loaded.lower is None:
+            if self._has("stale", loaded.unit):
+                self._of("stale", loaded.unit).items.clear()  # all rows of the unit make room
             return
-        before = intervals.raised(one.start, one.end, one.grid)
-        self._read(one.unit, before, one.lower, one.end)
-        if self._has("early", one.unit) and (before is None or before <= one.end):
-            self._of("early", one.unit).dropped(one.start)
+        before = intervals.raised(loaded.start, loaded.end, loaded.grid)
+        self._read(loaded.unit, before, loaded.lower, loaded.end)
+        if self._has("early", loaded.unit) and (before is None or before <= loaded.end):
+            self._of("early", loaded.unit).dropped(loaded.start)
         for name in ("left", "whole"):
-            if self._has(name, one.unit):
-                self._of(name, one.unit).dropped(one.start)
-        starts = [start for start in self._open.get(one.unit, ()) if start != one.start]
-        self._open[one.unit] = sorted([*starts, one.start]) if one.open else starts
+            if self._has(name, loaded.unit):
+                self._of(name, loaded.unit).dropped(loaded.start)
+        starts = [start for start in self._open.get(loaded.unit, ()) if start != loaded.start]
+        self._open[loaded.unit] = sorted([*starts, loaded.start]) if loaded.open else starts
 
-    def early(self, found: Iterable[DeferredUnits]) -> None:
-        for one in found:
-            if one.start is not None and one.end is not None:
-                self._of("early", one.unit).added(one.start, one.end, Grid.parse(one.grid))
+    def early(self, deferred: Iterable[DeferredUnits]) -> None:
+        for units in deferred:
+            if units.start is not None and units.end is not None:
+                self._of("early", units.unit).added(units.start, units.end, Grid.parse(units.grid))
 
     def replaced(self, old: Iterable[tuple[str, int]]) -> None:
         for unit, start in old:
@@ -379,7 +379,7 @@ class _Making:
 
 
 def _filled(of_units: Mapping[str, Any]) -> dict[str, Any]:
-    return {unit: found for unit, found in of_units.items() if found}
+    return {unit: of_unit for unit, of_unit in of_units.items() if of_unit}
 
 
 def _less(ranges: Iterable[list[int]], lower: int, upper: int) -> Iterator[list[int]]:

@@ -10,13 +10,13 @@ from partitions.window.state import WindowInterval, WindowState
 
 def upper_bound(states: Iterable[WindowState]) -> WindowState:
     """Return the lowest state that covers all of these: of each unit their intervals, those of the same windows as one."""
-    found: dict[str, set[tuple[str, int, int]]] = {}
+    intervals_of: dict[str, set[tuple[str, int, int]]] = {}
     for state in states:
         for unit, intervals in state.units.items():
-            found.setdefault(unit, set()).update(
+            intervals_of.setdefault(unit, set()).update(
                 (state.grid_of(interval).text, interval[0], interval[1]) for interval in intervals
             )
-    return WindowState(units={unit: _widest(sorted(intervals)) for unit, intervals in found.items()})
+    return WindowState(units={unit: _widest(sorted(intervals)) for unit, intervals in intervals_of.items()})
 
 
 def _widest(intervals: Iterable[tuple[str, int, int]]) -> list[WindowInterval]:
