@@ -125,7 +125,7 @@ class Dataflow(Model):
         """Its source, for what only files have.
 
         Raises:
-            ConfigurationError: where it is another.
+            ConfigurationError: if it is another.
         """
         if isinstance(self.source, FilesSource):
             return self.source
@@ -138,7 +138,7 @@ class Dataflow(Model):
         """Its watermark, for what only path watermarks have.
 
         Raises:
-            ConfigurationError: where it is another.
+            ConfigurationError: if it is another.
         """
         if isinstance(self.watermark, PathWatermark):
             return self.watermark
@@ -151,7 +151,7 @@ class Dataflow(Model):
         """Its watermark, for what only window watermarks have.
 
         Raises:
-            ConfigurationError: where it is another.
+            ConfigurationError: if it is another.
         """
         if isinstance(self.watermark, WindowWatermark):
             return self.watermark

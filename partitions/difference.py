@@ -19,7 +19,7 @@ def applied(old: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
     """``new`` again; ``old`` stays as it is.
 
     Raises:
-        ValueError: where the difference is not one of ``old``.
+        ValueError: if the difference is not one of ``old``.
     """
     made: dict[str, Any] = json.loads(json.dumps(old))
     try:

@@ -32,7 +32,7 @@ def fitted(value: Any, kind: Kind, zone: tzinfo) -> Any:
         zone: of times that are given without one, or wanted without one.
 
     Raises:
-        ValueError: where it cannot be one.
+        ValueError: if it cannot be one.
     """
     if value is None:
         return None

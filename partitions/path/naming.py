@@ -36,7 +36,7 @@ def sorts_by_time(filename: str) -> bool:
 
 
 def _front(name: str) -> str | None:
-    """What stands before the time in a name, up to a separator: ``orders_`` of ``orders_2024-01-01.csv``; None where no time follows."""
+    """What stands before the time in a name, up to a separator: ``orders_`` of ``orders_2024-01-01.csv``; None if no time follows."""
     return next(
         (name[: match.end()] for match in _SEPARATOR.finditer(name) if sorts_by_time(name[match.end() :])),
         None,

@@ -97,7 +97,7 @@ class PathSlice:
         return replace(self, files=kept, quarantined=tuple(aside))
 
     def leaving(self, paths: Collection[str]) -> PathSlice | None:
-        """The same slice beside the watermark, without files that wait; None where these are all of it."""
+        """The same slice beside the watermark, without files that wait; None if these are all of it."""
         files = tuple(file for file in self.files if file.path not in paths)
         return replace(self, files=files) if files or self.quarantined else None
 

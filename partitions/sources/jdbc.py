@@ -108,7 +108,7 @@ class JdbcSource(RowsSource):
         """Look at the query again as its own database reads quotes and comments.
 
         Raises:
-            ConfigurationError: where a placeholder stands in quotes or in a comment.
+            ConfigurationError: if a placeholder stands in quotes or in a comment.
         """
         problem = _quoted_placeholder(self.query or "", reading)
         if problem:

@@ -266,7 +266,7 @@ class WindowWatermark(Model):
 
     @property
     def units(self) -> tuple[Unit, ...] | None:
-        """The explicit units, or the one unit of a definition without any; None where a secondary input gives them."""
+        """The explicit units, or the one unit of a definition without any; None if a secondary input gives them."""
         if self.secondary_input:
             return None
         return self.unit_entry.listed if self.unit_entry else ({},)
@@ -308,14 +308,14 @@ class WindowWatermark(Model):
 
     @property
     def to_floor(self) -> Floor | None:
-        """What ``to`` is floored to; None where it is constant."""
+        """What ``to`` is floored to; None if it is constant."""
         return Instant.parse(self._range().to, self.zone).floor
 
     def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
         """All windows at an instant.
 
         Args:
-            now: the clock, aware; None where no text needs it.
+            now: the clock, aware; None if no text needs it.
             clipped: whether windows end at now, floored to the minute.
         """
         start, end = self.from_at(now), self.to_at(now)

@@ -70,7 +70,7 @@ class Cutoffs:
     """What decides about windows that were loaded before.
 
     Attributes:
-        job: the job's cutoff; None where nothing is loaded.
+        job: the job's cutoff; None if nothing is loaded.
         grace: milliseconds.
         abstinent: milliseconds.
     """

@@ -44,7 +44,7 @@ class UnitLedger:
         covered: ascending, apart from each other.
         gaps: ascending.
         overlaps: what windows of two grids have covered.
-        complete_up_to: the end of what is covered without a gap from the first window on; None where there is no window yet.
+        complete_up_to: the end of what is covered without a gap from the first window on; None if there is no window yet.
     """
 
     unit: str
@@ -82,7 +82,7 @@ class Ledger:
 
     @property
     def complete_up_to(self) -> int | None:
-        """The lowest of all units that are there; None where one has nothing."""
+        """The lowest of all units that are there; None if one has nothing."""
         ends = [unit.complete_up_to for unit in self.units if not unit.gone]
         return None if None in ends else min((end for end in ends if end is not None), default=None)
 

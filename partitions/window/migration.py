@@ -39,10 +39,10 @@ def migrate_state(
         definition: from now on.
         now: aware.
         tagged: whether rows carry nothing but the start of their window.
-        before: the newest state, whose rows are in the table; None where nothing is known of them but by ``state``.
+        before: the newest state, whose rows are in the table; None if nothing is known of them but by ``state``.
 
     Raises:
-        ConfigurationError: where rows have no window at all, and shall have one from now on.
+        ConfigurationError: if rows have no window at all, and shall have one from now on.
     """
     if not tagged:
         state = replace(state, stale={})

@@ -82,7 +82,7 @@ class Partitioning:
         return bucket_key(identity, self._buckets) if self._buckets else unit_key(identity, self._fields)
 
     def key(self, start: TimeBound, unit: str) -> str | None:
-        """The partition that holds a work unit; None where the asset has no partitions."""
+        """The partition that holds a work unit; None if the asset has no partitions."""
         window = self.window_key(start) if self.timed and start is not None else None
         return _together(self.unit_key(unit) if self.units else None, window)
 
@@ -91,7 +91,7 @@ class Partitioning:
 
         Args:
             keys: in any order, as a run has them.
-            windows: all at the instant of the run; None where there is no time dimension.
+            windows: all at the instant of the run; None if there is no time dimension.
             forced: whether it is read whatever the cutoffs say.
 
         Raises:
@@ -130,7 +130,7 @@ class Partitioning:
 
         Args:
             works: what is due.
-            windows: all; None where there is no time dimension.
+            windows: all; None if there is no time dimension.
             known_windows: dynamic keys of windows, in Dagster's order.
             known_units: dynamic keys of units, in Dagster's order.
             most: partitions of one range.

@@ -57,7 +57,7 @@ def plan(
         since: what is loaded beyond this instant was loaded by a clock that ran ahead; None: no clock did, as far as anybody knows.
 
     Raises:
-        PlanError: where there are fewer units than ``min_units``.
+        PlanError: if there are fewer units than ``min_units``.
     """
     if isinstance(request, LateOnly):
         why = "only late files are asked for, and windows have none"

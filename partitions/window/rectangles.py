@@ -17,7 +17,7 @@ class Axis(NamedTuple):
     """One dimension as whole numbers.
 
     Attributes:
-        place: of a start or a unit; None where it has no key yet.
+        place: of a start or a unit; None if it has no key yet.
         key: of a place.
     """
 

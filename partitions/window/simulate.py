@@ -91,7 +91,7 @@ class Simulation:
     candidates: Sequence[Candidate]
 
     def enough(self, share: float = 1.0) -> Candidate | None:
-        """The smallest grace that catches so much of what was observed; None where no candidate does."""
+        """The smallest grace that catches so much of what was observed; None if no candidate does."""
         return next(
             (candidate for candidate in self.candidates if candidate.caught >= share * self.changes), None
         )

@@ -163,7 +163,7 @@ class WindowState:
 
     @property
     def highest(self) -> int | None:
-        """The highest usable high of the job; None where there is none."""
+        """The highest usable high of the job; None if there is none."""
         return max((interval[1] for intervals in self.units.values() for interval in intervals), default=None)
 
     def grid_of(self, interval: WindowInterval) -> Grid:
@@ -171,7 +171,7 @@ class WindowState:
         return Grid.parse(interval[2]) if len(interval) > 2 else self.grid
 
     def high(self, unit: str, start: int) -> int | None:
-        """The high of the window that starts there; None where it has no usable one."""
+        """The high of the window that starts there; None if it has no usable one."""
         return WindowIntervals(self.units.get(unit, ()), self.grid).high(start)
 
     def rebased(self, grid: Grid) -> WindowState:

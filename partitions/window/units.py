@@ -154,12 +154,12 @@ def listed(
     """The identities of all units, each once, in the order that they were given or read.
 
     Args:
-        given: those that the user has listed; None where secondary inputs give them.
+        given: those that the user has listed; None if secondary inputs give them.
         inputs: the secondary inputs.
         read: gives the rows of one.
 
     Raises:
-        PlanError: where one cannot be read: that is not an empty list.
+        PlanError: if one cannot be read: that is not an empty list.
     """
     if given is not None:
         return distinct(given)
@@ -182,7 +182,7 @@ def enough(units: Sequence[str], wanted: int, dataflow: str) -> None:
     """Fewer units than ``min_units`` are a mistake at the source, not a day off.
 
     Raises:
-        PlanError: where there are fewer; the one unit of a definition without units does not count.
+        PlanError: if there are fewer; the one unit of a definition without units does not count.
     """
     count = len(units) - (NO_UNIT in units)
     if count < wanted:

@@ -39,7 +39,7 @@ class WindowIntervals:
         return Grid.parse(interval[2]) if len(interval) > 2 else self._grid
 
     def high(self, start: int) -> int | None:
-        """How far the window that starts there is loaded; None where nothing is known of it."""
+        """How far the window that starts there is loaded; None if nothing is known of it."""
         return max((high for _, high in self._holding(start)), default=None)
 
     def raised(self, start: int, end: int, grid: Grid) -> int | None:
