@@ -78,7 +78,7 @@ def _undeclared(dataflow: Dataflow) -> Dataflow:
 def _of_table(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
     from pyspark.sql.types import StructType
 
-    found = platform.target(dataflow).schema()
+    found = platform.table(dataflow).schema()
     if found is None:
         return None
     version, text = found

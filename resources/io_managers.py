@@ -325,19 +325,19 @@ def _partitions_of(partitions: WindowPartitions, committed: Sequence[Committed])
     """Where a partition is a window of several units, or a bucket of them, it is loaded unless one of these failed."""
     found: dict[str, dict[str, Any]] = {}
     for piece in committed:
-        if not isinstance(piece.piece, WindowSlice):
+        if not isinstance(piece.slice, WindowSlice):
             continue
-        for one in piece.piece.works:
+        for one in piece.slice.works:
             key = partitions.key(one.start, one.unit) if one.reason != "rest" else None
             if key is not None:
                 shown = found.setdefault(key, {"work_units": 0, "state_number": piece.entry.number})
-                _add(shown, one, piece.seen.get(one.key), piece.piece)
+                _add(shown, one, piece.stats.get(one.key), piece.slice)
     failed = _failed_keys(partitions, committed)
     return {key: shown for key, shown in found.items() if key not in failed}
 
 
 def _failed_keys(partitions: WindowPartitions, committed: Sequence[Committed]) -> set[str | None]:
-    slices = [one.piece for one in committed if isinstance(one.piece, WindowSlice)]
+    slices = [one.slice for one in committed if isinstance(one.slice, WindowSlice)]
     return {partitions.key(one.work.start, one.work.unit) for piece in slices for one in piece.failed}
 
 
@@ -349,7 +349,7 @@ def _again(log: WatermarkLog, dataflow: str, flow: Flow[Any], entry: Entry) -> C
     piece = flow.restore(intent, log.get_list(intent.file_list, flow.list_kind))
     stored = log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}", SEEN_WORK_UNITS)
     seen = {(start, unit): found for start, unit, *found in stored.rows} if stored else {}
-    return Committed(entry, entry.rows, entry.files, 0, 0.0, piece=piece, seen=seen)
+    return Committed(entry, entry.rows, entry.files, 0, 0.0, slice=piece, stats=seen)
 
 
 def _summed(entries: Sequence[Entry]) -> dict[str, Any]:

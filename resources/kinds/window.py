@@ -19,6 +19,7 @@ from partitions.errors import (
 )
 from partitions.instants import milliseconds
 from partitions.intervals import difference, union
+from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.path.source import SourceFile
 from partitions.plan import Plan
 from partitions.predicate import EVERYTHING
@@ -38,11 +39,10 @@ from resources.loop.flow import Observed, Size
 from resources.readers.failures import cause
 from resources.spark import EngineLost
 from resources.spark_process import engine_lost
+from resources.tables.table import Table
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
 from resources.watermarks.lists import ListKind, StoredList
 from resources.watermarks.work_units import WORK_UNITS
-from resources.writers.delta import DeltaTarget
-from resources.writers.target import Room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,6 +91,11 @@ class WindowFlow(ABC):
     @property
     def repeats(self) -> bool:
         """What was read within the grace would be due for ever."""
+        return False
+
+    @property
+    def one_query(self) -> bool:
+        """A condition names the windows."""
         return False
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[WindowSlice]:
@@ -333,14 +338,14 @@ class WindowFlow(ABC):
         """Rows, and whether they changed, of each work unit."""
         return observe(df, piece.works, lambda one: sql(self._columns.where((one,), df), SPARK))
 
-    def room(self, piece: WindowSlice, replaces: Replaces | None, df: DataFrame) -> Room | None:
-        """Exactly what was read makes room, where the target replaces by watermark or somebody forces it."""
+    def load(self, piece: WindowSlice, replaces: Replaces | None, df: DataFrame) -> Load:
+        """Replace exactly what was read, if the target replaces by watermark or somebody forces it; else append."""
         if replaces == "table":
-            return Room(None)
+            return ReplaceAll()
         if (replaces is None and not self.dataflow.target.replace_by_watermark) or not piece.works:
-            return None
-        replaced = self._columns.where(piece.works, df, piece.old)
-        return Room(None if replaced == EVERYTHING else sql(replaced, SPARK))
+            return Append()
+        where = self._columns.where(piece.works, df, piece.old)
+        return ReplaceAll() if where == EVERYTHING else Replace(where)
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the highs of all windows."""
@@ -384,15 +389,15 @@ class WindowFlow(ABC):
         """No file is passed over."""
         return ()
 
-    def told_by_rows(self, target: DeltaTarget) -> str | None:
+    def told_by_rows(self, table: Table) -> str | None:
         """A window without rows is loaded like any other, so rows do not tell what is."""
         return None
 
-    def makes_room(self, target: DeltaTarget) -> bool:
+    def makes_room(self, table: Table) -> bool:
         """Where a slice deletes what it reads."""
         return self.dataflow.target.replace_by_watermark
 
-    def reached(self, entry: Entry, target: DeltaTarget) -> str:
+    def reached(self, entry: Entry, table: Table) -> str:
         """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""
         states = [self.state(one) for one in (entry, *self.history())]
         return serialise(upper_bound(states).watermark())

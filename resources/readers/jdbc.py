@@ -39,9 +39,9 @@ class JdbcReader:
         self._connection, self._source = connection, source
         self._query = JdbcQuery(source, DIALECTS[connection.system], zone)
 
-    def version(self) -> int | None:
+    def version(self) -> None:
         """None: a database has no versions that could be read again."""
-        return None
+        return
 
     def pin(self, spark: SparkSession) -> str:
         """The source's columns as text. ``{unit.NAME}`` is NULL for that.
@@ -68,7 +68,7 @@ class JdbcReader:
         spark: SparkSession,
         extents: Sequence[Extent],
         pinned: str,
-        version: int | None = None,  # noqa: ARG002 - part of what all readers of rows take
+        version: object = None,  # noqa: ARG002 - part of what all readers of rows take
     ) -> DataFrame:
         """Exactly the rows of these extents, with the pinned columns in their order.
 
