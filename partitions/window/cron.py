@@ -1,4 +1,4 @@
-"""Windows as a cron expression, where one gives exactly ours (docs/guide-windows.md, docs/dagster.md).
+"""Windows as a cron expression, where one gives exactly ours (docs/adr/0009-cron-only-where-it-is-exact.md).
 
 Cron ticks at wall times. It gives our windows where each starts at the same wall time of a day that every month has, and where
 no change of the zone's offset skips or repeats that wall time. What cannot be said so exactly is not said at all.
