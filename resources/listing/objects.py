@@ -123,11 +123,13 @@ class _Walk:
             return
         if folder not in self._beside:
             with store_failures(self._place):
-                self._beside[folder] = found = self._store.list_with_delimiter(folder or None)
-            self._step.calls += max(1, -(-(len(found["objects"]) + len(found["common_prefixes"])) // PAGE))
-        found = self._beside[folder]
-        self._take([meta for meta in found["objects"] if _between(meta["path"], key, target)])
-        for inner in found["common_prefixes"]:
+                self._beside[folder] = content = self._store.list_with_delimiter(folder or None)
+            self._step.calls += max(
+                1, -(-(len(content["objects"]) + len(content["common_prefixes"])) // PAGE)
+            )
+        content = self._beside[folder]
+        self._take([meta for meta in content["objects"] if _between(meta["path"], key, target)])
+        for inner in content["common_prefixes"]:
             if not (hidden(inner) or self._position.belongs(inner)) and _between(inner, key, target):
                 self._walk_through(inner)
 

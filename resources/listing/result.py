@@ -78,8 +78,8 @@ class ListingStep:
 
     def listing(self, resume: str | None = None) -> Listing:
         """Return what was found; complete unless there is a token to go on from."""
-        found = ListedFiles(in_pair_order(self.files), self.root_files, self.calls)
-        return Listing(found, complete=resume is None, resume=resume)
+        listed = ListedFiles(in_pair_order(self.files), self.root_files, self.calls)
+        return Listing(listed, complete=resume is None, resume=resume)
 
 
 def _never(pages: int) -> bool:  # noqa: ARG001 - takes what a budget takes

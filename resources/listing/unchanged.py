@@ -1,4 +1,4 @@
-"""Whether objects are still what they were when they were listed (spec 01, Advancing)."""
+"""Whether objects are still what they were when they were listed (docs/guide-files.md)."""
 
 from __future__ import annotations
 
