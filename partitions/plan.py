@@ -107,7 +107,7 @@ class Slice(Protocol):
         ...
 
     def describe(self) -> list[dict[str, Any]]:
-        """The slice in the plan's JSON form (spec 09, JSON): one object, or one for each of its work units."""
+        """The slice in the plan's JSON form (docs/cli.md): one object, or one for each of its work units."""
         ...
 
     def halve(self) -> tuple[Self, ...]:
@@ -150,7 +150,7 @@ class Plan(Generic[SliceT]):
         return bool(self.slices)
 
     def as_json(self) -> Mapping[str, Any]:
-        """The plan in the public JSON form (spec 09, JSON)."""
+        """The plan in the public JSON form (docs/cli.md)."""
         return {
             "dataflow": self.dataflow,
             "kind": self.kind,
@@ -158,7 +158,7 @@ class Plan(Generic[SliceT]):
             "now": self.now.isoformat(),
             "due": self.due,
             "why": self.why,
-            "slices": [one for piece in self.slices for one in piece.describe()],
+            "slices": [described for slice_ in self.slices for described in slice_.describe()],
             "skips": [{"what": skip.what, "why": skip.why} for skip in self.skips],
             "warnings": list(self.warnings),
         }
@@ -180,6 +180,6 @@ def lasting(seconds: float) -> str:
             count, rest = divmod(left, size)
             first = counted(count, name) if name == "day" else f"{count} {name}"
             below = _STEPS[place + 1 : place + 2]
-            more = [f"{rest // one} {step}" for step, one in below if rest >= one and count < 10]
+            more = [f"{rest // length} {step}" for step, length in below if rest >= length and count < 10]
             return " ".join([first, *more])
     return "0 s"

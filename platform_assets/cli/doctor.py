@@ -15,7 +15,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError, StrandlineError
-from partitions.path.position import Start
+from partitions.path.position import FromBeginning
 from partitions.plan import counted
 from partitions.sources import JdbcSource, TableSource
 from platform_assets.cli.context import Context, shared
@@ -166,7 +166,7 @@ def _files(project: Project, flow: Dataflow, root: Place) -> str:
             entry = platform.log.newest(flow.name)
             look = platform.path_kind(flow).peek(entry, datetime.now(UTC), _BUDGET, None)
             return f"{root}: reads, {_counted(look)} above the watermark"
-    look = list_above(root, Start(), flow.files.endings, budget=_BUDGET)
+    look = list_above(root, FromBeginning(), flow.files.endings, budget=_BUDGET)
     return f"{root}: reads, {_counted(look)}"
 
 

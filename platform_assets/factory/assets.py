@@ -119,7 +119,7 @@ def dataflow_assets(
 
 def _deps(dataflow: Dataflow, platform: Platform) -> list[AssetDep]:
     """The tables that it reads. A row's window or unit there says nothing about its window here, so all their partitions count."""
-    above = platform.lineage.assets_above(dataflow)
+    above = platform.lineage.upstream_assets(dataflow)
     return [AssetDep(_key(asset), partition_mapping=AllPartitionMapping()) for asset in above]
 
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.path.order import FileKey
-from partitions.path.plan import adopted, at_or_below, covering
-from partitions.path.position import Start
+from partitions.path.plan import adopted, at_or_below, upper_bound
+from partitions.path.position import FromBeginning
 from partitions.path.quarantine import Quarantine, Quarantined
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile
@@ -82,7 +82,7 @@ class PathRules:
         known = {ingested.path for ingested in Ingested(self._log, name, entry).all()}
         if entry.era:  # what was loaded before a reset is not known any more, and its rows may be there
             known |= self._table.texts(SOURCE_FILE)
-        return serialise(covering(self._definition, PathState.of(entry.state()), known))
+        return serialise(upper_bound(self._definition, PathState.of(entry.state()), known))
 
     def check_rewind(self) -> None:
         """A set has no order."""
@@ -111,7 +111,7 @@ class PathRules:
         state = state_of(self._dataflow, above)
         start = cold_start_of(above) if state.status == "initial" else state
         by_set = self._definition.tracking == "set"  # which has no order: whatever is there
-        bound = Start() if by_set else at_or_below(self._definition, PathState.of(watermark), start)
+        bound = FromBeginning() if by_set else at_or_below(self._definition, PathState.of(watermark), start)
         return self._source.list_above(bound).found.files
 
     def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:
@@ -153,7 +153,7 @@ class PathRules:
         until = None
         if (known is None or beyond) and self._definition.tracking != "set":
             state = PathState.of(deserialise(watermark))
-            until = serialise(covering(self._definition, state, loaded))
+            until = serialise(upper_bound(self._definition, state, loaded))
         return HeldFiles(
             [*rows.values()],
             len(taken),

@@ -8,10 +8,10 @@ from datetime import datetime
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.sentinels import deserialise, serialise
-from partitions.window.carrying import carried_over
-from partitions.window.covering import covering
+from partitions.window.migration import migrate_state
 from partitions.window.slices import WindowSlice, WorkUnit
-from partitions.window.state import Run, WindowState
+from partitions.window.state import WindowInterval, WindowState
+from partitions.window.upper_bound import upper_bound
 from resources.kinds.window import state_of
 from resources.watermarks.entry import Entry
 
@@ -38,7 +38,7 @@ class WindowRules:
         """Windows that start where old ones started keep their high watermarks; what waits to be read still waits."""
         dataflow = self._dataflow
         state, before = WindowState.of(deserialise(text)), state_of(dataflow, last) if last else None
-        migrated = carried_over(state, dataflow.window, now, tagged=dataflow.tagged, before=before)
+        migrated = migrate_state(state, dataflow.window, now, tagged=dataflow.tagged, before=before)
         return serialise(migrated.watermark())
 
     def watermark_from_rows(self) -> None:
@@ -52,7 +52,7 @@ class WindowRules:
     def loaded_upper_bound(self, entry: Entry) -> str:
         """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""
         states = [state_of(self._dataflow, each) for each in (entry, *self._history())]
-        return serialise(covering(states).watermark())
+        return serialise(upper_bound(states).watermark())
 
     def check_rewind(self) -> None:
         """High watermarks have an order."""
@@ -69,7 +69,7 @@ class WindowRules:
         return len(again), "work unit"
 
 
-def _touches(work: WorkUnit, runs: Sequence[Run] | None) -> bool:
+def _touches(work: WorkUnit, runs: Sequence[WindowInterval] | None) -> bool:
     if work.lower is None or work.end is None:
         return runs is not None
     return any(run[0] < work.end and work.lower < run[1] for run in runs or ())

@@ -11,10 +11,10 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, CorruptWatermark, SchemaError
 from partitions.load import Append, Load, Replace
 from partitions.path.hive import partition_columns
-from partitions.path.plan import Beside, at_or_below, plan, position, ready, settles
+from partitions.path.plan import PendingFiles, at_or_below, plan, position, ready, settles
 from partitions.path.quarantine import Quarantined
 from partitions.path.slices import PathSlice
-from partitions.path.source import Found, SourceFile, in_pair_order
+from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan
 from partitions.predicate import Among
@@ -79,18 +79,20 @@ class PathKind:
             now,
             dataflow=self._dataflow.name,
             number=entry.number if entry else 0,
-            beside=self._beside(entry, state, listing.found, now),
+            pending=self._pending(entry, state, listing.found, now),
             request=request,
         )
         return replace(made, calls=listing.found.calls)
 
-    def _beside(self, entry: Entry | None, state: PathState, found: Found, now: datetime) -> Beside:
+    def _pending(
+        self, entry: Entry | None, state: PathState, found: ListedFiles, now: datetime
+    ) -> PendingFiles:
         """What waits beside the watermark. What was dealt with is looked up only if something waits for the answer."""
         if entry is None:
-            return Beside()
+            return PendingFiles()
         by_set, until = self._definition.tracking == "set", entry.replace_until
         paths = [file.path for file in found.files]
-        return Beside(
+        return PendingFiles(
             late=() if by_set else self._late(entry, state, now),
             released=self._released(entry, state),
             replace_until=PathState.of(deserialise(until)) if until else None,

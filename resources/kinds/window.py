@@ -20,7 +20,7 @@ from partitions.sentinels import deserialise
 from partitions.window.definition import WindowWatermark
 from partitions.window.plan import AHEAD, plan
 from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit, files_of
-from partitions.window.state import LeftOut, WindowState
+from partitions.window.state import DeferredUnits, WindowState
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds.kind import StatsReader
@@ -148,7 +148,7 @@ class WindowKind:
         head: dict[str, Any] = {
             "read_from": slice_.version,
             "at": slice_.at,
-            "deferred": list(map(list, slice_.left_out)),
+            "deferred": list(map(list, slice_.deferred)),
             "early": list(map(list, slice_.early)),
             "old": list(map(list, slice_.old)),
         }
@@ -170,8 +170,8 @@ class WindowKind:
             time.name if time else WindowSlice.name,
             stored.head["at"],
             failed=tuple(FailedUnit(work, error) for work, error in rows if error is not None),
-            left_out=tuple(LeftOut(*each) for each in stored.head["deferred"]),
-            early=tuple(LeftOut(*each) for each in stored.head["early"]),
+            deferred=tuple(DeferredUnits(*each) for each in stored.head["deferred"]),
+            early=tuple(DeferredUnits(*each) for each in stored.head["early"]),
             old=tuple(Old(*each) for each in stored.head["old"]),
             makes_room=intent.replaces == "own",
             version=stored.head["read_from"],

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.predicate import EVERYTHING, Predicate
-from partitions.sources import FilesSource
 from partitions.window.predicates import tagged_rows_of
 from partitions.window.slices import Old, WorkUnit, extents
 from resources.sources.conditions import table_rows
@@ -52,10 +51,8 @@ class WindowColumns:
     @classmethod
     def of(cls, dataflow: Dataflow) -> WindowColumns:
         """What the source says of its columns."""
-        source = dataflow.source
-        if isinstance(source, FilesSource):
-            return cls(dataflow, None, {}, dataflow.tagged)
-        return cls(dataflow, source.window_column, dict(source.unit_columns), dataflow.tagged)
+        columns = dataflow.source.row_columns
+        return cls(dataflow, columns.window, dict(columns.units), dataflow.tagged)
 
     @property
     def names(self) -> tuple[str, ...]:

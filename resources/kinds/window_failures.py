@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 from partitions.errors import BadUnits
 from partitions.plan import counted
-from partitions.window.slices import WorkUnit, told
+from partitions.window.slices import WorkUnit, describe_works
 
 Probe = Callable[[Sequence[WorkUnit]], str | None]
 """Reads some work units and nothing else; why that fails, or None. Raises where the source as a whole does not answer."""
@@ -45,9 +45,9 @@ def bad_units(found: Mapping[WorkUnit, str], zone: tzinfo) -> BadUnits:
     by_error: dict[str, list[WorkUnit]] = {}
     for one, why in found.items():
         by_error.setdefault(why, []).append(one)
-    shown = "; ".join(f"{told(works, zone)}: {why}" for why, works in by_error.items())
+    shown = "; ".join(f"{describe_works(works, zone)}: {why}" for why, works in by_error.items())
     return BadUnits(
         f"{counted(len(found), 'work unit')} cannot be read: {shown}",
-        part=told(list(found), zone),
+        part=describe_works(list(found), zone),
         units={one.key: why for one, why in found.items()},
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, PlanError, SourceError
 from partitions.instants import as_datetime
-from partitions.path.position import Start
+from partitions.path.position import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder
 from partitions.window.slices import WindowSlice, WorkUnit, extents
@@ -215,7 +215,7 @@ class FolderWindows:
     def _list(self, work: WorkUnit, missing: dict[WorkUnit, str]) -> tuple[SourceFile, ...]:
         folder = self.folder(work)
         try:
-            listing = self._source.list_above(Start(), folder=folder)
+            listing = self._source.list_above(FromBeginning(), folder=folder)
         except SourceError as error:
             if error.code != "source_missing":
                 raise

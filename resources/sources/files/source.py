@@ -54,7 +54,7 @@ class FileSource:
         Raises:
             SourceError: as for a listing.
         """
-        return listing.look(self.root, paths) if paths else {}
+        return listing.stat_files(self.root, paths) if paths else {}
 
     def check_unchanged(self, files: Sequence[SourceFile]) -> None:
         """Compare size and version of files with what was listed.

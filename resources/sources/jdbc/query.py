@@ -1,4 +1,4 @@
-"""The queries that a database is asked: the user's table or query, and around it exactly the rows of some extents (spec 04)."""
+"""The queries that a database is asked: the user's table or query, and around it exactly the rows of some extents (docs/project-files.md)."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class JdbcQuery:
         """
         if not self._source.placeholders:
             return self._select(self._relation(), extents, schema)
-        pieces = [self._select(self._relation(piece), [piece], schema) for piece in disjoint(extents)]
-        return "\nUNION ALL\n".join(pieces)
+        queries = [self._select(self._relation(extent), [extent], schema) for extent in disjoint(extents)]
+        return "\nUNION ALL\n".join(queries)
 
     def numbered(self, extents: Sequence[Extent], schema: StructType) -> str:
         """The same for extents of one unit each, with the number of each in a column of its own.
@@ -69,9 +69,9 @@ class JdbcQuery:
         """
         return "\nUNION ALL\n".join(
             self._select(
-                self._relation(piece), [piece], schema, f", {number} AS {self._dialect.name(NUMBER)}"
+                self._relation(extent), [extent], schema, f", {number} AS {self._dialect.name(NUMBER)}"
             )
-            for number, piece in enumerate(extents)
+            for number, extent in enumerate(extents)
         )
 
     def _select(self, relation: str, extents: Sequence[Extent], schema: StructType, more: str = "") -> str:
@@ -92,28 +92,28 @@ class JdbcQuery:
         condition = sql(rows_of(extents, columns), self._dialect)
         return f"SELECT {names}{more} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
 
-    def _relation(self, piece: Extent | None = None, *, sample: bool = False) -> str:
+    def _relation(self, extent: Extent | None = None, *, sample: bool = False) -> str:
         """The table, or the user's query on lines of its own: a comment at its end ends there."""
         if self._source.query is None:
             return self._dialect.relation(self._source.table_parts)
-        text = self._source.template.filled(lambda each: self._literal(each, piece, sample))
+        text = self._source.template.filled(lambda each: self._literal(each, extent, sample))
         return f"(\n{without_end(text, self._dialect.reading)}\n) AS source"
 
-    def _literal(self, placeholder: Placeholder, piece: Extent | None, sample: bool) -> str:
-        if piece is None:  # a query without placeholders has none to fill
+    def _literal(self, placeholder: Placeholder, extent: Extent | None, sample: bool) -> str:
+        if extent is None:  # a query without placeholders has none to fill
             raise AssertionError(placeholder)
         name = placeholder.unit
         if name is None:
-            return self._moment(placeholder, piece)
-        (unit,) = piece.units
+            return self._moment(placeholder, extent)
+        (unit,) = extent.units
         if name not in unit and not sample:
             raise ConfigurationError(
                 f"source.query: expected a unit with a value {name} for {{unit.{name}}}, found {', '.join(unit) or 'no units'}"
             )
         return self._dialect.literal(unit.get(name))
 
-    def _moment(self, placeholder: Placeholder, piece: Extent) -> str:
-        ms = piece.lower if placeholder.name == "start" else piece.upper
+    def _moment(self, placeholder: Placeholder, extent: Extent) -> str:
+        ms = extent.lower if placeholder.name == "start" else extent.upper
         if ms is None:
             raise ConfigurationError(
                 f"source.query: expected a watermark with a datetime entry for {{{placeholder.name}}}, found none"

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.window.grid import Grid
-from partitions.window.runs import Run, Runs
+from partitions.window.window_intervals import WindowInterval, WindowIntervals
 
 DAY = 86_400_000
 DAILY, WEEKLY = Grid("daily"), Grid("weekly")
@@ -12,8 +12,8 @@ DAILY, WEEKLY = Grid("daily"), Grid("weekly")
 days = st.integers(0, 40)
 
 
-def _runs(*runs: Run) -> Runs:
-    return Runs(runs, DAILY)
+def _runs(*runs: WindowInterval) -> WindowIntervals:
+    return WindowIntervals(runs, DAILY)
 
 
 @given(st.permutations(range(12)))
@@ -26,7 +26,7 @@ def test_a_complete_unit_is_one_run_in_whatever_order_its_windows_were_loaded(or
 
 @given(st.permutations(range(21)))
 def test_overlapping_weeks_that_each_day_begins_are_seven_runs(order: list[int]) -> None:
-    runs = Runs([], WEEKLY)
+    runs = WindowIntervals([], WEEKLY)
     for day in order:
         runs.raised(day * DAY, (day + 7) * DAY, WEEKLY)
     assert runs.items == [[day * DAY, (day + 21) * DAY] for day in range(7)]
@@ -79,8 +79,8 @@ def test_a_longer_window_of_another_grid_is_known_beside_the_run_that_holds_its_
 
 
 def test_runs_that_were_there_before_stay_as_they_are() -> None:
-    before: list[Run] = [[0, DAY + 5], [3 * DAY, 4 * DAY]]
-    runs = Runs(before, DAILY)
+    before: list[WindowInterval] = [[0, DAY + 5], [3 * DAY, 4 * DAY]]
+    runs = WindowIntervals(before, DAILY)
     runs.raised(DAY, 2 * DAY, DAILY)
     runs.raised(2 * DAY, 3 * DAY, DAILY)
     assert (runs.items, before) == ([[0, 4 * DAY]], [[0, DAY + 5], [3 * DAY, 4 * DAY]])
@@ -107,7 +107,7 @@ def test_runs_cover_another_exactly_where_each_of_its_windows_is_loaded(
 
 
 def test_a_longer_run_whose_windows_begin_elsewhere_does_not_cover() -> None:
-    assert not Runs([[0, 28 * DAY]], WEEKLY).covers([DAY, 8 * DAY], WEEKLY)
+    assert not WindowIntervals([[0, 28 * DAY]], WEEKLY).covers([DAY, 8 * DAY], WEEKLY)
 
 
 def test_single_windows_cover_the_run_that_they_are_together() -> None:

@@ -1,4 +1,4 @@
-"""What a definition takes over from the one before it, so that nothing which waits to be read is forgotten (spec 03, State and what runs)."""
+"""What a definition takes over from the one before it, so that nothing which waits to be read is forgotten (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from partitions.window.definition import WindowWatermark
 from partitions.window.due import Cutoffs, UnitDue
 from partitions.window.grid import Windows
 from partitions.window.stale import recut
-from partitions.window.state import LeftOut, Run, Start, WindowState
+from partitions.window.state import DeferredUnits, TimeBound, WindowInterval, WindowState
 
-__all__ = ["carried_over"]
+__all__ = ["migrate_state"]
 
 
-def carried_over(
+def migrate_state(
     state: WindowState,
     definition: WindowWatermark,
     now: datetime,
@@ -39,10 +39,10 @@ def carried_over(
         definition: from now on.
         now: aware.
         tagged: whether rows carry nothing but the start of their window.
-        before: the newest state, whose rows are in the table; None where nothing is known of them but by ``state``.
+        before: the newest state, whose rows are in the table; None if nothing is known of them but by ``state``.
 
     Raises:
-        ConfigurationError: where rows have no window at all, and shall have one from now on.
+        ConfigurationError: if rows have no window at all, and shall have one from now on.
     """
     if not tagged:
         state = replace(state, stale={})
@@ -53,8 +53,8 @@ def carried_over(
     if tagged:
         _check_timed(state, before)
         state = recut(state, before, windows, definition.from_at(now))
-    making = _Carrying(state, windows)
-    whole = [one for unit in state.units for one in making.whole(unit)]
+    making = _Migration(state, windows)
+    whole = [units for unit in state.units for units in making.whole(unit)]
     if not whole and not making.moved:
         return state
     return making.settled().after((), (), whole)
@@ -68,7 +68,7 @@ def _timeless(state: WindowState, before: WindowState | None) -> WindowState:
 
 
 def _check_timed(*states: WindowState | None) -> None:
-    if any(not runs for state in states if state is not None for runs in state.units.values()):
+    if any(not intervals for state in states if state is not None for intervals in state.units.values()):
         raise ConfigurationError(
             "the rows that are in the table were loaded without windows, so nothing tells which of them a window replaces: they would be"
             " there twice. Empty the table and load it again: strandline state reset NAME --replace --reason TEXT"
@@ -76,25 +76,25 @@ def _check_timed(*states: WindowState | None) -> None:
 
 
 @dataclass
-class _Carrying:
+class _Migration:
     state: WindowState
     windows: Windows
 
     def __post_init__(self) -> None:
-        self._look = UnitDue(self.state, self.windows, Cutoffs(None, 0, 0))
+        self._unit_due = UnitDue(self.state, self.windows, Cutoffs(None, 0, 0))
         parts = ("failed", "open", "left", "whole", "early")
         units = {unit for part in parts for unit in getattr(self.state, part)}
-        self.moved = {unit: found for unit in sorted(units) if (found := list(self._moved(unit)))}
+        self.moved = {unit: ranges for unit in sorted(units) if (ranges := list(self._moved(unit)))}
         """What waits in windows that are cut no more, by unit."""
 
-    def whole(self, unit: str) -> Iterator[LeftOut]:
+    def whole(self, unit: str) -> Iterator[DeferredUnits]:
         """What of the windows that keep a high must be read anew."""
         waiting = {
             index for start, end in self.moved.get(unit, ()) for index in self.windows.touching(start, end)
         }
-        covered = union(sorted(run[:2] for run in self.state.units.get(unit, ())))
-        found = []
-        for first, after, high in self._look.known(unit):
+        covered = union(sorted(interval[:2] for interval in self.state.units.get(unit, ())))
+        again = []
+        for first, after, high in self._unit_due.known(unit):
             # It was loaded as a shorter one, and not all that follows it was.
             if (
                 high is not None
@@ -102,22 +102,25 @@ class _Carrying:
                 and difference([self.windows[first]], covered)
             ):
                 waiting.add(first)
-            found += [index for index in range(first, after) if index in waiting]
-        for first, after in consecutive(found, self.windows.stretch):
+            again += [index for index in range(first, after) if index in waiting]
+        for first, after in consecutive(again, self.windows.stretch):
             grid = self.windows.stretches[self.windows.stretch(first)].grid
-            yield LeftOut(
+            yield DeferredUnits(
                 unit, self.windows.starts[first], self.windows.ends[after - 1], grid.text, whole=True
             )
 
     def settled(self) -> WindowState:
         """The state without what has moved to windows as they are cut now."""
 
-        def kept(runs: Mapping[str, list[Run]]) -> dict[str, list[Run]]:
-            found = {unit: [run for run in of_unit if self._stays(run)] for unit, of_unit in runs.items()}
-            return {unit: of_unit for unit, of_unit in found.items() if of_unit}
+        def kept(intervals: Mapping[str, list[WindowInterval]]) -> dict[str, list[WindowInterval]]:
+            staying = {
+                unit: [interval for interval in of_unit if self._stays(interval)]
+                for unit, of_unit in intervals.items()
+            }
+            return {unit: of_unit for unit, of_unit in staying.items() if of_unit}
 
         failed = {
-            unit: {start: one for start, one in of_unit.items() if not self._lies(start)}
+            unit: {start: failure for start, failure in of_unit.items() if not self._lies(start)}
             for unit, of_unit in self.state.failed.items()
         }
         opened = {
@@ -134,23 +137,23 @@ class _Carrying:
         )
 
     def _moved(self, unit: str) -> Iterator[tuple[int, int]]:
-        starts: Iterable[Start] = (*self.state.failed.get(unit, ()), *self.state.open.get(unit, ()))
+        starts: Iterable[TimeBound] = (*self.state.failed.get(unit, ()), *self.state.open.get(unit, ()))
         yield from ((start or 0, (start or 0) + 1) for start in starts if self._lies(start))
         parts = (self.state.left, self.state.whole, self.state.early)
-        runs = (run for part in parts for run in part.get(unit, ()))
-        yield from ((run[0], run[1]) for run in runs if not self._stays(run))
+        intervals = (interval for part in parts for interval in part.get(unit, ()))
+        yield from ((interval[0], interval[1]) for interval in intervals if not self._stays(interval))
 
-    def _lies(self, start: Start) -> bool:
+    def _lies(self, start: TimeBound) -> bool:
         """Whether a start lies within a window, and starts none; one without a time is of a definition without it."""
         if start is None:
             return True
         return start not in self.windows.index and bool(self.windows.touching(start, start + 1))
 
-    def _stays(self, run: Run) -> bool:
-        """Whether a run's windows are cut as they were."""
-        touched = self.windows.touching(run[0], run[1])
+    def _stays(self, interval: WindowInterval) -> bool:
+        """Whether an interval's windows are cut as they were."""
+        touched = self.windows.touching(interval[0], interval[1])
         if not touched:
             return True
-        grid = self.state.grid_of(run)
+        grid = self.state.grid_of(interval)
         same = all(self.windows.stretches[self.windows.stretch(index)].grid == grid for index in touched)
-        return same and run[0] in self.windows.index
+        return same and interval[0] in self.windows.index

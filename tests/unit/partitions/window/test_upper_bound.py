@@ -3,18 +3,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.window.covering import covering
 from partitions.window.grid import Grid
-from partitions.window.state import Done, WindowState
+from partitions.window.state import LoadedUnit, WindowState
+from partitions.window.upper_bound import upper_bound
 from tests.support.naive_windows import highs
 
 DAY = 86_400_000
 GRIDS = st.sampled_from([Grid("daily"), Grid("weekly")])
 
 
-def _done(day: int, unit: str, grid: Grid, short: int) -> Done:
+def _done(day: int, unit: str, grid: Grid, short: int) -> LoadedUnit:
     start, end = day * DAY, grid.end(day * DAY)
-    return Done(start, end - short, start, unit, bool(short), grid)
+    return LoadedUnit(start, end - short, start, unit, bool(short), grid)
 
 
 loads = st.lists(
@@ -24,13 +24,13 @@ loads = st.lists(
 
 @given(st.lists(st.tuples(GRIDS, loads), max_size=4))
 def test_what_covers_several_states_holds_the_highest_high_of_each_window_and_no_more(
-    given_states: list[tuple[Grid, list[Done]]],
+    given_states: list[tuple[Grid, list[LoadedUnit]]],
 ) -> None:
     states = [WindowState(grid).after(done) for grid, done in given_states]
-    found = covering(states)
+    found = upper_bound(states)
     wanted: dict[tuple[int, str], int] = {}
     for state in states:
         wanted |= {key: max(high, wanted.get(key, high)) for key, high in highs(state).items()}
     assert highs(found) == wanted
     assert all(found.covers(state) for state in states)
-    assert covering([found]) == found
+    assert upper_bound([found]) == found

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitions.window.choice import Budget, Choice, Neighbours, fairly, in_order
 from partitions.window.due import Due
+from partitions.window.unit_selector import Budget, Neighbours, UnitSelector, fairly, in_order
 
 ENDS = range(1, 41)
 UNITS = 8
@@ -28,19 +28,19 @@ def offers(draw: st.DrawFn) -> list[Neighbours]:
 def test_what_was_never_loaded_is_taken_by_window_then_what_has_the_lowest_high(
     parts: list[Neighbours], most: int
 ) -> None:
-    choice = Choice(Budget(1, most), ENDS)
+    selector = UnitSelector(Budget(1, most), ENDS)
     for part in parts:
-        choice.offer(part)
+        selector.offer(part)
     every = [
         (due.served, index, place) for due, place in parts for index in range(due.first, due.after)
     ]  # the high of a window that is loaded is its end
     wanted = sorted(every)[:most]
-    assert [(due.served, index, place) for index, place, due in choice.taken] == sorted(
+    assert [(due.served, index, place) for index, place, due in selector.taken] == sorted(
         wanted, key=lambda one: one[1:]
     )
-    left = {(index, part.place) for first, after, part in choice.left for index in range(first, after)}
+    left = {(index, part.place) for first, after, part in selector.left for index in range(first, after)}
     assert left == {one[1:] for one in sorted(every)[most:] if one[0]}
-    assert sum(choice.counts.values()) == len(every)
+    assert sum(selector.counts.values()) == len(every)
 
 
 @given(offers())

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from partitions.intervals import union
 from partitions.request import DUE, Forced, Part, Request
-from partitions.window.carrying import carried_over
 from partitions.window.definition import WindowWatermark
+from partitions.window.migration import migrate_state
 from partitions.window.plan import plan
 from partitions.window.slices import FailedUnit, WorkUnit
 from partitions.window.state import WindowState
@@ -55,7 +55,7 @@ def test_a_day_that_failed_within_a_month_has_the_month_read_anew() -> None:
     state, _ = run(daily, WindowState(), datetime(2020, 3, 1, tzinfo=UTC), frozenset({28}))
     assert list(state.failed[A]) == [day("01-15")]
 
-    carried = carried_over(state, monthly, NOW)
+    carried = migrate_state(state, monthly, NOW)
     assert (carried.failed, carried.whole) == ({}, {A: [[day("01-01"), day("02-01")]]})
     after, works = run(monthly, carried, NOW)
     assert [(one.unit, one.start, one.lower, one.reason) for one in works] == [
@@ -71,20 +71,20 @@ def test_days_that_were_never_loaded_within_a_month_have_it_read_anew() -> None:
     state, _ = run(daily, WindowState(), datetime(2020, 1, 11, tzinfo=UTC))
     asked = Forced(Part(((day("03-05"), day("03-06")),)))
     state, _ = run(daily, state, NOW, asked=asked)
-    carried = carried_over(state, monthly, NOW)
+    carried = migrate_state(state, monthly, NOW)
     assert carried.whole == {unit: [[day("01-01"), day("02-01")]] for unit in (A, B)}
 
 
 def test_a_state_whose_windows_are_all_there_is_taken_over_as_it_is() -> None:
     daily = defined("daily")
     state, _ = run(daily, WindowState(), NOW, frozenset({4, 7, 30}))
-    assert carried_over(state, daily, NOW) == state
-    assert carried_over(state, defined("daily", "2020-02-01"), NOW) == state
+    assert migrate_state(state, daily, NOW) == state
+    assert migrate_state(state, defined("daily", "2020-02-01"), NOW) == state
 
 
 def test_what_is_complete_in_smaller_windows_is_not_read_anew() -> None:
     state, _ = run(defined("daily"), WindowState(), NOW)
-    assert carried_over(state, defined("monthly"), NOW).whole == {}
+    assert migrate_state(state, defined("monthly"), NOW).whole == {}
 
 
 definitions = st.builds(
@@ -122,7 +122,7 @@ def test_whatever_was_loaded_before_at_the_end_all_of_the_last_definition_was_re
 ) -> None:
     state, works, now = WindowState(), list[WorkUnit](), datetime(2020, 1, 10, tzinfo=UTC)
     for definition, of_definition in chain:
-        state = carried_over(state, definition, now)
+        state = migrate_state(state, definition, now)
         for days, fails, request in of_definition:
             now = min(now + timedelta(days=days, hours=days % 3), NOW)
             state, found = run(definition, state, now, fails, request)

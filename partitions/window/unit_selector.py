@@ -1,4 +1,4 @@
-"""Which of the due work units a run takes on, where it cannot take on all (spec 03, State and what runs).
+"""Which of the due work units a run takes on, where it cannot take on all (docs/guide-windows.md).
 
 What was never loaded goes first, by window; then what has the lowest high. So a backlog drains and no unit starves: with the
 order of windows alone, windows that grace reads again in every run would fill each of them, and nothing new would ever be read.
@@ -88,7 +88,7 @@ class Budget:
         return alone, min(others, (self.slices - alone) * self.limit)
 
 
-class Choice:
+class UnitSelector:
     """Takes what is due, part by part, and keeps of it what may be chosen."""
 
     def __init__(self, budget: Budget, ends: Sequence[int], now: int = 0, *, turn: bool = True) -> None:
@@ -139,24 +139,24 @@ class Choice:
         others = total - len(self._failed)
         tried = self._tried(crowded=total > self.most)
         tried = tried[: places_for_failed(len(tried), others, self.most, turn=self._turn)]
-        alone = sum(one[2].alone for one in tried)
+        alone = sum(candidate[2].alone for candidate in tried)
         rooms = list(self._budget.rooms(alone, others + len(tried) - alone))
         chosen: list[Candidate] = []
-        for one in chain(tried, self._candidates()):
+        for candidate in chain(tried, self._candidates()):
             if len(chosen) == self.most or not any(rooms):
                 break
-            kind = not one[2].alone
+            kind = not candidate[2].alone
             if rooms[kind]:
                 rooms[kind] -= 1
-                chosen.append(one)
-        return sorted(chosen, key=lambda one: one[:2])
+                chosen.append(candidate)
+        return sorted(chosen, key=lambda candidate: candidate[:2])
 
     def _tried(self, *, crowded: bool) -> list[Candidate]:
         """What failed the last time, the oldest attempt first; where not all can be chosen, only what may be tried again by now."""
         return [
-            one
-            for _, one in sorted(self._failed, key=lambda each: (each[0], each[1][:2]))
-            if not crowded or one[2].failure is None or one[2].failure.rested(self._now)
+            candidate
+            for _, candidate in sorted(self._failed, key=lambda each: (each[0], each[1][:2]))
+            if not crowded or candidate[2].failure is None or candidate[2].failure.rested(self._now)
         ]
 
     @cached_property
