@@ -152,6 +152,10 @@ class Dataflow(Model):
             f"dataflow {self.name}: expected a source of type files, found {self.source.type}"
         )
 
+    def root_of(self, source: FilesSource) -> str:
+        """Return the folder or bucket below which its files are: of windows the part of the path above the first placeholder."""
+        return source.root if isinstance(self.watermark, WindowWatermark) else source.path
+
     @property
     def asked(self) -> JdbcSource | TableSource:
         """Its source, for what only sources have that are asked for rows.

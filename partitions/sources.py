@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -134,6 +134,15 @@ class FilesSource(Model):
         return Template.parse(self.path[len(self.root) :])
 
     @property
+    def declared_schema(self) -> str | None:
+        """The schema that the definition declares, Spark DDL; None if it is inferred."""
+        return self.schema_
+
+    def undeclared(self) -> FilesSource:
+        """Return the same source without a declared schema."""
+        return self.model_copy(update={"schema_": None})
+
+    @property
     def endings(self) -> tuple[str, ...]:
         """The endings of the files that belong to the source."""
         if self.extensions is not None:
@@ -154,6 +163,11 @@ class FilesSource(Model):
             "path": self.path,
             "extensions": sorted(self.endings),
         }
+
+    @property
+    def infers_schema(self) -> bool:
+        """Whether a schema that is not declared is inferred from a sample; a source of rows has its own."""
+        return True
 
     def reading(self) -> dict[str, Any]:
         """What else its rows depend on."""
@@ -186,6 +200,20 @@ class RowsSource(Model):
     def placeholders(self) -> frozenset[str]:
         """What its query asks for by ``{start}``, ``{end}``, ``{unit.NAME}``, without the braces."""
         return frozenset()
+
+    @property
+    def declared_schema(self) -> str | None:
+        """None: the source has a schema of its own."""
+        return None
+
+    def undeclared(self) -> Self:
+        """Return the same source."""
+        return self
+
+    @property
+    def infers_schema(self) -> bool:
+        """Whether a schema is inferred from a sample."""
+        return False
 
     def reading(self) -> dict[str, Any]:
         """What else its rows depend on."""

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
-from partitions.sources import FilesSource
 from resources.platform import Platform
 from resources.readers.files import PinnedSchema
 from resources.watermarks.entry import Entry
@@ -26,7 +25,7 @@ def known_schemas(platform: Platform, dataflow: Dataflow) -> dict[str, Any]:
     return {
         "dataflow": dataflow.name,
         "pinned": _pinned(platform, dataflow),
-        "declared": _declared(dataflow),
+        "declared": dataflow.source.declared_schema,
         "table": _of_table(platform, dataflow),
     }
 
@@ -37,7 +36,8 @@ def fresh_schema(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[
     Raises:
         StrandlineError: where what it looks at does not read.
     """
-    text, warnings = platform.loop(_undeclared(dataflow), now).infer()
+    undeclared = dataflow.model_copy(update={"source": dataflow.source.undeclared()})
+    text, warnings = platform.loop(undeclared, now).infer()
     pinned, found = _pinned(platform, dataflow), None if text is None else _columns(PinnedSchema.of(text))
     return {
         "dataflow": dataflow.name,
@@ -61,21 +61,11 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
         "columns": _columns(schema),
         "number": first.number,
         "time": first.time,
-        "from": "source" if not isinstance(dataflow.source, FilesSource)
+        "from": "source" if not dataflow.source.infers_schema
         else "inferred" if schema.declared is None
         else "source.schema",
         "declared": schema.declared,
     }  # fmt: skip
-
-
-def _declared(dataflow: Dataflow) -> str | None:
-    return dataflow.source.schema_ if isinstance(dataflow.source, FilesSource) else None
-
-
-def _undeclared(dataflow: Dataflow) -> Dataflow:
-    if not isinstance(dataflow.source, FilesSource):
-        return dataflow
-    return dataflow.model_copy(update={"source": dataflow.source.model_copy(update={"schema_": None})})
 
 
 def _of_table(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:

@@ -12,9 +12,9 @@ from partitions.errors import ConfigurationError
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.deciding import REASON, YES, decided
+from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
 from platform_assets.state_views import changes_between, exported, with_intents
-from platform_assets.words import in_words
 from resources.watermarks.entry import Entry
 
 _NUMBER = click.IntRange(0)
@@ -188,29 +188,12 @@ def people(entries: list[Entry], full: bool = False) -> None:
         click.echo("no entry: nothing was loaded yet, or the state was lost (a run says which)")
     for entry in entries:
         reason = f" ({entry.reason})" if entry.reason else ""
+        profile = PROFILES[entry.kind]
         aside = f", {entry.quarantined} quarantined" if entry.quarantined else ""
         click.echo(
-            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {counted(entry.rows, 'row')}, {_amount(entry)}{aside}"
-            f"  {entry.watermark if full else _short(entry)}"
+            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {counted(entry.rows, 'row')}, {profile.entry_amount(entry)}{aside}"
+            f"  {entry.watermark if full else profile.entry_watermark(entry)}"
         )
-
-
-def _amount(entry: Entry) -> str:
-    if entry.kind != "window":
-        return counted(entry.files, "file")
-    failed = f", {counted(entry.failed_units, 'failed work unit')}" if entry.failed_units else ""
-    return f"{counted(entry.work_units, 'work unit')}{failed}"
-
-
-def _short(entry: Entry) -> str:
-    """A watermark; of windows, and above 1,000 items, what it comes to."""
-    watermark = json.loads(entry.watermark)
-    if entry.kind == "window":
-        return in_words(watermark)
-    paths = watermark.get("paths")
-    if not isinstance(paths, dict) or len(paths) <= 1000:
-        return entry.watermark
-    return f"{counted(len(paths), 'open partition')} (state show --full shows them)"
 
 
 def _people_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> None:

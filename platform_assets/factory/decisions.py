@@ -13,7 +13,7 @@ from dagster import AssetObservation, Config, JobDefinition, MetadataValue, OpEx
 from pydantic import Field
 
 from partitions.errors import StrandlineError
-from platform_assets.factory.assets import watermark_key
+from platform_assets.factory.keys import watermark_key
 from platform_assets.metadata import watermark_metadata
 from platform_assets.project import Project
 from platform_assets.state_views import changes_between, exported

@@ -26,6 +26,7 @@ from platform_assets.project.places import (
 )
 from platform_assets.project.reading import NAME, Checked
 from platform_assets.project.settings import Settings
+from platform_assets.sources import SOURCES
 from resources.databases import is_database
 
 # Dagster refuses these while it loads definitions, and then loads none: found here, one file is broken.
@@ -56,15 +57,16 @@ def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder:
 
 
 def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> None:
-    kind, key = flow.text("source", "type"), ("source", "connection")
-    if kind == "jdbc":
-        check_connection(flow, key, connections, "jdbc")
-    elif kind != "table":
+    type_, key = flow.text("source", "type"), ("source", "connection")
+    source = SOURCES.get(type_ or "", SOURCES["files"])
+    if source.has_path:
         check_place(flow, ("source", "path"), key, connections)
-    if kind in ("jdbc", "table") and flow.text("watermark", "type") == "path":
+    elif source.connection_type:
+        check_connection(flow, key, connections, source.connection_type)
+    if not source.has_path and flow.text("watermark", "type") == "path":
         flow.refuse(
             ("watermark", "type"),
-            f"path beside a source of type {kind}",
+            f"path beside a source of type {type_}",
             "a source of type files (a path watermark needs files)",
         )
 

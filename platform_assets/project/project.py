@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, TypeVar
 from partitions.dataflow import Dataflow, Input
 from partitions.errors import ConfigurationError
 from partitions.lineage import Lineage
-from partitions.sources import JdbcSource, TableSource
 from platform_assets.project.environment import EnvRef, used
 from platform_assets.project.errors import InvalidProject, ProjectError, nearest
 from platform_assets.project.secrets import is_secret
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
+from platform_assets.sources import place_of
 from resources.databases import Database, is_database
 from resources.jdbc import JdbcConnection
 from resources.places import Place, S3Connection
@@ -79,22 +79,16 @@ class Project:
     def state(self) -> Place | Database:
         """Where the watermark log is."""
         place = self.settings.place("state")
-        return Database.parse(place.path) if is_database(place.path) else self._place(place)
+        return Database.parse(place.path) if is_database(place.path) else self._at(place)
 
     @property
     def lake(self) -> Place:
         """Where tables are."""
-        return self._place(self.settings.place("lake"))
+        return self._at(self.settings.place("lake"))
 
     def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection:
         """Where a dataflow's rows are: the root of its files, a table of the lake, a database."""
-        source = dataflow.source
-        if isinstance(source, JdbcSource):
-            return self.connection(source.connection, JdbcConnection)
-        if isinstance(source, TableSource):
-            return self.lake.child(source.table)
-        path = source.root if dataflow.kind == "window" else source.path
-        return self._place(PlaceSettings(path=path, connection=source.connection))
+        return place_of(self, dataflow)
 
     def table_place(self, dataflow: Dataflow) -> Place:
         """A dataflow's table, ``<lake>/<layer>/<name>``."""
@@ -174,7 +168,11 @@ class Project:
         state = (self._settings or Settings()).place("state").path
         return Database.parse(state).hide(text) if is_database(state) else text
 
-    def _place(self, place: PlaceSettings) -> Place:
+    def place(self, path: str, connection: str | None) -> Place:
+        """Return a place by its path, which counts from the project's folder, and the name of its connection."""
+        return self._at(PlaceSettings(path=path, connection=connection))
+
+    def _at(self, place: PlaceSettings) -> Place:
         connection = self.connection(place.connection, S3Connection) if place.connection else None
         return Place.parse(place.path, self.folder, connection)
 

@@ -11,10 +11,10 @@ from dagster import DagsterInstance, DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
 
 from partitions.errors import SourceError
-from platform_assets.factory import sensors
-from platform_assets.factory.asking import Cursor
+from platform_assets.factory.cursor import Cursor
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.factory.sensors import dataflow_sensor
+from platform_assets.kinds.path import arrivals
+from platform_assets.kinds.path.arrivals import files_sensor
 from resources.io_managers import HOLDER_TAG
 from resources.listing import Budget
 from resources.loop.holder import this_process
@@ -31,7 +31,7 @@ def make_ticker(tmp_path: Path) -> Iterator[Callable[..., Ticker]]:
                 tmp_path,
                 instance,
                 flow_of(**definition),
-                lambda flow, platform, now: dataflow_sensor(flow, platform, dataflow_job(flow), now),
+                lambda flow, platform, now: files_sensor(flow, platform, dataflow_job(flow), now),
             )
 
         yield make
@@ -170,7 +170,7 @@ def test_a_decision_resets_the_pause(ticker: Ticker) -> None:
 def test_a_listing_that_needs_several_ticks_keeps_the_attempts(
     ticker: Ticker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sensors, "_BUDGET", Budget(pages=1))
+    monkeypatch.setattr(arrivals, "_BUDGET", Budget(pages=1))
     ticker.put("d=1/a.ndjson", "d=2/b.ndjson", "d=3/c.ndjson")
     ticker.commit("d=2/b.ndjson")
     keys = ticks(ticker, 60, ticker.abandon)

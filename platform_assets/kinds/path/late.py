@@ -1,39 +1,32 @@
-"""The late-file sweep in Dagster: a sensor that looks a step further, and a job that does what the policy says (docs/guide-files.md)."""
+"""The sweep for late files in Dagster: a sensor that goes one step a tick, and a job that applies the policy (docs/guide-files.md)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dagster import (
     AssetMaterialization,
     AssetObservation,
-    DefaultSensorStatus,
     JobDefinition,
     OpExecutionContext,
     SensorDefinition,
-    SensorEvaluationContext,
-    SensorResult,
     job,
     op,
-    sensor,
 )
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import counted
-from platform_assets.factory.asking import ABANDONED, Cursor, Work, ask, done, skip, what
-from platform_assets.factory.assets import pool, table_key, watermark_key
-from platform_assets.factory.checks import completeness, late_evaluation
-from platform_assets.factory.in_flight import in_flight
-from platform_assets.factory.sensors import request
+from platform_assets.factory.keys import pool, run_request, table_key, watermark_key
+from platform_assets.factory.sensors import ABANDONED, Clock, NoWork, SensorShell, Tick, Work, digest
+from platform_assets.kinds.path.checks import completeness, late_evaluation
 from platform_assets.metadata import table_metadata, watermark_metadata
 from resources.io_managers import RunOptions, failure, mark_run
-from resources.late import late_step, look
-from resources.loop.loop import clock
+from resources.late import late_step
+from resources.late import look as look_further
+from resources.loop.loop import clock as machine_clock
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
 from resources.reporting import DATAFLOW_TAG, tell
@@ -49,7 +42,7 @@ _INTERVAL = 300
 
 
 def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
-    """A job that goes one step of the sweep, and ingests or quarantines what is late."""
+    """Return a job that goes one step of the sweep, and ingests or quarantines what is late."""
 
     def late(context: Any) -> Iterator[Any]:
         mark_run(context.instance, context.run_id, dataflow.name)
@@ -58,7 +51,7 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
             done = late_step(
                 platform,
                 dataflow,
-                options.now or clock(),
+                options.now or machine_clock(),
                 run_id=context.run_id,
                 job_id=context.job_name,
                 hold_wait=options.hold_wait,
@@ -69,7 +62,7 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
         except StrandlineError as error:
             # What was committed is there, so it is materialised, and the run fails right after it.
             yield from _materialised(loaded)
-            told(context)
+            notify(context)
             raise failure(error) from error
         context.log.info(
             "%s listed, %d late, %d left",
@@ -83,18 +76,18 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
             metadata = watermark_metadata(done.quarantined, quarantine)
             yield AssetObservation(watermark_key(dataflow.name), metadata=metadata)
         context.instance.report_runless_asset_event(
-            late_evaluation(dataflow, platform, options.now or clock())
+            late_evaluation(dataflow, platform, options.now or machine_clock())
         )
-        told(context)
+        notify(context)
 
-    def told(context: Any) -> None:
+    def notify(context: Any) -> None:
         newest = platform.log.newest(dataflow.name)
         tell(context.instance, dataflow.name, [context.run_id], newest.number if newest else 0)
 
     def _materialised(loaded: Sequence[Outcome]) -> Iterator[AssetMaterialization]:
         for outcome in loaded:
             if outcome.committed:
-                metadata = table_metadata(outcome, platform.lake.child(dataflow.table))
+                metadata = table_metadata(dataflow, outcome, platform.lake.child(dataflow.table))
                 yield AssetMaterialization(asset_key=table_key(dataflow), metadata=metadata)
 
     late.__annotations__["context"] = OpExecutionContext  # the type itself: Dagster takes no text for it
@@ -112,42 +105,32 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
 
 
 def late_sensor(
-    dataflow: Dataflow, platform: Platform, to_run: JobDefinition, now: Callable[[], float] = time.time
+    dataflow: Dataflow, platform: Platform, to_run: JobDefinition, clock: Clock = time.time
 ) -> SensorDefinition:
-    """A sensor that goes one step of the sweep a tick, and asks for a run where something late is to be dealt with."""
+    """Return a sensor that goes one step of the sweep a tick, and requests a run if the policy has late files to deal with."""
 
-    @sensor(
-        name=f"{dataflow.name}_late",
-        job=to_run,
-        minimum_interval_seconds=_INTERVAL,
-        default_status=DefaultSensorStatus.RUNNING,
-        description=f"Looks for files of {dataflow.name} that came below its watermark, a few pages a tick.",
-    )
-    def late(context: SensorEvaluationContext) -> SensorResult:
-        cursor, seconds = Cursor.read(context.cursor), now()
-        busy = in_flight(context.instance, platform.log, dataflow.name, seconds, cursor.sign)
-        if busy is not None:
-            return skip(busy.reason, replace(cursor, sign=busy.sign))
-        instant = datetime.fromtimestamp(seconds, UTC)
-        step = look(platform, dataflow, instant)
+    def look(tick: Tick) -> NoWork | Work:
+        step = look_further(platform, dataflow, tick.now)
         entry = platform.log.newest(dataflow.name)
-        found = unhandled(platform.log, dataflow, entry, instant)
-        told = step.complete or found.count
-        events: list[Any] = [late_evaluation(dataflow, platform, instant)] if told else []
+        late = unhandled(platform.log, dataflow, entry, tick.now)
+        events: list[Any] = (
+            [late_evaluation(dataflow, platform, tick.now)] if step.complete or late.count else []
+        )
         if step.complete and step.listed:
             events.append(AssetObservation(watermark_key(dataflow.name), metadata=completeness(step.sweep)))
-        said = f"{counted(step.listed, 'file')} looked at ({step.calls} listing calls), {found.count} late"
-        if not found.files or dataflow.late_files not in ("ingest", "quarantine"):
-            return skip(said, cursor.nothing(), events)
-        work = Work(
-            done(platform.log, dataflow.name, entry, cursor, _NOT_OF_LATE_FILES),
-            what([(file.path, file.size, file.version) for file in found.files]),
-            entry.number if entry else 0,
-            f"{said}; attempt {{}} did not deal with them",
+        looked_at = (
+            f"{counted(step.listed, 'file')} looked at ({step.calls} listing calls), {late.count} late"
         )
-        key = f"{dataflow.name}:late"
-        return ask(
-            cursor, work, seconds, lambda attempt: [request(dataflow, f"{key}:{attempt}")], events=events
+        if not late.files or dataflow.late_files not in ("ingest", "quarantine"):
+            return NoWork(looked_at, events=events)
+        return Work(
+            entry,
+            digest([(file.path, file.size, file.version) for file in late.files]),
+            lambda attempt: [run_request(dataflow, f"{dataflow.name}:late:{attempt}")],
+            events=events,
+            no_progress=_NOT_OF_LATE_FILES,
+            unfinished=f"{looked_at}; attempt {{}} did not deal with them",
         )
 
-    return late
+    description = f"Looks for files of {dataflow.name} that came below its watermark, a few pages a tick."
+    return SensorShell("late", description, _INTERVAL, clock).build(dataflow, platform, to_run, look)
