@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
-from platform_assets.kinds.profile import KindProfile, PlanRow
+from platform_assets.kinds.profile import FindsLateFiles, KindProfile, ListsNewFiles, PlanRow
 from resources.late import LateStep, late_step
 from resources.listing import Budget, Listing
 from resources.loop.outcome import Outcome
@@ -30,8 +30,8 @@ _MOST_PATHS = 1000
 """Open partitions of a watermark that is shown as it is stored."""
 
 
-class PathProfile(KindProfile):
-    """The profile of path watermarks. Has the contracts FindsLateFiles and ListsNewFiles, too."""
+class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
+    """The profile of path watermarks."""
 
     slices_noun = "slice"
     unknown_waiting = {"files": None}  # noqa: RUF012 - never changed

@@ -9,7 +9,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.definitions import WindowPartitions
 from platform_assets.factory.checks import RunCheck, TableCheck
-from platform_assets.kinds.definitions import KindDefinitions, Triggers
+from platform_assets.kinds.definitions import HasLedgerPicture, HasPartitions, KindDefinitions, Triggers
 from platform_assets.kinds.window.checks import LEDGER, ledger_check
 from platform_assets.kinds.window.pictures import ledger_metadata
 from platform_assets.kinds.window.runs import window_schedule, window_sensor
@@ -17,8 +17,8 @@ from resources.io_managers import RunOptions
 from resources.platform import Platform
 
 
-class WindowDefinitions(KindDefinitions):
-    """The Dagster definitions of window watermarks. Has the contracts HasPartitions and HasLedgerPicture, too."""
+class WindowDefinitions(KindDefinitions, HasPartitions, HasLedgerPicture):
+    """The Dagster definitions of window watermarks."""
 
     def run_checks(self, _: Dataflow) -> Sequence[RunCheck]:
         """Return no check: a run of windows is checked as every run is."""

@@ -11,7 +11,7 @@ from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.window.plan import Selection
 from partitions.window.simulate import simulate
-from platform_assets.kinds.profile import KindProfile, PlanRow
+from platform_assets.kinds.profile import CanForce, CanSimulate, KindProfile, LoadsAheadOfTime, PlanRow
 from platform_assets.kinds.window.words import reach_in_words
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from platform_assets.kinds.definitions import KindDefinitions
 
 
-class WindowProfile(KindProfile):
-    """The profile of window watermarks. Has the contracts CanForce, CanSimulate and LoadsAheadOfTime, too."""
+class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
+    """The profile of window watermarks."""
 
     slices_noun = "work unit"
     unknown_waiting = {"work_units": None, "failed_units": None}  # noqa: RUF012 - never changed

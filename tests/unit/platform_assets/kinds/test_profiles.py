@@ -11,9 +11,11 @@ import pytest
 import platform_assets
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from platform_assets.kinds import PROFILES, profile_of, required
+from platform_assets.kinds import PROFILES, required
 from platform_assets.kinds.definitions import KindDefinitions
+from platform_assets.kinds.path.profile import PathProfile
 from platform_assets.kinds.profile import CanForce, FindsLateFiles, KindProfile
+from platform_assets.kinds.window.profile import WindowProfile
 from tests.support.ticks import flow_of
 
 FLOOR = Path(platform_assets.__file__).parent
@@ -51,8 +53,8 @@ def test_no_two_kinds_say_what_waits_by_the_same_key() -> None:
 
 def test_what_another_kind_has_is_refused_by_the_name_of_that_kind() -> None:
     files, windows = flow_of(), flow_of(**WINDOWS)
-    assert [required(files, FindsLateFiles)] == [profile_of(files)]
-    assert [required(windows, CanForce)] == [profile_of(windows)]
+    assert isinstance(required(files, FindsLateFiles), PathProfile)
+    assert isinstance(required(windows, CanForce), WindowProfile)
     with pytest.raises(ConfigurationError, match="arrivals: expected a watermark of type window, found path"):
         required(files, CanForce)
     with pytest.raises(ConfigurationError, match="arrivals: expected a watermark of type path, found window"):
