@@ -63,7 +63,7 @@ class Waiting:
         """
         try:
             check_definition(flow, entry, self._platform.log)
-            found = profile_of(flow).waiting(self._platform, flow, entry, self._now, self._servers)
+            known = profile_of(flow).waiting(self._platform, flow, entry, self._now, self._servers)
         except StrandlineError as error:
             return UNKNOWN | {"why": error.message}
-        return UNKNOWN | found
+        return UNKNOWN | known

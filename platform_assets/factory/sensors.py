@@ -135,11 +135,11 @@ class SensorShell:
             busy = in_flight(context.instance, platform.log, dataflow.name, seconds, cursor.sign)
             if busy is not None:
                 return _skip(busy.reason, replace(cursor, sign=busy.sign))
-            found = look(Tick(context.instance, seconds, cursor.resume))
-            if isinstance(found, NoWork):
-                return _skip(found.why, cursor.after_nothing(found.resume), found.events)
-            progress = _progress(platform.log, dataflow.name, cursor, found)
-            return _request(cursor, found, progress, seconds)
+            work = look(Tick(context.instance, seconds, cursor.resume))
+            if isinstance(work, NoWork):
+                return _skip(work.why, cursor.after_nothing(work.resume), work.events)
+            progress = _progress(platform.log, dataflow.name, cursor, work)
+            return _request(cursor, work, progress, seconds)
 
         return tick
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from partitions.dataflow import Dataflow, Input
 from partitions.errors import ConfigurationError
@@ -25,7 +25,7 @@ SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
 
 _SHORTEST_HIDDEN = 4
 
-C = TypeVar("C", S3Connection, JdbcConnection)
+ConnectionT = TypeVar("ConnectionT")
 
 
 class Made(NamedTuple):
@@ -108,25 +108,25 @@ class Project:
             raise ConfigurationError(f"{SPARK_REMOTE}: expected sc://host:port, found something else")
         return SparkSettings(remote=remote)
 
-    def connection(self, name: str, wanted: type[C]) -> C:
+    def connection(self, name: str, wanted: type[ConnectionT]) -> ConnectionT:
         """A connection with its secrets, at the moment of use.
 
         Raises:
             ConfigurationError: for an unknown name, a connection of another type, a variable that is not set, a URL of
                 another form.
         """
-        found = self.settings.connections.get(name)
-        if found is None:
+        settings = self.settings.connections.get(name)
+        if settings is None:
             raise ConfigurationError(f"expected a connection of platform.yaml, found {name!r}")
         fields = {
-            key: used(getattr(found, key), f"connections.{name}.{key}", self._environment)
-            for key in type(found).model_fields
+            key: used(getattr(settings, key), f"connections.{name}.{key}", self._environment)
+            for key in type(settings).model_fields
             if key != "type"
         }
-        made = _made(f"connections.{name}", found.type, fields)
-        if not isinstance(made, wanted):
-            raise ConfigurationError(f"connections.{name}: found type {found.type}, expected another")
-        return made
+        connection = settings.open(f"connections.{name}", fields)
+        if not isinstance(connection, wanted):
+            raise ConfigurationError(f"connections.{name}: found type {settings.type}, expected another")
+        return connection
 
     def named(self, names: Sequence[str]) -> list[Dataflow]:
         """The dataflows of these names, in this order; without names all valid ones.
@@ -182,12 +182,3 @@ def _hidden_by(url: str, text: str) -> str:
         return JdbcConnection.parse(url).hide(text)
     except ConfigurationError:
         return text  # which is told where it is used
-
-
-def _made(what: str, kind: str, fields: dict[str, Any]) -> S3Connection | JdbcConnection:
-    if kind == "s3":
-        return S3Connection(**fields)
-    try:
-        return JdbcConnection.parse(**fields)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{what}.url: {error.message}") from error

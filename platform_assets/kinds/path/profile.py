@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
@@ -34,7 +34,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
     """The profile of path watermarks."""
 
     slices_noun = "slice"
-    unknown_waiting = {"files": None}  # noqa: RUF012 - never changed
+    unknown_waiting: ClassVar[Mapping[str, Any]] = {"files": None}
 
     def definitions(self) -> KindDefinitions:
         """Return the sensors, the job and the checks of files."""

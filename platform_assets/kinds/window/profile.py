@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
@@ -29,7 +29,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
     """The profile of window watermarks."""
 
     slices_noun = "work unit"
-    unknown_waiting = {"work_units": None, "failed_units": None}  # noqa: RUF012 - never changed
+    unknown_waiting: ClassVar[Mapping[str, Any]] = {"work_units": None, "failed_units": None}
 
     def definitions(self) -> KindDefinitions:
         """Return partitions, the sensor, the schedule and the check of the ledger."""
