@@ -1,0 +1,87 @@
+"""The shell that all sensors share: a kind only says what it has found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from dagster import AddDynamicPartitionsRequest, DagsterInstance, RunRequest
+
+from platform_assets.factory.cursor import Cursor
+from platform_assets.factory.jobs import dataflow_job
+from platform_assets.factory.keys import run_request
+from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work
+from tests.support.ticks import Ticker, asked, flow_of
+
+
+@dataclass
+class Toy:
+    """A kind whose ticks find what a test says."""
+
+    found: NoWork | Work = field(default_factory=lambda: NoWork("nothing"))
+    resumed: list[str] = field(default_factory=list)
+
+    def look(self, tick: Tick) -> NoWork | Work:
+        self.resumed.append(tick.resume)
+        return self.found
+
+
+@pytest.fixture
+def toy() -> Toy:
+    return Toy()
+
+
+@pytest.fixture
+def ticker(tmp_path: Path, toy: Toy) -> Iterator[Ticker]:
+    with DagsterInstance.ephemeral() as instance:
+        yield Ticker(
+            tmp_path,
+            instance,
+            flow_of(),
+            lambda flow, platform, now: SensorShell("toys", "For tests.", clock=now).build(
+                flow, platform, dataflow_job(flow), toy.look
+            ),
+        )
+
+
+def work(ticker: Ticker, digest: str = "x", runs: int = 1, keys: tuple[str, ...] = ()) -> Work:
+    def requests(attempt: str) -> list[RunRequest]:
+        return [run_request(ticker.flow, f"{number}:{attempt}") for number in range(runs)]
+
+    new = [AddDynamicPartitionsRequest("arrivals_units", list(keys))] if keys else []
+    return Work(ticker.platform.log.newest(ticker.flow.name), digest, requests, new)
+
+
+def test_the_name_and_the_interval_are_the_shells(ticker: Ticker) -> None:
+    assert (ticker.sensor.name, ticker.sensor.minimum_interval_seconds) == ("arrivals_toys", 30)
+
+
+def test_where_a_look_stopped_the_next_one_continues(ticker: Ticker, toy: Toy) -> None:
+    toy.found = NoWork("more", resume="page 2")
+    assert [ticker.tick(), ticker.tick()] == ["more", "more"]
+    toy.found = NoWork("nothing")
+    ticker.tick()
+    ticker.tick()
+    assert toy.resumed == ["", "page 2", "page 2", ""]
+
+
+def test_keys_that_dagster_must_be_told_first_are_no_attempt(ticker: Ticker, toy: Toy) -> None:
+    toy.found = work(ticker, runs=0, keys=("a",))
+    assert ticker.tick() == "partitions are added; the next tick asks for runs over them"
+    assert Cursor.read(ticker.cursor).attempts.count == 0
+    toy.found = work(ticker)
+    asked(ticker.tick())
+    assert Cursor.read(ticker.cursor).attempts.count == 1
+
+
+def test_entries_that_made_no_progress_keep_the_pause_and_any_other_ends_it(ticker: Ticker, toy: Toy) -> None:
+    toy.found = work(ticker)
+    asked(ticker.tick())
+    ticker.abandon()
+    toy.found = work(ticker)
+    assert ticker.tick() == "attempt 1 did not commit; the next one is in 60 s"
+    ticker.commit("a.ndjson")
+    toy.found = work(ticker)
+    asked(ticker.tick())
