@@ -62,7 +62,7 @@ class Context:
         """
         found = self.project.named(names)
         for name in () if names else self.project.broken:
-            click.echo(f"{name}: left out, its file has errors (strandline validate shows them)", err=True)
+            click.echo(f"{name}: ignored, its file has errors; run `strandline validate`", err=True)
         return found
 
     def asked(self, names: Sequence[str]) -> tuple[list[Dataflow], dict[str, InvalidProject]]:

@@ -8,7 +8,9 @@ from platform_assets.cli.context import Context, shared
 from platform_assets.cli.deciding import decided
 from platform_assets.cli.state import people
 
-_REASON = click.option("--reason", default="by hand", show_default=True, help="Why; it stays in the log.")
+_REASON = click.option(
+    "--reason", default="by hand", show_default=True, help="Reason for the decision; stored in the log."
+)
 
 
 @click.group("files")

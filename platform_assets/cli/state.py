@@ -21,7 +21,7 @@ _NUMBER = click.IntRange(0)
 _REPLACE = click.option(
     "--replace",
     is_flag=True,
-    help="Rows that are in the table make room, in the commit that loads them again.",
+    help="Delete the old rows in the commit that loads them again.",
 )
 
 
@@ -121,7 +121,7 @@ def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
 @command.command("rewind")
 @click.argument("name")
 @click.option(
-    "--to", required=True, type=_NUMBER, help="The entry whose watermark shall count again; 0: none."
+    "--to", required=True, type=_NUMBER, help="Go back to this entry's watermark; 0 is the beginning."
 )
 @_REPLACE
 @REASON

@@ -30,7 +30,7 @@ class Decision(Config):
     """What every decision asks for."""
 
     dataflow: str = Field(description="Its name.")
-    reason: str = Field(description="Why; it stays in the log. Not empty.")
+    reason: str = Field(description="Reason for the decision; stored in the log. Not empty.")
     confirm: bool = Field(default=False, description="Append the entry; else only show what would follow.")
 
 
@@ -39,14 +39,14 @@ class Replacing(Decision):
 
     replace: bool = Field(
         default=False,
-        description="Rows that are in the table make room, in the commit that loads them again.",
+        description="Delete the old rows in the commit that loads them again.",
     )
 
 
 class Rewinding(Replacing):
     """``state rewind``."""
 
-    to: int = Field(description="The number of the entry whose watermark shall count again; 0: none.")
+    to: int = Field(description="Go back to the watermark of the entry with this number; 0 is the beginning.")
 
 
 class Setting(Decision):
