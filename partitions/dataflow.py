@@ -12,33 +12,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
+from partitions.combinations import Parts, refusals
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from partitions.path.definition import PathWatermark
-from partitions.refusals import PartsDoNotFit, refusals
-from partitions.sources import FilesSource, JdbcSource, TableName, TableSource
+from partitions.refusals import PartsDoNotFit
+from partitions.sources import FilesSource, Source
+from partitions.target import Target
 from partitions.window.definition import WindowWatermark
-
-
-class Target(Model):
-    """Where rows go, and how.
-
-    Attributes:
-        table: ``<layer>/<name>`` in the lake; by default the dataflow's own layer and name.
-        load: ``append`` adds rows; ``merge_overwrite`` deletes what a slice reads again, and inserts it, in one commit.
-        merge_keys: of several rows of a slice with the same values in these columns only the latest stays.
-        replace_by_watermark: what is deleted is exactly what was read: windows of units.
-        origin_columns: whether rows carry ``_source_file``, ``_ingested_at`` and ``_run_id``.
-    """
-
-    load: Literal["append", "merge_overwrite"] = "append"
-    merge_keys: tuple[Annotated[str, Field(min_length=1)], ...] = ()
-    replace_by_watermark: bool = False
-    table: TableName | None = None
-    format: Literal["delta"] = "delta"
-    partition_by: tuple[str, ...] = ()
-    schema_mode: Literal["strict"] = "strict"
-    origin_columns: bool = True
 
 
 class Input(NamedTuple):
@@ -80,7 +61,7 @@ class Dataflow(Model):
 
     name: str
     layer: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "bronze"
-    source: Annotated[FilesSource | JdbcSource | TableSource, Field(discriminator="type")]
+    source: Source
     watermark: Annotated[PathWatermark | WindowWatermark, Field(discriminator="type")]
     target: Target = Target()
     late_files: Literal["ingest", "quarantine", "alert", "ignore"] = "ingest"
@@ -104,9 +85,9 @@ class Dataflow(Model):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Dataflow:
-        found = list(refusals(self))
-        if found:
-            raise PartsDoNotFit(found)
+        parts = Parts(self.source, self.watermark, self.target, self.schedule, self.unknown_fields)
+        if refused := list(refusals(parts)):
+            raise PartsDoNotFit(refused)
         return self
 
     @property
@@ -128,8 +109,8 @@ class Dataflow(Model):
     def inputs(self) -> tuple[Input, ...]:
         """The tables of the lake that it reads: as its source, and for the units of its windows."""
         found = []
-        if isinstance(self.source, TableSource):
-            found.append(Input(("source", "table"), self.source.table))
+        if self.source.lake_table is not None:
+            found.append(Input(("source", "table"), self.source.lake_table))
         given = self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
         for index, each in enumerate(given):
             key = ("watermark", "secondary_input", index)
@@ -155,19 +136,6 @@ class Dataflow(Model):
     def root_of(self, source: FilesSource) -> str:
         """Return the folder or bucket below which its files are: of windows the part of the path above the first placeholder."""
         return source.root if isinstance(self.watermark, WindowWatermark) else source.path
-
-    @property
-    def asked(self) -> JdbcSource | TableSource:
-        """Its source, for what only sources have that are asked for rows.
-
-        Raises:
-            ConfigurationError: where it is files.
-        """
-        if isinstance(self.source, JdbcSource | TableSource):
-            return self.source
-        raise ConfigurationError(
-            f"dataflow {self.name}: expected a source of type jdbc or table, found {self.source.type}"
-        )
 
     @property
     def path(self) -> PathWatermark:
@@ -208,11 +176,9 @@ class Dataflow(Model):
     @property
     def tagged(self) -> bool:
         """Whether rows of windows carry ``_window_start`` and ``_unit``, since no column of the source tells both."""
-        source, watermark = self.source, self.window
-        if isinstance(source, FilesSource):
-            return True
-        told = watermark.time_entry is None or source.window_column is not None
-        return not told or not set(watermark.unit_fields) <= set(source.unit_columns)
+        watermark = self.window
+        timed = watermark.time_entry is not None
+        return not self.source.rows_tell(timed=timed, unit_fields=watermark.unit_fields)
 
     @property
     def fingerprint(self) -> str:

@@ -61,7 +61,7 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
         "columns": _columns(schema),
         "number": first.number,
         "time": first.time,
-        "from": "source" if not dataflow.source.infers_schema
+        "from": "source" if not dataflow.source.holds_files
         else "inferred" if schema.declared is None
         else "source.schema",
         "declared": schema.declared,
@@ -71,7 +71,7 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
 def _of_table(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
     from pyspark.sql.types import StructType
 
-    found = platform.target(dataflow).schema()
+    found = platform.table(dataflow).schema()
     if found is None:
         return None
     version, text = found

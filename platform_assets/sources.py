@@ -1,4 +1,4 @@
-"""What this layer must know of each type of source: where it lies, which connection it takes, and whether it answers.
+"""What this layer must know of each type of source: where it lies, and whether it answers.
 
 The one place here that tells source types apart. Imported by every command, so what takes long is imported where it is used.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError
@@ -28,15 +28,7 @@ SourceT = TypeVar("SourceT", FilesSource, JdbcSource, TableSource)
 
 
 class SourceProfile(ABC, Generic[SourceT]):
-    """One type of source.
-
-    Attributes:
-        has_path: whether ``source.path`` says where it lies.
-        connection_type: of the connection that ``source.connection`` names; None without such a key.
-    """
-
-    has_path: ClassVar[bool] = False
-    connection_type: ClassVar[str | None] = None
+    """One type of source; which connection it takes its definition says (``partitions.sources``)."""
 
     @abstractmethod
     def place(self, project: Project, dataflow: Dataflow, source: SourceT) -> Place | JdbcConnection:
@@ -57,9 +49,6 @@ class SourceProfile(ABC, Generic[SourceT]):
 
 class _Files(SourceProfile[FilesSource]):
     """A folder or a bucket."""
-
-    has_path = True
-    connection_type = "s3"
 
     def place(self, project: Project, dataflow: Dataflow, source: FilesSource) -> Place:
         """Return the root of the files."""
@@ -86,8 +75,6 @@ class _Files(SourceProfile[FilesSource]):
 class _Jdbc(SourceProfile[JdbcSource]):
     """A database."""
 
-    connection_type = "jdbc"
-
     def place(self, project: Project, _: Dataflow, source: JdbcSource) -> JdbcConnection:
         """Return its connection."""
         return project.connection(source.connection, JdbcConnection)
@@ -113,7 +100,7 @@ class _Table(SourceProfile[TableSource]):
         return look_at_table(self.place(project, dataflow, source), source)
 
 
-SOURCES: Mapping[str, SourceProfile[Any]] = MappingProxyType(
+PROFILES: Mapping[str, SourceProfile[Any]] = MappingProxyType(
     {"files": _Files(), "jdbc": _Jdbc(), "table": _Table()}
 )
 """By ``source.type`` of a dataflow."""
@@ -121,12 +108,12 @@ SOURCES: Mapping[str, SourceProfile[Any]] = MappingProxyType(
 
 def place_of(project: Project, dataflow: Dataflow) -> Place | JdbcConnection:
     """Return where a dataflow's rows are: the root of its files, a table of the lake, a database."""
-    return SOURCES[dataflow.source.type].place(project, dataflow, dataflow.source)
+    return PROFILES[dataflow.source.type].place(project, dataflow, dataflow.source)
 
 
 def look_at_source(project: Project, dataflow: Dataflow) -> str:
     """Return what a dataflow's source answers to a short look."""
-    return SOURCES[dataflow.source.type].look(project, dataflow, dataflow.source)
+    return PROFILES[dataflow.source.type].look(project, dataflow, dataflow.source)
 
 
 def _counted(listing: Listing) -> str:

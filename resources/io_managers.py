@@ -29,8 +29,8 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.definitions import WindowPartitions
 from partitions.errors import ConfigurationError, StrandlineError
+from partitions.request import DUE, Request
 from partitions.sentinels import Watermark
-from partitions.window.plan import Selection
 from partitions.window.slices import WindowSlice, WorkUnit
 from resources.attempts import not_begun
 from resources.loop.flow import Flow
@@ -83,7 +83,7 @@ class RunOptions:
         observer: hears of every step beside the run's own log.
         report: hears of each outcome, failed ones too.
         run_is_live: asks Dagster about a run.
-        selected: by dataflow, what is asked for instead of what is due.
+        requests: by dataflow, what is asked for instead of what is due.
     """
 
     now: datetime | None = None
@@ -91,7 +91,7 @@ class RunOptions:
     observer: Observer | None = None
     report: Callable[[Outcome], None] = lambda outcome: None
     run_is_live: RunIsLive = field(default=lambda run_id: None)
-    selected: Mapping[str, Selection] = field(default_factory=dict)
+    requests: Mapping[str, Request] = field(default_factory=dict)
 
 
 DescribeRun = Callable[[Outcome, Place], Mapping[str, Any]]
@@ -140,12 +140,12 @@ class TableIOManager(IOManager):
         instance = context.step_context.instance
         if not instance.is_ephemeral:  # else no sensor will ask for the run
             mark_run(instance, context.run_id, dataflow.name)
-        selection = self._selection(context, dataflow, now)
+        request = self._request(context, dataflow, now)
         try:
             loop = self._platform.loop(
                 dataflow,
                 now,
-                selection,
+                request,
                 run_id=context.run_id,
                 job_id=context.job_name,
                 hold_wait=self._options.hold_wait,
@@ -187,16 +187,16 @@ class TableIOManager(IOManager):
 
         return heard
 
-    def _selection(self, context: OutputContext, dataflow: Dataflow, now: datetime) -> Selection | None:
+    def _request(self, context: OutputContext, dataflow: Dataflow, now: datetime) -> Request:
         """What the run's partitions ask for; a run that no plan has asked for reads them whatever the cutoffs say (spec 06, Forced)."""
-        if dataflow.name in self._options.selected:
-            return self._options.selected[dataflow.name]
+        if dataflow.name in self._options.requests:
+            return self._options.requests[dataflow.name]
         if not context.has_asset_partitions:
-            return None
+            return DUE
         windows = dataflow.window.windows(now) if dataflow.window.time_entry else None
         forced = PLAN_TAG not in context.step_context.run_tags
         try:
-            return self._partitions[dataflow.name].selection(
+            return self._partitions[dataflow.name].request(
                 context.asset_partition_keys, windows, forced=forced
             )
         except StrandlineError as error:
@@ -325,19 +325,19 @@ def _partitions_of(partitions: WindowPartitions, committed: Sequence[Committed])
     """Where a partition is a window of several units, or a bucket of them, it is loaded unless one of these failed."""
     found: dict[str, dict[str, Any]] = {}
     for piece in committed:
-        if not isinstance(piece.piece, WindowSlice):
+        if not isinstance(piece.slice, WindowSlice):
             continue
-        for one in piece.piece.works:
+        for one in piece.slice.works:
             key = partitions.key(one.start, one.unit) if one.reason != "rest" else None
             if key is not None:
                 shown = found.setdefault(key, {"work_units": 0, "state_number": piece.entry.number})
-                _add(shown, one, piece.seen.get(one.key), piece.piece)
+                _add(shown, one, piece.stats.get(one.key), piece.slice)
     failed = _failed_keys(partitions, committed)
     return {key: shown for key, shown in found.items() if key not in failed}
 
 
 def _failed_keys(partitions: WindowPartitions, committed: Sequence[Committed]) -> set[str | None]:
-    slices = [one.piece for one in committed if isinstance(one.piece, WindowSlice)]
+    slices = [one.slice for one in committed if isinstance(one.slice, WindowSlice)]
     return {partitions.key(one.work.start, one.work.unit) for piece in slices for one in piece.failed}
 
 
@@ -349,7 +349,7 @@ def _again(log: WatermarkLog, dataflow: str, flow: Flow[Any], entry: Entry) -> C
     piece = flow.restore(intent, log.get_list(intent.file_list, flow.list_kind))
     stored = log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}", SEEN_WORK_UNITS)
     seen = {(start, unit): found for start, unit, *found in stored.rows} if stored else {}
-    return Committed(entry, entry.rows, entry.files, 0, 0.0, piece=piece, seen=seen)
+    return Committed(entry, entry.rows, entry.files, 0, 0.0, slice=piece, stats=seen)
 
 
 def _summed(entries: Sequence[Entry]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.path.plan import settles
 from partitions.path.source import in_pair_order
 from partitions.plan import counted
+from partitions.request import LateOnly
 from resources import listing
 from resources.decisions import decide, quarantine_late
 from resources.listing import Budget
@@ -111,7 +112,7 @@ def late_step(
     ingested, aside = None, None
     if left.files and dataflow.late_files == "ingest":
         given = {"run_id": run_id or str(uuid4()), "run_is_live": run_is_live, **options}
-        ingested = platform.loop(dataflow, now, **given).run(only="late")
+        ingested = platform.loop(dataflow, now, LateOnly(), **given).run()
         report(ingested)
         if ingested.error is not None:
             raise ingested.error

@@ -14,9 +14,9 @@ from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.lineage import Lineage
 from partitions.path.definition import PathWatermark
 from partitions.plan import Plan
+from partitions.request import DUE, Request
 from partitions.sources import JdbcSource, TableSource
 from partitions.window.ledger import Ledger, ledger
-from partitions.window.plan import Selection
 from partitions.window.state import WindowState
 from partitions.window.units import SecondaryInput, listed
 from resources.databases import Database
@@ -25,21 +25,26 @@ from resources.kinds.path import PathFlow
 from resources.kinds.window import WindowFlow
 from resources.kinds.window_asked import AskedFlow
 from resources.kinds.window_folders import FolderFlow
+from resources.loop.context import RunContext
 from resources.loop.flow import Flow
-from resources.loop.guards import check_definition, check_intent, check_table
+from resources.loop.guards import check_definition, check_intent
+from resources.loop.holder import RunIsLive
 from resources.loop.loop import Loop
+from resources.loop.outcome import Observer
+from resources.loop.table_guard import check_table
+from resources.loop.unfinished import Patience, Unfinished
 from resources.places import Place
 from resources.readers.jdbc import JdbcReader
 from resources.readers.lake import LakeReader
-from resources.readers.rows import rows
 from resources.spark import SparkEngine
+from resources.tables import open_table
+from resources.tables.table import Table
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import History
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.manager import WatermarkManager
 from resources.watermarks.provider import LogProvider
-from resources.writers.delta import DeltaTarget
 
 
 @dataclass(frozen=True)
@@ -80,16 +85,11 @@ class Platform:
         """A watermark manager of its own: it remembers what it read last."""
         return WatermarkManager(LogProvider(self.log))
 
-    def flow(self, dataflow: Dataflow, selection: Selection | None = None) -> Flow[Any]:
-        """The dataflow's kind, bound to its source.
-
-        Args:
-            dataflow: the definition.
-            selection: the windows and units that are asked for; None: all that is due.
-        """
+    def flow(self, dataflow: Dataflow) -> Flow[Any]:
+        """The dataflow's kind, bound to its source."""
         if isinstance(dataflow.watermark, PathWatermark):
             return self.path_flow(dataflow)
-        return self._window_flow(dataflow, selection)
+        return self._window_flow(dataflow)
 
     def path_flow(self, dataflow: Dataflow) -> PathFlow:
         """The flow of files.
@@ -124,20 +124,19 @@ class Platform:
             place = Place.parse(given.path, self.folder)
         else:
             place = self.lake.child(given.table or self.lineage.table_of(given.asset or ""))
-        return rows(place, given.columns)
+        return open_table("delta", place).distinct_rows(given.columns)
 
-    def _window_flow(self, dataflow: Dataflow, selection: Selection | None) -> WindowFlow:
+    def _window_flow(self, dataflow: Dataflow) -> WindowFlow:
         given: Any = (
             dataflow,
             lambda: self.units(dataflow),
-            selection,
             lambda: self.log.history(dataflow.name),
         )
         source, found, zone = dataflow.source, self.source_of(dataflow), dataflow.window.zone
         if isinstance(source, JdbcSource) and isinstance(found, JdbcConnection):
             return AskedFlow(*given, reader=JdbcReader(found, source, zone))
         if isinstance(source, TableSource) and isinstance(found, Place):
-            return AskedFlow(*given, reader=LakeReader(found, source, zone))
+            return AskedFlow(*given, reader=LakeReader(open_table("delta", found), source, zone))
         return FolderFlow(*given, root=self.root_of(dataflow))
 
     def root_of(self, dataflow: Dataflow) -> Place:
@@ -151,9 +150,10 @@ class Platform:
             return found
         raise ConfigurationError(f"dataflow {dataflow.name}: expected a folder or a bucket, found {found}")
 
-    def target(self, dataflow: Dataflow) -> DeltaTarget:
-        """The dataflow's table."""
-        return DeltaTarget(self.lake.child(dataflow.table), dataflow.target.partition_by)
+    def table(self, dataflow: Dataflow) -> Table:
+        """Return the table that the dataflow loads into."""
+        target = dataflow.target
+        return open_table(target.format, self.lake.child(dataflow.table), target.partition_by)
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         """Sessions that reach the dataflow's source and table."""
@@ -181,7 +181,7 @@ class Platform:
                 check_definition(dataflow, entry, self.log)
                 if intent is not None and not intent.is_decision:
                     check_intent(dataflow, intent)
-                check_table(dataflow, entry, self.target(dataflow), intent)
+                check_table(dataflow, entry, self.table(dataflow), intent)
             except NeedsDecision:
                 newest = self.log.newest(dataflow.name)
                 begun = self.log.open_intent(dataflow.name, newest)
@@ -191,22 +191,50 @@ class Platform:
                 return entry
 
     def loop(
-        self, dataflow: Dataflow, now: datetime, selection: Selection | None = None, **options: Any
+        self,
+        dataflow: Dataflow,
+        now: datetime,
+        request: Request = DUE,
+        *,
+        run_id: str | None = None,
+        job_id: str | None = None,
+        observer: Observer = lambda step, line: None,
+        history: History | None = None,
+        **patience: Any,
     ) -> Loop[Any]:
-        """A run of the dataflow.
+        """Return a run of the dataflow.
 
         Args:
             dataflow: the definition.
             now: the clock, aware.
-            selection: as of :meth:`flow`.
-            options: :class:`Loop`'s own.
+            request: what is planned and loaded.
+            run_id: Dagster's, if it runs there.
+            job_id: Dagster's job.
+            observer: hears of every step.
+            history: how much of the log stays; None: as the project says.
+            patience: attributes of :class:`Patience`.
         """
-        return Loop(
+        context = RunContext(
             dataflow,
-            self.flow(dataflow, selection),
+            self.flow(dataflow),
             self.log,
-            self.target(dataflow),
+            self.table(dataflow),
             self.engine(dataflow).session,
             now,
-            **{"history": self.history, **options},
+            request,
+            run_id,
+            job_id,
+            observer,
         )
+        return Loop(context, Patience(**patience), history or self.history)
+
+    def unfinished(self, dataflow: Dataflow, now: datetime, run_is_live: RunIsLive) -> Unfinished[Any]:
+        """Return what a run of the dataflow has left open, for decisions.
+
+        Args:
+            dataflow: the definition.
+            now: the clock, aware.
+            run_is_live: asks Dagster about a run on another machine.
+        """
+        patience = Patience(run_is_live=run_is_live)
+        return Unfinished(self.loop(dataflow, now).context, patience)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from partitions.window.plan import Selection
+from partitions.request import Forced, Part
 from platform_assets.platform import CACHE
 from platform_assets.project import load_project
 from resources.places import Place
@@ -31,7 +31,7 @@ ranges = [whole] if sys.argv[3] == "range" else [((one.start, one.end),) for one
 before = time.monotonic()
 rows = 0
 for one in ranges:
-    outcome = platform.loop(flow, now, Selection(forced=True, ranges=one)).run()
+    outcome = platform.loop(flow, now, Forced(Part(ranges=one))).run()
     assert outcome.error is None, outcome
     rows += outcome.rows
 seconds = time.monotonic() - before

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
+from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
 from partitions.path.definition import PathWatermark
 from partitions.path.naming import NamingReport, examine
@@ -17,6 +18,7 @@ from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
 from partitions.plan import Plan, Skip, counted, lasting
+from partitions.request import DUE, LateOnly, Request
 from partitions.sentinels import Watermark
 
 ROOT_FILES_IGNORED = "root_level_files_ignored"
@@ -107,6 +109,7 @@ def plan(
     dataflow: str,
     number: int,
     beside: Beside = _NOTHING,
+    request: Request = DUE,
 ) -> Plan[PathSlice]:
     """Cut what was found into slices; what waits beside the watermark goes first.
 
@@ -118,7 +121,13 @@ def plan(
         dataflow: its name.
         number: of the entry that holds ``state``; 0 without one.
         beside: what waits beside the watermark.
+        request: what the run is asked for.
+
+    Raises:
+        ConfigurationError: if windows are asked for.
     """
+    if not isinstance(request, LateOnly) and request.of is not None:
+        raise ConfigurationError(f"dataflow {dataflow}: expected a watermark of type window, found path")
     fresh = tuple(file for file in found.files if file.path not in beside.known)
     files, skips = _settled(definition, fresh, now)
     # A file that settles must not be late by then because its partition was closed.
@@ -150,6 +159,8 @@ def plan(
     why = _why(state, files, slices, skips, beside, by_set)
     if not by_set:
         warnings.extend(naming(definition, found.files).findings)
+    if isinstance(request, LateOnly):
+        slices = tuple(piece for piece in slices if piece.why == "late")
     return Plan(dataflow, "path", number, now, why, slices, skips, tuple(warnings))
 
 

@@ -41,7 +41,7 @@ def fairly(others: Sequence[AnyT], failed: Sequence[AnyT], most: int) -> list[An
     return [*others[: most - places], *failed[:places]]
 
 
-class Part(NamedTuple):
+class Neighbours(NamedTuple):
     """What is due of one unit: neighbouring windows, with the unit's place in the order of units."""
 
     due: Due
@@ -107,7 +107,7 @@ class Choice:
         self._turn = turn
         self.counts: Counter[Reason] = Counter()
         self._fresh = _Earliest(budget.most)
-        self._served: list[Part] = []
+        self._served: list[Neighbours] = []
         self._failed: list[tuple[int, Candidate]] = []
 
     @property
@@ -116,7 +116,7 @@ class Choice:
         after = self._fresh.after
         return len(self._ends) if after is None else after
 
-    def offer(self, part: Part) -> None:
+    def offer(self, part: Neighbours) -> None:
         """Hear of something that is due; units come in their order."""
         due = part.due
         self.counts[due.reason] += due.after - due.first
@@ -160,7 +160,7 @@ class Choice:
         ]
 
     @cached_property
-    def left(self) -> list[tuple[int, int, Part]]:
+    def left(self) -> list[tuple[int, int, Neighbours]]:
         """Ranges of windows that have a high and are not chosen, and that no failure keeps in mind."""
         taken: dict[int, list[int]] = defaultdict(list)
         for index, place, _ in self.taken:
@@ -177,7 +177,7 @@ class Choice:
         oldest = heapq.merge(*(self._by_high(part) for part in self._served))
         yield from ((index, place, due) for _, index, place, due in oldest)
 
-    def _by_high(self, part: Part) -> Iterator[tuple[int, int, int, Due]]:
+    def _by_high(self, part: Neighbours) -> Iterator[tuple[int, int, int, Due]]:
         due = part.due
         for index in range(due.first, due.after):
             yield self._ends[index] if due.high is None else due.high, index, part.place, due
@@ -187,13 +187,13 @@ class _Earliest:
     """Of all parts that are offered the earliest work units: as many as are wanted, and some more."""
 
     def __init__(self, most: int) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[Neighbours] = []
         self._most = most
         self._held, self._limit = 0, 2 * most
         self.after: int | None = None
         """No window from this index on can be among them."""
 
-    def offer(self, part: Part) -> None:
+    def offer(self, part: Neighbours) -> None:
         if self.after is not None:
             if part.due.first >= self.after:
                 return
@@ -224,20 +224,20 @@ class _Earliest:
         self._held = sum(due.after - due.first for due, _ in self.parts)
         self._limit = 2 * max(self._most, self._held)
 
-    def _clipped(self, part: Part) -> Part:
+    def _clipped(self, part: Neighbours) -> Neighbours:
         due, place = part
         if self.after is None or due.after <= self.after:
             return part
-        return Part(due._replace(after=self.after), place)
+        return Neighbours(due._replace(after=self.after), place)
 
 
-def in_order(parts: Iterable[Part]) -> Iterator[Candidate]:
+def in_order(parts: Iterable[Neighbours]) -> Iterator[Candidate]:
     """Each work unit, windows ascending outside, units in given order inside."""
-    begins: dict[int, list[Part]] = defaultdict(list)
+    begins: dict[int, list[Neighbours]] = defaultdict(list)
     for part in parts:
         begins[part.due.first].append(part)
     waiting = sorted(begins, reverse=True)
-    active: list[Part] = []
+    active: list[Neighbours] = []
     index = 0
     while waiting or active:
         if not active:

@@ -10,6 +10,7 @@ from typing import Literal, Self
 
 from partitions.errors import ConfigurationError
 from partitions.plan import counted
+from partitions.request import Due, Forced, Part
 from partitions.window.cron import Cron
 from partitions.window.definition import Buckets, WindowWatermark
 from partitions.window.grid import Windows
@@ -22,7 +23,6 @@ from partitions.window.keys import (
     unit_key,
     unit_of_key,
 )
-from partitions.window.plan import Selection
 from partitions.window.ranges import PartitionRange
 from partitions.window.rectangles import ONE, Axis, covering
 from partitions.window.slices import WorkUnit
@@ -86,8 +86,8 @@ class Partitioning:
         window = self.window_key(start) if self.timed and start is not None else None
         return _together(self.unit_key(unit) if self.units else None, window)
 
-    def selection(self, keys: Sequence[str], windows: Windows | None, *, forced: bool) -> Selection:
-        """What a run's partition keys ask for.
+    def request(self, keys: Sequence[str], windows: Windows | None, *, forced: bool) -> Due | Forced:
+        """Return what a run's partition keys ask for.
 
         Args:
             keys: in any order, as a run has them.
@@ -98,8 +98,9 @@ class Partitioning:
             ConfigurationError: for no key (a range that is reversed has none), a key that is no window or unit that can be
                 loaded now, and keys of two dimensions that are no cross product.
         """
+        asked = Forced if forced else Due
         if not self.timed and self.units is None:
-            return Selection(forced)
+            return asked(Part())
         if not keys:
             raise self._refused(
                 "at least one partition (a range whose end comes before its start has none)", "none"
@@ -110,11 +111,8 @@ class Partitioning:
             raise self._refused(
                 "all pairs of some windows and some units", f"{len(pairs)} partitions that are not"
             )
-        return Selection(
-            forced,
-            self._stretches(of_window, windows) if self.timed else None,
-            self._identities(of_unit) if self.units else None,
-        )
+        ranges = self._stretches(of_window, windows) if self.timed else None
+        return asked(Part(ranges, self._identities(of_unit) if self.units else None))
 
     def ranges(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -12,7 +12,8 @@ from itertools import groupby, islice
 from partitions.instants import HOUR, as_datetime, floor_minute, milliseconds
 from partitions.intervals import Interval, consecutive, union
 from partitions.plan import Plan, Skip, counted
-from partitions.window.choice import Budget, Choice, Part
+from partitions.request import DUE, Forced, LateOnly, Part, Request
+from partitions.window.choice import Budget, Choice, Neighbours
 from partitions.window.definition import WindowWatermark
 from partitions.window.due import Cutoffs, Due, Reason, UnitDue, job_cutoff
 from partitions.window.grid import Windows
@@ -28,27 +29,6 @@ _SKIPS = 200
 """Skips that a plan tells one by one; what is beyond is counted."""
 
 
-@dataclass(frozen=True)
-class Selection:
-    """What somebody has asked for, instead of all that is due.
-
-    Attributes:
-        forced: whether it is read whatever the cutoffs say; else only what of it is due.
-        ranges: half-open stretches of time, epoch milliseconds; each window that intersects one is meant. None: all windows.
-        units: holds the identities that are meant; None: all units.
-    """
-
-    forced: bool
-    ranges: tuple[tuple[int, int], ...] | None = None
-    units: Container[str] | None = None
-
-    def windows(self, windows: Windows) -> list[int] | None:
-        """The indexes that are meant, ascending; None: all."""
-        if self.ranges is None:
-            return None
-        return sorted({index for start, end in self.ranges for index in windows.touching(start, end)})
-
-
 def plan(
     definition: WindowWatermark,
     state: WindowState,
@@ -59,7 +39,7 @@ def plan(
     number: int,
     whole: bool = False,
     ranged: bool = True,
-    selection: Selection | None = None,
+    request: Request = DUE,
     since: int | None = None,
 ) -> Plan[WindowSlice]:
     """Say which work units a run takes on, cut into slices, and what it leaves alone.
@@ -73,15 +53,19 @@ def plan(
         number: of the entry that holds ``state``; 0 without one.
         whole: whether a window is always read as a whole.
         ranged: whether the source can be asked for any stretch of time, not only for windows.
-        selection: what is asked for; None: all that is due.
+        request: what the run is asked for.
         since: what is loaded beyond this instant was loaded by a clock that ran ahead; None: no clock did, as far as anybody knows.
 
     Raises:
         PlanError: where there are fewer units than ``min_units``.
     """
+    if isinstance(request, LateOnly):
+        why = "only late files are asked for, and windows have none"
+        return Plan(dataflow, "window", number, now, why)
     enough(units, definition.min_units, dataflow)
     state = state.rebased(definition.default_grid)
-    making = _Planning(definition, state, tuple(units), now, whole, ranged, selection, since)
+    forced = isinstance(request, Forced)
+    making = _Planning(definition, state, tuple(units), now, whole, ranged, forced, request.of, since)
     slices = tuple(making.slices())
     return Plan(
         dataflow, "window", number, now, making.why(), slices, tuple(making.skips()), tuple(making.warnings())
@@ -96,7 +80,8 @@ class _Planning:
     now: datetime
     whole: bool
     ranged: bool
-    selection: Selection | None
+    forced: bool
+    part: Part | None
     since: int | None
 
     def __post_init__(self) -> None:
@@ -189,7 +174,7 @@ class _Planning:
     def _idle(self) -> str:
         if self.windows is not None and not len(self.windows):
             return "there is no window yet: from lies at or after to"
-        chosen = " of what was asked for" if self.selection else ""
+        chosen = " of what was asked for" if self.part else ""
         return f"no work unit{chosen} is due"
 
     def skips(self) -> Iterator[Skip]:
@@ -221,7 +206,7 @@ class _Planning:
     def _due_groups(self) -> list[Group]:
         if self.windows is None or not self.state.stale:
             return []
-        return self.groups.due(self.selection.units if self.selection else None, self._chosen)
+        return self.groups.due(self.part.units if self.part else None, self._chosen)
 
     def _try_groups(self, most: int) -> None:
         """Groups that failed take what others leave; where these leave nothing, one of them has a turn in every other run."""
@@ -231,7 +216,7 @@ class _Planning:
         self.taken_groups += taken(failed, left, at_least_one=idle or not self.state.retried)
 
     def _reason(self, one: Group) -> Reason:
-        if self.selection is not None and self.selection.forced:
+        if self.forced:
             return "forced"
         return "new" if one.failure is None else "failed"
 
@@ -298,30 +283,35 @@ class _Planning:
 
     def _choose(self) -> None:
         for place, unit in enumerate(self.units):
-            if self.look is not None and self.selection is None:
+            if self.look is not None and self.part is None:
                 found, more = self.look.before(self.choice.until, self.choice.most, unit)
                 self.choice.more(more)
             else:
                 found = self._due(unit)
             for due in self.groups.others(unit, found):
-                self.choice.offer(Part(due, place))
+                self.choice.offer(Neighbours(due, place))
 
     def _due(self, unit: str) -> list[Due]:
         """What is due of a unit, or of that what was asked for."""
-        chosen = self.selection
-        if chosen is None:
+        part = self.part
+        if part is None:
             return self.look.of(unit) if self.look else [self._timeless(unit)]
-        if chosen.units is not None and unit not in chosen.units:
+        if part.units is not None and unit not in part.units:
             return []
         if self.look is None:
             due = self._timeless(unit)
-            return [due._replace(reason="forced") if chosen.forced else due]
-        found = self.look.forced(unit) if chosen.forced else self.look.of(unit)
+            return [due._replace(reason="forced") if self.forced else due]
+        found = self.look.forced(unit) if self.forced else self.look.of(unit)
         return found if self._chosen is None else list(_within(found, self._chosen))
 
     @cached_property
     def _chosen(self) -> list[int] | None:
-        return self.selection.windows(self.windows) if self.selection and self.windows is not None else None
+        """The indexes of the windows that the part holds, ascending; None: all."""
+        if self.part is None or self.part.ranges is None or self.windows is None:
+            return None
+        return sorted(
+            {index for start, end in self.part.ranges for index in self.windows.touching(start, end)}
+        )
 
     def _timeless(self, unit: str) -> Due:
         """Without time nothing says that a unit is complete: each run reads it. Who was left out longest goes first."""

@@ -14,7 +14,7 @@ import click
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, UpstreamNotLoaded
 from partitions.plan import counted
-from partitions.window.plan import Selection
+from partitions.request import Request
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.deciding import YES
 from platform_assets.cli.several import worst
@@ -64,8 +64,8 @@ def command(
     flows = context.dataflows(names)
     if not yes:
         _ask_for_the_future(context, flows)
-    selected = _selected(context, flows, force, unit) if force else {}
-    outcomes = _run_all(context, flows, selected, list(context.project.broken) if everything else [])
+    requests = _forced(context, flows, force, unit) if force else {}
+    outcomes = _run_all(context, flows, requests, list(context.project.broken) if everything else [])
     documents = [outcome.as_json() for outcome in outcomes]
     if (
         len(outcomes) == 1
@@ -92,16 +92,14 @@ def _ask_for_the_future(context: Context, flows: Sequence[Dataflow]) -> None:
             click.confirm("Run all the same?", abort=True, err=True)
 
 
-def _selected(
-    context: Context, flows: Sequence[Dataflow], force: str, unit: str | None
-) -> dict[str, Selection]:
-    """Return what ``--force`` and ``--unit`` select of each dataflow."""
+def _forced(context: Context, flows: Sequence[Dataflow], force: str, unit: str | None) -> dict[str, Request]:
+    """Return what ``--force`` and ``--unit`` ask for of each dataflow."""
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
     return {flow.name: required(flow, CanForce).forced(platform, flow, force, unit, now) for flow in flows}
 
 
 def _run_all(
-    context: Context, flows: Sequence[Dataflow], selected: Mapping[str, Selection], broken: Sequence[str]
+    context: Context, flows: Sequence[Dataflow], requests: Mapping[str, Request], broken: Sequence[str]
 ) -> list[Outcome]:
     """Run one after the other, each after those whose tables it reads; the broken ones are runs that have failed."""
     from platform_assets.build import build_job
@@ -109,7 +107,7 @@ def _run_all(
 
     outcomes: list[Outcome] = []
     options = RunOptions(
-        now=context.now, hold_wait=timedelta(0), observer=_progress, report=outcomes.append, selected=selected
+        now=context.now, hold_wait=timedelta(0), observer=_progress, report=outcomes.append, requests=requests
     )
     platform = build_platform(context.project, _say)
     errors = {name: InvalidProject(context.project.broken[name]) for name in broken}

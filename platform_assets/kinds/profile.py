@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 
 if TYPE_CHECKING:
     from partitions.dataflow import Dataflow
-    from partitions.window.plan import Selection
+    from partitions.request import Forced
     from platform_assets.cli.context import Context
     from platform_assets.cli.waiting import Servers
     from platform_assets.kinds.definitions import KindDefinitions
@@ -140,8 +140,8 @@ class CanForce(Protocol):
 
     def forced(
         self, platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime
-    ) -> Selection:
-        """Return what ``--force`` and ``--unit`` of ``strandline run`` select; instants are read as those of the definition.
+    ) -> Forced:
+        """Return what ``--force`` and ``--unit`` of ``strandline run`` ask for; instants are read as those of the definition.
 
         Raises:
             ConfigurationError: for another form, an inverted range, or an unknown unit.

@@ -12,8 +12,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from partitions.combinations import source_refusal
 from partitions.dataflow import Dataflow
 from partitions.lineage import Lineage
+from partitions.sources import SOURCES, FilesSource
 from platform_assets.project.ddl import Column, DdlError, parse_ddl
 from platform_assets.project.document import Key, value_at
 from platform_assets.project.places import (
@@ -26,7 +28,6 @@ from platform_assets.project.places import (
 )
 from platform_assets.project.reading import NAME, Checked
 from platform_assets.project.settings import Settings
-from platform_assets.sources import SOURCES
 from resources.databases import is_database
 
 # Dagster refuses these while it loads definitions, and then loads none: found here, one file is broken.
@@ -57,18 +58,15 @@ def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder:
 
 
 def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> None:
-    type_, key = flow.text("source", "type"), ("source", "connection")
-    source = SOURCES.get(type_ or "", SOURCES["files"])
-    if source.has_path:
+    kind, key = flow.text("source", "type"), ("source", "connection")
+    source = SOURCES.get(kind or "", FilesSource)
+    if source.holds_files:
         check_place(flow, ("source", "path"), key, connections)
-    elif source.connection_type:
+    elif source.connection_type is not None:
         check_connection(flow, key, connections, source.connection_type)
-    if not source.has_path and flow.text("watermark", "type") == "path":
-        flow.refuse(
-            ("watermark", "type"),
-            f"path beside a source of type {type_}",
-            "a source of type files (a path watermark needs files)",
-        )
+    refused = source_refusal(flow.text("watermark", "type") or "", kind or "")
+    if refused is not None:
+        flow.refuse(refused.key, refused.found, refused.expected)
 
 
 def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:

@@ -15,14 +15,16 @@ from partitions.path.quarantine import Quarantine
 from partitions.plan import Plan
 from partitions.watermark import is_empty
 from resources.loop import holder as holders
-from resources.loop.guards import check_definition, check_table, definition_of, expiring, in_table, moved
+from resources.loop.entries import in_table, moved
+from resources.loop.guards import check_definition, definition_of
 from resources.loop.holder import RunIsLive
 from resources.loop.loop import clock
+from resources.loop.table_guard import check_table, expiring
 from resources.platform import Platform
+from resources.tables.table import TableCommit, adopted_state
 from resources.watermarks.entry import Entry, Intent, Why, following, new_id
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
 from resources.watermarks.log import QUARANTINE
-from resources.writers.target import TableCommit
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,13 @@ def preview(
     Raises:
         Held: while a living run works on a slice.
     """
-    last, open_ = platform.loop(dataflow, now, run_is_live=run_is_live).foreseen()
+    last, open_ = platform.unfinished(dataflow, now, run_is_live).preview()
     then = platform.rehearsal()
     if last is not None and open_ is not None:
         then.log.append(dataflow.name, last, expected=last.previous)
     draft = making(then, dataflow, last)
     if not _anew(dataflow, last, draft):
-        check_table(dataflow, platform.log.newest(dataflow.name), platform.target(dataflow), open_)
+        check_table(dataflow, platform.log.newest(dataflow.name), platform.table(dataflow), open_)
     entry = _appended(then, dataflow, draft)
     plan = then.flow(dataflow).plan(entry, now)
     before, after = last.watermark if last else "{}", draft.entry.watermark
@@ -144,17 +146,17 @@ def decide(
         Held: while a living run, or another decision, works on the next number.
         Conflict: where another writer was faster.
     """
-    loop = platform.loop(dataflow, clock(), run_is_live=run_is_live)
-    foreseen, open_ = loop.foreseen()
+    unfinished = platform.unfinished(dataflow, clock(), run_is_live)
+    foreseen, open_ = unfinished.preview()
     if open_ is not None:
-        loop.close(reason, anew=_anew(dataflow, foreseen, making(platform, dataflow, foreseen)))
+        unfinished.close(reason, new_state=_anew(dataflow, foreseen, making(platform, dataflow, foreseen)))
     log, name = platform.log, dataflow.name
     last = log.newest(name)
     draft = making(platform, dataflow, last)
     claim = _claim(dataflow, last, draft.entry)
     if not _anew(dataflow, last, draft):
         try:
-            loop.check_table(
+            unfinished.check_table(
                 last
             )  # with the numbers as they are: a decision's must not make somebody else's tag look known
         except Conflict as error:
@@ -242,7 +244,7 @@ def drafted(
             f"dataflow {dataflow.name}: expected a reason, which stays in the log, found none"
         )
     app_id = changes.get("app_id") or _app_id(platform, dataflow, last)
-    tip = platform.target(dataflow).tip(app_id)
+    tip = platform.table(dataflow).tip(app_id)
     if tip.tags_expire:
         raise expiring(dataflow, tip)
     decided: dict[str, Any] = {
@@ -279,7 +281,7 @@ def _app_id(platform: Platform, dataflow: Dataflow, last: Entry | None) -> str |
     """The dataflow's id in the table. If no entry knows the table, the table tells: a run that died may still write under the id there."""
     if last is None or last.table is None:
         with suppress(NeedsDecision):  # only its watermark is lost
-            found = platform.target(dataflow).adopted()
+            found = adopted_state(platform.table(dataflow))
             if found and found.app_id:
                 return found.app_id
     return last.app_id if last else None
@@ -314,7 +316,7 @@ def _again(
     platform: Platform, dataflow: Dataflow, known: Entry | None, draft: Draft, plan: Plan[Any]
 ) -> list[str]:
     """What happens to rows that were loaded before, as far as an entry knows; nothing where there is no table to hold them."""
-    if platform.target(dataflow).tip(None).newest is None:
+    if platform.table(dataflow).tip(None).newest is None:
         return []
     try:
         count, part = platform.flow(dataflow).loaded_before(plan.slices, known)

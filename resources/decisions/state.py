@@ -19,13 +19,15 @@ from partitions.plan import counted
 from partitions.sentinels import deserialise, serialise
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, Making, agreed, drafted, required
-from resources.loop.guards import check_definition, check_table, moved, other_place
+from resources.loop.entries import moved
+from resources.loop.guards import check_definition, other_place
+from resources.loop.table_guard import check_table
 from resources.platform import Platform
 from resources.readers.files import SOURCE_FILE
+from resources.tables.table import Adopted, adopted_state
 from resources.watermarks.entry import Entry, Why
 from resources.watermarks.ingested import UNPROCESSED, Ingested, Known
 from resources.watermarks.quarantine import read_quarantine
-from resources.writers.target import Adopted
 
 
 def reset(reason: str, *, replace: bool = False) -> Making:
@@ -74,7 +76,7 @@ def accept(reason: str) -> Making:
         remarks: tuple[str, ...] = ()
         if moved(dataflow, last):
             # What was decided about the old table says nothing of this one.
-            rows = platform.target(dataflow).count_rows()
+            rows = platform.table(dataflow).count_rows()
             changes = {"takes_table": True, "total_rows": rows, "replace_table": False}
             if rows and is_empty(last.state()):
                 remarks = (
@@ -116,7 +118,7 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
         last = agreed(platform, dataflow, last)
         flow = platform.flow(dataflow)
         flow.check_rewind()
-        until = flow.reached(last, platform.target(dataflow)) if replace else None
+        until = flow.reached(last, platform.table(dataflow)) if replace else None
         watermark = _watermark_of(platform, dataflow, to)
         changes: dict[str, Any] = {"watermark": watermark, "replace_until": until}
         if not 0 < to <= last.era or is_empty(deserialise(watermark)):
@@ -126,7 +128,7 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
         # Back to before a reset, which is taken back: the rows below that watermark stay, and their files were ingested.
         rows = _ingested(platform, dataflow, last, None, watermark)
         entry = drafted(platform, dataflow, last, "rewind", reason, **changes, replace_table=False)
-        if dataflow.kind != "path" or not flow.makes_room(platform.target(dataflow)):  # rows tell no file
+        if dataflow.kind != "path" or not flow.makes_room(platform.table(dataflow)):  # rows tell no file
             _check_told(platform, dataflow, last, entry)
         return rows.draft(dataflow, entry)
 
@@ -144,7 +146,7 @@ def _check_told(platform: Platform, dataflow: Dataflow, last: Entry, entry: Entr
         return
     found = None
     with suppress(NeedsDecision):
-        found = platform.target(dataflow).adopted(last.app_id)
+        found = adopted_state(platform.table(dataflow), last.app_id)
     if found and found.state and not found.beyond and flow.covers(found.state, entry.watermark):
         return
     raise NeedsDecision(
@@ -197,7 +199,7 @@ def adopt(reason: str) -> Making:
     """
 
     def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        target = platform.target(dataflow)
+        target = platform.table(dataflow)
         found = _adopted(platform, dataflow, last)
         base = _base(platform, dataflow, found)
         text = _told(platform, dataflow, last, found)
@@ -323,7 +325,7 @@ def _ingested(
     """
     if dataflow.kind != "path":
         return _Ingested()
-    target = platform.target(dataflow)
+    target = platform.table(dataflow)
     listed = platform.flow(dataflow).up_to(deserialise(watermark), above=None)
     known = _known(platform, dataflow, last, base)
     before = [one for one in (known or {}).values() if base and one.number <= base.number]
@@ -389,7 +391,7 @@ def _freed(files: int) -> str:
 
 def _without_rows(platform: Platform, dataflow: Dataflow, held: Sequence[Quarantined]) -> Quarantine:
     """The files in quarantine that have no row in the table, as far as rows tell their file."""
-    loaded = platform.target(dataflow).texts(SOURCE_FILE) if held else set()
+    loaded = platform.table(dataflow).texts(SOURCE_FILE) if held else set()
     return Quarantine(tuple(one for one in held if one.file.path not in loaded))
 
 
@@ -412,7 +414,7 @@ def _with_rows(
 def _adopted(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Adopted | None:
     name = dataflow.name
     try:
-        return platform.target(dataflow).adopted(last.app_id if last and last.table else None)
+        return adopted_state(platform.table(dataflow), last.app_id if last and last.table else None)
     except NeedsDecision as error:
         raise NeedsDecision(
             f"dataflow {name}: {error.message} Import an export of the state, say it yourself, or start again",
@@ -439,20 +441,20 @@ def _told(platform: Platform, dataflow: Dataflow, last: Entry | None, found: Ado
     """
     flow = platform.flow(dataflow)
     if found is None:
-        return flow.told_by_rows(platform.target(dataflow))
+        return flow.told_by_rows(platform.table(dataflow))
     beyond = found.beyond or (found.rewound and _base(platform, dataflow, found) is None)
     if found.state is not None and not beyond:
         return found.state
-    if not flow.makes_room(platform.target(dataflow)):
+    if not flow.makes_room(platform.table(dataflow)):
         return None
     since = last.since if last else None
-    return found.state or flow.told_by_rows(platform.target(dataflow)) or since or "{}"
+    return found.state or flow.told_by_rows(platform.table(dataflow)) or since or "{}"
 
 
 def _nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
     """Whether state and table do not belong together, and the table tells no watermark to adopt: the operator's word is all there is."""
     try:
-        check_table(dataflow, last, platform.target(dataflow))
+        check_table(dataflow, last, platform.table(dataflow))
     except NeedsDecision:
         try:
             return _told(platform, dataflow, last, _adopted(platform, dataflow, last)) is None
@@ -523,7 +525,7 @@ def _taken_over(
         reason,
         watermark=watermark,
         takes_table=takes_table,
-        total_rows=platform.target(dataflow).count_rows(),
+        total_rows=platform.table(dataflow).count_rows(),
         **changes,
     )
     rows = [(*file.row, remark[0]) for file in files]

@@ -1,4 +1,4 @@
-"""Dialects of SQL: quoted names, typed literals. One module each; what they say is decided by ``partitions.predicate``."""
+"""Dialects of SQL: quoted names, typed literals. One module each; ``resources.dialects.predicates`` writes conditions with them."""
 
 from __future__ import annotations
 

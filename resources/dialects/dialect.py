@@ -12,7 +12,7 @@ from partitions.sql_text import Reading
 
 
 class Words(ABC):
-    """Names, literals and comparisons; what ``partitions.predicate`` needs."""
+    """Names, literals and comparisons; what ``resources.dialects.predicates`` needs."""
 
     @abstractmethod
     def name(self, column: str) -> str:

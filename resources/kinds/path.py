@@ -16,6 +16,7 @@ from partitions.errors import (
     SchemaError,
     StrandlineError,
 )
+from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.path.hive import partition_columns
 from partitions.path.plan import Beside, adopted, at_or_below, covering, plan, position, ready, settles
 from partitions.path.position import Start
@@ -24,6 +25,8 @@ from partitions.path.slices import PathSlice
 from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan
+from partitions.predicate import Among
+from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.listing import FILE_CHANGED, FILE_VANISHED, Budget, Listing, check_unchanged, list_above, look
 from resources.loop.flow import Observed, Size
@@ -31,15 +34,13 @@ from resources.places import Place
 from resources.readers.bad_files import BadFiles
 from resources.readers.failures import bad_file
 from resources.readers.files import SOURCE_FILE, FilesReader, PinnedSchema
-from resources.sql import literal, quoted
 from resources.sweep import unhandled
+from resources.tables.table import Table
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, ListKind, StoredList
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine import read_quarantine
-from resources.writers.delta import DeltaTarget
-from resources.writers.target import Room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,7 +77,12 @@ class PathFlow:
         """Files may come while others are loaded."""
         return True
 
-    def plan(self, entry: Entry | None, now: datetime) -> Plan[PathSlice]:
+    @property
+    def one_query(self) -> bool:
+        """Files are what slices differ in."""
+        return True
+
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[PathSlice]:
         """List above the watermark, in full, and cut slices."""
         state, since = self._state(entry), self._since(entry)
         definition = self._dataflow.path
@@ -91,6 +97,7 @@ class PathFlow:
             dataflow=self._dataflow.name,
             number=entry.number if entry else 0,
             beside=self._beside(entry, state, listing.found, now),
+            request=request,
         )
 
     def _beside(self, entry: Entry | None, state: PathState, found: Found, now: datetime) -> Beside:
@@ -296,12 +303,12 @@ class PathFlow:
         """The commit counts the rows, and that is all there is to know."""
         return df, dict
 
-    def room(self, piece: PathSlice, replaces: Replaces | None, df: DataFrame) -> Room | None:
-        """The rows of the same files, by the column that tells a row's file; of those that it passes over, too: released, they add theirs."""
+    def load(self, piece: PathSlice, replaces: Replaces | None, df: DataFrame) -> Load:
+        """Append, or replace the rows of the same files, also of those that it passes over: released, they add theirs."""
         if replaces is None:
-            return None
-        paths = ", ".join(literal(file.path) for file in piece.all_files)
-        return Room(f"{quoted(SOURCE_FILE)} IN ({paths})" if replaces == "own" else None)
+            return Append()
+        of_files = Among(SOURCE_FILE, tuple(file.path for file in piece.all_files))
+        return Replace(of_files) if replaces == "own" else ReplaceAll()
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the last file, or that of every open partition."""
@@ -341,18 +348,18 @@ class PathFlow:
             )
         return serialise(deserialise(text))
 
-    def told_by_rows(self, target: DeltaTarget) -> str | None:
+    def told_by_rows(self, table: Table) -> str | None:
         """The largest path that a row came from, with scope partition that of each partition."""
-        paths = target.texts(SOURCE_FILE)
+        paths = table.texts(SOURCE_FILE)
         return serialise(adopted(self._dataflow.path, paths)) if paths else None
 
-    def makes_room(self, target: DeltaTarget) -> bool:
+    def makes_room(self, table: Table) -> bool:
         """A row that tells its file does."""
-        return SOURCE_FILE in target.columns()
+        return SOURCE_FILE in table.columns()
 
-    def reached(self, entry: Entry, target: DeltaTarget) -> str:
+    def reached(self, entry: Entry, table: Table) -> str:
         """Above all files whose rows may be in the table: another rewind may lie before this one."""
-        name, columns = self._dataflow.name, target.columns()
+        name, columns = self._dataflow.name, table.columns()
         if SOURCE_FILE not in columns:
             raise ConfigurationError(
                 f"dataflow {name}: --replace deletes the rows of each file that is read again: expected a column {SOURCE_FILE} in table"
@@ -361,7 +368,7 @@ class PathFlow:
             )
         known = {one.path for one in Ingested(self._log, name, entry).all()}
         if entry.era:  # what was loaded before a reset is not known any more, and its rows may be there
-            known |= target.texts(SOURCE_FILE)
+            known |= table.texts(SOURCE_FILE)
         return serialise(covering(self._dataflow.path, PathState.of(entry.state()), known))
 
     def check_rewind(self) -> None:

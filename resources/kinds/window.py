@@ -19,14 +19,19 @@ from partitions.errors import (
 )
 from partitions.instants import milliseconds
 from partitions.intervals import difference, union
+from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.path.source import SourceFile
 from partitions.plan import Plan
+from partitions.predicate import EVERYTHING
+from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.window.carrying import carried_over
 from partitions.window.covering import covering
-from partitions.window.plan import AHEAD, Selection, plan
+from partitions.window.plan import AHEAD, plan
 from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit
 from partitions.window.state import LeftOut, Run, WindowState
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.kinds.window_failing import bad_units, failing
 from resources.kinds.window_observed import observe
 from resources.kinds.window_rows import WindowColumns
@@ -34,11 +39,10 @@ from resources.loop.flow import Observed, Size
 from resources.readers.failures import cause
 from resources.spark import EngineLost
 from resources.spark_process import engine_lost
+from resources.tables.table import Table
 from resources.watermarks.entry import Entry, Intent, Replaces, corrupt
 from resources.watermarks.lists import ListKind, StoredList
 from resources.watermarks.work_units import WORK_UNITS
-from resources.writers.delta import DeltaTarget
-from resources.writers.target import Room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,13 +58,11 @@ class WindowFlow(ABC):
     Attributes:
         dataflow: what the user declared.
         units: looks up the identities of all units.
-        selection: what somebody has asked for; None: all that is due.
         history: all entries of the log that are left.
     """
 
     dataflow: Dataflow
     units: Callable[[], tuple[str, ...]]
-    selection: Selection | None = None
     history: Callable[[], Iterable[Entry]] = tuple
     _row_size: int | None = field(default=None, init=False)
     _fixed: Any = field(default=None, init=False)
@@ -91,7 +93,12 @@ class WindowFlow(ABC):
         """What was read within the grace would be due for ever."""
         return False
 
-    def plan(self, entry: Entry | None, now: datetime) -> Plan[WindowSlice]:
+    @property
+    def one_query(self) -> bool:
+        """A condition names the windows."""
+        return False
+
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[WindowSlice]:
         """Plan on top of the entry; only the units are looked up."""
         state = self.state(entry)
         self.begin()
@@ -107,7 +114,7 @@ class WindowFlow(ABC):
             number=entry.number if entry else 0,
             whole=self._columns.tagged and self._replaces(entry),
             ranged=self.ranged,
-            selection=self.selection,
+            request=request,
             since=self._since(state, now),
         )
         if entry is None or entry.replace_until is None:
@@ -329,15 +336,16 @@ class WindowFlow(ABC):
 
     def observe(self, df: DataFrame, piece: WindowSlice) -> tuple[DataFrame, Observed]:
         """Rows, and whether they changed, of each work unit."""
-        return observe(df, piece.works, lambda one: self._columns.where((one,), df))
+        return observe(df, piece.works, lambda one: sql(self._columns.where((one,), df), SPARK))
 
-    def room(self, piece: WindowSlice, replaces: Replaces | None, df: DataFrame) -> Room | None:
-        """Exactly what was read makes room, where the target replaces by watermark or somebody forces it."""
+    def load(self, piece: WindowSlice, replaces: Replaces | None, df: DataFrame) -> Load:
+        """Replace exactly what was read, if the target replaces by watermark or somebody forces it; else append."""
         if replaces == "table":
-            return Room(None)
+            return ReplaceAll()
         if (replaces is None and not self.dataflow.target.replace_by_watermark) or not piece.works:
-            return None
-        return Room(self._columns.where(piece.works, df, piece.old))
+            return Append()
+        where = self._columns.where(piece.works, df, piece.old)
+        return ReplaceAll() if where == EVERYTHING else Replace(where)
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the highs of all windows."""
@@ -379,15 +387,15 @@ class WindowFlow(ABC):
         """No file is passed over."""
         return ()
 
-    def told_by_rows(self, target: DeltaTarget) -> str | None:
+    def told_by_rows(self, table: Table) -> str | None:
         """A window without rows is loaded like any other, so rows do not tell what is."""
         return None
 
-    def makes_room(self, target: DeltaTarget) -> bool:
+    def makes_room(self, table: Table) -> bool:
         """Where a slice deletes what it reads."""
         return self.dataflow.target.replace_by_watermark
 
-    def reached(self, entry: Entry, target: DeltaTarget) -> str:
+    def reached(self, entry: Entry, table: Table) -> str:
         """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""
         states = [self.state(one) for one in (entry, *self.history())]
         return serialise(covering(states).watermark())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from partitions.window.extent import Extent
 from partitions.window.slices import WindowSlice, WorkUnit, extents
 from resources.kinds.window import WindowFlow
+from resources.tables.table import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class WindowReader(Protocol):
     """A source that is asked for rows of stretches of time and units."""
 
-    def version(self) -> int | None:
+    def version(self) -> Version | None:
         """What can be asked for again later; None where the source has no versions."""
         ...
 
@@ -30,7 +31,7 @@ class WindowReader(Protocol):
         ...
 
     def read(
-        self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: int | None = None
+        self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: Version | None = None
     ) -> DataFrame:
         """Exactly the rows of these stretches; none for none."""
         ...

@@ -41,14 +41,14 @@ Observed = Callable[[], dict[tuple[int | None, str], Seen]]
 
 
 def observe(
-    df: DataFrame, works: Sequence[WorkUnit], condition: Callable[[WorkUnit], str | None]
+    df: DataFrame, works: Sequence[WorkUnit], condition: Callable[[WorkUnit], str]
 ) -> tuple[DataFrame, Observed]:
     """Have a write count the rows of each work unit.
 
     Args:
         df: what is about to be written.
         works: of the slice.
-        condition: Spark SQL that tells the rows of one; None: all rows.
+        condition: Spark SQL that tells the rows of one.
     """
     if not works or len(works) > MOST:
         return df, dict
@@ -62,7 +62,7 @@ def observe(
     row = F.xxhash64(*values)
     asked: list[Column] = []
     for number, one in enumerate(works):
-        mine = F.expr(condition(one) or "true")
+        mine = F.expr(condition(one))
         asked += [
             F.count(F.when(mine, 1)).alias(f"n{number}"),
             F.bit_xor(F.when(mine, row)).alias(f"d{number}"),

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.instants import as_datetime
+from partitions.predicate import EVERYTHING, Predicate
 from partitions.sources import FilesSource
+from partitions.window.predicates import tagged_rows_of
 from partitions.window.slices import Old, WorkUnit, extents
-from partitions.window.state import Start
-from resources.readers.conditions import spark_condition
+from resources.readers.conditions import table_rows
 from resources.readers.jdbc_query import NUMBER
-from resources.sql import literal, quoted
+from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -115,8 +114,8 @@ class WindowColumns:
         order = Window.partitionBy(*[F.col(quoted(key)) for key in keys]).orderBy(*times, ties)
         return df.withColumn("_rank", F.row_number().over(order)).where("_rank = 1").drop("_rank")
 
-    def where(self, works: Sequence[WorkUnit], df: DataFrame, old: Sequence[Old] = ()) -> str | None:
-        """Exactly what was read of these work units, as a condition over the target's columns; None is everything.
+    def where(self, works: Sequence[WorkUnit], df: DataFrame, old: Sequence[Old] = ()) -> Predicate:
+        """Return what was read of these work units, over the target's columns; everything if no column tells a row's window or unit.
 
         Args:
             works: what was read.
@@ -125,23 +124,8 @@ class WindowColumns:
         """
         if self.tagged:
             keys = [(one.unit, one.start) for one in works] + [(one.unit, one.start) for one in old]
-            return " OR ".join(_tagged(dict.fromkeys(keys)))
+            return tagged_rows_of(dict.fromkeys(keys), start_column=WINDOW_START, unit_column=UNIT)
         if not self.names:
-            return None
+            return EVERYTHING
         zone = self.dataflow.window.zone
-        return spark_condition(extents(works), df.schema, window=self.window, units=self.units, zone=zone)
-
-
-def _tagged(keys: Iterable[tuple[str, Start]]) -> list[str]:
-    """Units with the same windows are put together."""
-    windows: dict[str, list[str]] = {}
-    for unit, start in keys:
-        text = "" if start is None else f"TIMESTAMP {literal(as_datetime(start).isoformat())}"
-        windows.setdefault(unit, []).append(text)
-    alike = sorted((starts, unit) for unit, starts in windows.items())
-    made = []
-    for starts, same in groupby(alike, lambda one: one[0]):
-        units = ", ".join(literal(unit) for _, unit in same)
-        time = [] if "" in starts else [f"{quoted(WINDOW_START)} IN ({', '.join(starts)})"]
-        made.append(" AND ".join([*time, f"{quoted(UNIT)} IN ({units})"]))
-    return [f"({one})" for one in made]
+        return table_rows(extents(works), df.schema, window=self.window, units=self.units, zone=zone)

@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from partitions.errors import BadPart
+from partitions.load import Load
 from partitions.path.source import SourceFile
-from partitions.plan import Plan, Slice
+from partitions.plan import Plan, Slice, counted
+from partitions.request import DUE, Request
 from partitions.sentinels import Watermark
+from resources.tables.table import Table
 from resources.watermarks.entry import Entry, Intent, Replaces
 from resources.watermarks.lists import ListKind, StoredList
-from resources.writers.delta import DeltaTarget
-from resources.writers.target import Room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +42,13 @@ class Size(NamedTuple):
     bytes: int | None = None
     work_units: int = 0
     failed_units: int = 0
+
+    @property
+    def amount(self) -> str:
+        """In words: ``3 files``, ``1 work unit``."""
+        if self.work_units or self.failed_units:
+            return counted(self.work_units, "work unit")
+        return counted(self.files, "file")
 
 
 @runtime_checkable
@@ -70,8 +78,13 @@ class Flow(Protocol[SliceT]):
         """Whether a run plans again when its slices are loaded, for what came in the meantime."""
         ...
 
-    def plan(self, entry: Entry | None, now: datetime) -> Plan[SliceT]:
-        """Observe the source and plan on top of the entry."""
+    @property
+    def one_query(self) -> bool:
+        """Whether the queries of two slices differ in nothing but their files."""
+        ...
+
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[SliceT]:
+        """Observe the source and plan what is asked for on top of the entry."""
         ...
 
     def check(self, piece: SliceT) -> None:
@@ -139,8 +152,8 @@ class Flow(Protocol[SliceT]):
         """Have the write of a slice count what it sees; what it saw is there when it is over."""
         ...
 
-    def room(self, piece: SliceT, replaces: Replaces | None, df: DataFrame) -> Room | None:
-        """Which rows a slice's commit deletes; ``df`` are those that it writes."""
+    def load(self, piece: SliceT, replaces: Replaces | None, df: DataFrame) -> Load:
+        """Return what becomes of the rows of the table in the slice's commit; ``df`` are those that it writes."""
         ...
 
     def covers(self, state: str, other: str) -> bool:
@@ -182,15 +195,15 @@ class Flow(Protocol[SliceT]):
         """The files that the source holds at or below a watermark, and above an entry's: what a decision passes over."""
         ...
 
-    def told_by_rows(self, target: DeltaTarget) -> str | None:
+    def told_by_rows(self, table: Table) -> str | None:
         """The watermark that the table's rows tell, sentinel JSON text; None where they tell none."""
         ...
 
-    def makes_room(self, target: DeltaTarget) -> bool:
+    def makes_room(self, table: Table) -> bool:
         """Whether rows of the table that are loaded again can make room for themselves, so that it does no harm."""
         ...
 
-    def reached(self, entry: Entry, target: DeltaTarget) -> str:
+    def reached(self, entry: Entry, table: Table) -> str:
         """The watermark that covers all rows that may be in the table, for a rewind that makes room for what is read again.
 
         Raises:

@@ -40,9 +40,10 @@ class Committed:
 
     Attributes:
         rows: as the commit itself counted them.
-        removed: rows that made room; None where the whole table did.
-        piece: the slice.
-        seen: what the write saw of its parts.
+        removed: rows that were deleted in the same commit; None if all of the table's were.
+        slice: what was loaded.
+        stats: what the write counted of its parts.
+        changed: the error of a file that changed while it was read; the slice is committed all the same.
         bytes: of the source, as listed.
         seconds: from the check of the files to the entry.
     """
@@ -54,13 +55,27 @@ class Committed:
     seconds: float
     recovered: bool = False
     removed: int | None = 0
-    piece: Slice | None = None
-    seen: Mapping[Any, Sequence[Any]] = field(default_factory=dict)
+    slice: Slice | None = None
+    stats: Mapping[Any, Sequence[Any]] = field(default_factory=dict)
+    changed: BadPart | None = None
 
     @property
     def grown(self) -> int:
         """By how much the table has grown."""
         return self.rows - (self.removed or 0)
+
+
+@dataclass(frozen=True)
+class NotCommitted:
+    """A slice that was not committed.
+
+    Attributes:
+        entry: the newest one now: the number's, abandoned, or the one before if no number was taken.
+        why: the part of it that cannot be read, say.
+    """
+
+    entry: Entry | None
+    why: StrandlineError
 
 
 class LeftOut(NamedTuple):
@@ -110,7 +125,7 @@ class Outcome:
             return "skipped"
         if self.error is not None:
             return _STATUS_BY_EXIT.get(self.error.exit_code, "failed")
-        if any(piece.recovered for piece in self.committed):
+        if any(committed.recovered for committed in self.committed):
             return "recovered"
         return "committed" if self.committed else "nothing"
 
@@ -122,37 +137,37 @@ class Outcome:
     @property
     def rows(self) -> int:
         """Rows written, over all slices."""
-        return sum(piece.rows for piece in self.committed)
+        return sum(committed.rows for committed in self.committed)
 
     @property
     def files(self) -> int:
         """Files loaded, over all slices."""
-        return sum(piece.files for piece in self.committed)
+        return sum(committed.files for committed in self.committed)
 
     @property
     def late(self) -> int:
         """How many of these files were late."""
-        return sum(piece.files for piece in self.committed if piece.entry.why == "late")
+        return sum(committed.files for committed in self.committed if committed.entry.why == "late")
 
     @property
     def quarantined(self) -> int:
         """Files that were passed over."""
-        return sum(piece.entry.quarantined for piece in self.committed)
+        return sum(committed.entry.quarantined for committed in self.committed)
 
     @property
     def work_units(self) -> int:
         """Windows of units that were loaded."""
-        return sum(piece.entry.work_units for piece in self.committed)
+        return sum(committed.entry.work_units for committed in self.committed)
 
     @property
     def failed_units(self) -> int:
         """Windows of units that could not be read."""
-        return sum(piece.entry.failed_units for piece in self.committed)
+        return sum(committed.entry.failed_units for committed in self.committed)
 
     @property
     def bytes(self) -> int:
         """Bytes of these files."""
-        return sum(piece.bytes for piece in self.committed)
+        return sum(committed.bytes for committed in self.committed)
 
     @property
     def after(self) -> Watermark:

@@ -1,4 +1,4 @@
-"""The rows of extents as a condition in Spark's SQL: for a read of the lake, and for the delete on a Delta target."""
+"""The rows of extents over a table's columns: for a read of the lake, and for the delete on a Delta target."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
-from partitions.predicate import Columns, where
+from partitions.predicate import Predicate
 from partitions.window.extent import Extent
-from resources.dialects.spark import SPARK
+from partitions.window.predicates import Columns, rows_of
 from resources.readers.schema import kinds
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def spark_condition(
+def table_rows(
     extents: Iterable[Extent],
     schema: StructType,
     *,
     window: str | None,
     units: Mapping[str, str],
     zone: tzinfo,
-) -> str:
-    """Exactly the rows of these extents; ``replaceWhere`` takes it, too.
+) -> Predicate:
+    """Return the predicate of exactly the rows of these extents.
 
     Args:
-        extents: of one read; none of them is no row.
+        extents: of one read; without extents no row matches.
         schema: of the table.
-        window: the column with a row's time; None where the definition has no time dimension.
+        window: the column with a row's time; None if the definition has no time dimension.
         units: the names of a unit's values to the table's columns.
         zone: of local times and days.
 
     Raises:
-        ConfigurationError: where a column is not there or cannot be compared, or a unit's value cannot be one of its column.
+        ConfigurationError: if a column is not there or cannot be compared, or a unit's value cannot be one of its column.
     """
     known = kinds(schema)
     for column in [*units.values(), *([window] if window else [])]:
@@ -42,4 +42,4 @@ def spark_condition(
             raise ConfigurationError(
                 f"column {column}: expected one with single values among {', '.join(schema.fieldNames())}, found none of that name"
             )
-    return where(extents, Columns(known, window, units, zone), SPARK)
+    return rows_of(extents, Columns(known, window, units, zone))

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from partitions.predicate import apart
 from partitions.sources import JdbcSource
 from partitions.window.extent import Extent
+from partitions.window.predicates import disjoint
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.readers.jdbc_failures import source_error
@@ -39,9 +39,9 @@ class JdbcReader:
         self._connection, self._source = connection, source
         self._query = JdbcQuery(source, DIALECTS[connection.system], zone)
 
-    def version(self) -> int | None:
+    def version(self) -> None:
         """None: a database has no versions that could be read again."""
-        return None
+        return
 
     def pin(self, spark: SparkSession) -> str:
         """The source's columns as text. ``{unit.NAME}`` is NULL for that.
@@ -68,7 +68,7 @@ class JdbcReader:
         spark: SparkSession,
         extents: Sequence[Extent],
         pinned: str,
-        version: int | None = None,  # noqa: ARG002 - part of what all readers of rows take
+        version: object = None,  # noqa: ARG002 - part of what all readers of rows take
     ) -> DataFrame:
         """Exactly the rows of these extents, with the pinned columns in their order.
 
@@ -80,7 +80,7 @@ class JdbcReader:
             SourceError: as for :meth:`pin`.
         """
         schema = pinned_struct(pinned)
-        if not apart(extents):
+        if not disjoint(extents):
             return spark.createDataFrame([], schema)
         return strict(_times(self._load(spark, self._query.rows(extents, schema)), schema), schema)
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from partitions.errors import ConfigurationError
 from partitions.instants import as_datetime
 from partitions.placeholders import Placeholder
-from partitions.predicate import NOTHING, Columns, apart, where
+from partitions.predicate import NOTHING
 from partitions.sources import JdbcSource
 from partitions.sql_text import without_end
 from partitions.window.extent import Extent
+from partitions.window.predicates import Columns, disjoint, rows_of
 from resources.dialects import Dialect
+from resources.dialects.predicates import sql
 from resources.readers.schema import kinds
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class JdbcQuery:
     def columns(self) -> str:
         """A query of all columns, and of no row where the database need not look for any."""
         relation = self._relation(_SAMPLE, sample=True)
-        return f"SELECT * FROM {relation} WHERE {NOTHING}"  # noqa: S608 - names are quoted, values are literals
+        return f"SELECT * FROM {relation} WHERE {sql(NOTHING, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
     def rows(self, extents: Sequence[Extent], schema: StructType) -> str:
         """The rows of these extents, times as text.
@@ -56,7 +58,7 @@ class JdbcQuery:
         """
         if not self._source.placeholders:
             return self._select(self._relation(), extents, schema)
-        pieces = [self._select(self._relation(piece), [piece], schema) for piece in apart(extents)]
+        pieces = [self._select(self._relation(piece), [piece], schema) for piece in disjoint(extents)]
         return "\nUNION ALL\n".join(pieces)
 
     def numbered(self, extents: Sequence[Extent], schema: StructType) -> str:
@@ -87,7 +89,7 @@ class JdbcQuery:
             else self._dialect.name(name)
             for name in schema.fieldNames()
         )
-        condition = where(extents, columns, self._dialect)
+        condition = sql(rows_of(extents, columns), self._dialect)
         return f"SELECT {names}{more} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
 
     def _relation(self, piece: Extent | None = None, *, sample: bool = False) -> str:

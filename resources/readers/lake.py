@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from partitions.errors import SourceError, TargetError
-from partitions.predicate import NOTHING, clauses
+from partitions.predicate import NOTHING
 from partitions.sources import TableSource
 from partitions.window.extent import Extent
-from resources.places import Place
-from resources.readers.conditions import spark_condition
+from partitions.window.predicates import clauses
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
+from resources.readers.conditions import table_rows
 from resources.readers.schema import check_columns, check_pinned, pinned_struct, pinned_text, plain, strict
-from resources.writers.delta_log import DeltaLog
+from resources.tables.table import Table, Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,25 +25,25 @@ _MOST_PARTS = 16
 
 
 class LakeReader:
-    """Reads a Delta table, whoever writes it."""
+    """Reads a table, whoever writes it."""
 
-    def __init__(self, place: Place, source: TableSource, zone: tzinfo) -> None:
+    def __init__(self, table: Table, source: TableSource, zone: tzinfo) -> None:
         """Use a table; nothing is opened yet.
 
         Args:
-            place: of the table.
+            table: of the lake.
             source: what the definition says of it.
             zone: the definition's; times and dates without a zone are of it.
         """
-        self._place, self._source, self._zone = place, source, zone
+        self._table, self._source, self._zone = table, source, zone
 
-    def version(self) -> int:
+    def version(self) -> Version:
         """The newest version. Starts no Spark.
 
         Raises:
             SourceError: where there is no table, or its log cannot be listed.
         """
-        return newest_version(self._place)
+        return self._table.newest_version()
 
     def pin(self, spark: SparkSession) -> str:
         """The table's columns as text.
@@ -65,7 +66,7 @@ class LakeReader:
         check_pinned(self._source, self._columns(spark), pinned, name)
 
     def read(
-        self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: int | None = None
+        self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: Version | None = None
     ) -> DataFrame:
         """Exactly the rows of these extents, with the pinned columns in their order.
 
@@ -79,34 +80,31 @@ class LakeReader:
             ConfigurationError: where nothing tells a row's window or unit, or a unit's value cannot be one of its column.
             SourceError: where there is no table.
         """
-        schema, table = pinned_struct(pinned), self._table(spark, version)
+        schema, table = pinned_struct(pinned), self._rows(spark, version)
         found: DataFrame | None = None
         earlier: list[str] = []
         for part in _parts(extents):
-            condition = spark_condition(
-                part,
-                schema,
-                window=self._source.window_column,
-                units=self._source.unit_columns,
-                zone=self._zone,
+            source = self._source
+            asked = table_rows(
+                part, schema, window=source.window_column, units=source.unit_columns, zone=self._zone
             )
+            condition = sql(asked, SPARK)
             # Two units may be one value of the column: what an earlier part holds is not read again.
             apart = [f"NOT coalesce({one}, false)" for one in earlier]
             rows = table.where(" AND ".join([f"({condition})", *apart]))
             found = rows if found is None else found.unionAll(rows)
             earlier.append(f"({condition})")
-        return strict(table.where(NOTHING) if found is None else found, schema)
+        return strict(table.where(sql(NOTHING, SPARK)) if found is None else found, schema)
 
     def failure(self, error: Exception) -> Exception | None:  # noqa: ARG002 - part of what all readers of rows have
         """None: what makes a read of the lake fail is Spark's to tell."""
         return None
 
     def _columns(self, spark: SparkSession) -> StructType:
-        return plain(self._table(spark, None).schema)
+        return plain(self._rows(spark, None).schema)
 
-    def _table(self, spark: SparkSession, version: int | None) -> DataFrame:
-        fixed = self.version() if version is None else version
-        return spark.read.format("delta").option("versionAsOf", str(fixed)).load(self._place.spark_url)
+    def _rows(self, spark: SparkSession, version: Version | None) -> DataFrame:
+        return self._table.read(spark, self.version() if version is None else version)
 
 
 def _parts(extents: Sequence[Extent]) -> list[list[Extent]]:
@@ -116,21 +114,3 @@ def _parts(extents: Sequence[Extent]) -> list[list[Extent]]:
     """
     found = [[Extent(*span, one.units) for span in one.ranges] for one in clauses(extents)]
     return found if len(found) <= _MOST_PARTS else [list(extents)]
-
-
-def newest_version(place: Place) -> int:
-    """The newest version of a Delta table.
-
-    Raises:
-        SourceError: where there is no table, or its log cannot be listed.
-    """
-    try:
-        versions = DeltaLog(place).versions(None)
-    except TargetError as error:
-        raise SourceError(error.message) from error
-    if not versions:
-        raise SourceError(
-            f"table {place}: expected a Delta table, found none. Load it first, or correct the name",
-            code="source_missing",
-        )
-    return versions[-1]

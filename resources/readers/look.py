@@ -11,9 +11,8 @@ from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.readers.jdbc_failures import told
 from resources.readers.jdbc_query import JdbcQuery
-from resources.readers.lake import newest_version
 from resources.readers.schema import check_names, named_columns
-from resources.writers.delta_log import DeltaLog
+from resources.tables import open_table
 
 _LIMIT = "-c statement_timeout=15s"
 
@@ -40,8 +39,8 @@ def look_at_table(place: Place, source: TableSource) -> str:
         ConfigurationError: where a column that the definition names is not there.
         SourceError: where there is no table, or it cannot be read.
     """
-    version, table = newest_version(place), DeltaLog(place).table()
-    names = [field.name for field in table.schema().fields] if table else []
+    table = open_table("delta", place)
+    version, names = table.newest_version(), table.columns()
     check_names(source, names)
     return f"{place}: reads, version {version}, {_counted(names, source)}"
 

@@ -91,7 +91,7 @@ class Entry(Record):
     kind: str
     app_id: str
     table: str | None = None
-    table_version: int | None = None
+    table_version: int | str | None = None
     table_commit: str | None = None
     table_number: int = 0
     table_file: str | None = None
@@ -201,13 +201,23 @@ class Intent(Record):
     holder: Holder
     run_id: str | None = None
     time: str
-    table_version: int | None = None
+    table_version: int | str | None = None
+
+    def for_entry(self) -> dict[str, Any]:
+        """Return what the entry of the slice takes over as it is."""
+        return {name: getattr(self, name) for name in _OF_A_SLICE}
 
     @property
     def is_decision(self) -> bool:
         """Whether nothing is written to a table under it."""
         return not self.file_list
 
+
+_OF_A_SLICE = (
+    "id", "number", "kind", "app_id", "why", "watermark", "lower", "upper", "run_id", "fingerprint", "files", "quarantined", "work_units",
+    "failed_units", "quarantine", "pinned", "file_list",
+)  # fmt: skip
+"""What an intent fixes and its entry says, too."""
 
 RecordT = TypeVar("RecordT", bound=Record)
 

@@ -11,10 +11,11 @@ import pytest
 from partitions.errors import SourceError
 from partitions.instants import Instant, milliseconds, zone_of
 from partitions.plan import Plan
+from partitions.request import DUE, Forced, Request
 from partitions.window.definition import WindowWatermark
 from partitions.window.due import cutoff
 from partitions.window.extent import Unit
-from partitions.window.plan import Selection, plan
+from partitions.window.plan import plan
 from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, SecondaryInput, distinct, identity, listed, unit_of
@@ -80,7 +81,7 @@ def test_multi_run(case: Case) -> None:
     for run, wanted in zip(given["runs"], expected["runs"], strict=True):
         raw = {**given, **{key: run[key] for key in ("from", "to", "partition", "units") if key in run}}
         units = distinct(raw.get("units") or ({},))
-        chosen = Selection(forced=True) if run.get("backfill") else None
+        chosen = Forced() if run.get("backfill") else DUE
         made = _plan(_definition(raw), state, units, run["now"], chosen)
         failing = {(_ms(one["start"]), identity(one.get("unit", {}))) for one in run["fail"]}
         failed = [one for one in _works(made) if one.key in failing]
@@ -160,10 +161,10 @@ def _plan(
     state: WindowState,
     units: tuple[str, ...],
     now: str,
-    chosen: Selection | None = None,
+    chosen: Request = DUE,
 ) -> Plan[WindowSlice]:
     clock = datetime.fromisoformat(now)
-    return plan(definition, state, units, clock, dataflow="case", number=0, selection=chosen)
+    return plan(definition, state, units, clock, dataflow="case", number=0, request=chosen)
 
 
 def _works(made: Plan[WindowSlice]) -> list[WorkUnit]:

@@ -14,12 +14,11 @@ from partitions.errors import ProviderError, SourceError, StrandlineError, Targe
 from partitions.path.position import Start
 from resources.listing import list_above, look
 from resources.places import Place
-from resources.readers.lake import newest_version
-from resources.readers.rows import rows
+from resources.tables import open_table
+from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.table import DeltaLakeTable
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.log import WatermarkLog
-from resources.writers.delta import DeltaTarget
-from resources.writers.delta_log import DeltaLog
 from tests.support.seaweed import Seaweed
 from tests.support.writers import entry
 
@@ -63,9 +62,9 @@ STATE: dict[str, Callable[[Place], Any]] = {
 LAKE: dict[str, Callable[[Place], Any]] = {
     "commits": lambda place: DeltaLog(place).commits(None),
     "commit": lambda place: DeltaLog(place).read(0),
-    "head": lambda place: DeltaTarget(place).head(None, None),
-    "units": lambda place: rows(place, ["a"]),
-    "version": newest_version,
+    "head": lambda place: DeltaLakeTable(place).head(None, None),
+    "units": lambda place: open_table("delta", place).distinct_rows(["a"]),
+    "version": lambda place: DeltaLakeTable(place).newest_version(),
 }
 READS = {**SOURCE, **STATE, **LAKE}
 
@@ -130,7 +129,7 @@ def test_a_table_that_deltalake_cannot_open_names_place_cause_and_remedy(table: 
     place, (cause, remedy, _) = broken(table, how), CAUSES[how]
     log = DeltaLog(table)
     log.versions(None)
-    log._place = place
+    log.place = place
     log.versions = lambda since: [0]  # type: ignore[method-assign]  # the store went away between two requests
     error = refused(lambda _: log.table(), place)
     assert error.message == f"table {place}: cannot read its Delta log: {cause}. {remedy}"

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from partitions.load import Append, Load, ReplaceAll
 from resources.places import Place
-from resources.writers.delta import DeltaTarget
-from resources.writers.target import Room, TableCommit, Tag
+from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.table import TableCommit, Tag
 from tests.support.arrow import SCHEMA, Rows, Session
 
 APP, OTHER = "app", "other"
@@ -28,15 +29,17 @@ class Table:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.target = DeltaTarget(Place(str(folder)))
+        self.target = DeltaLakeTable(Place(str(folder)))
         self.last: TableCommit | None = None
         self.looks = True
 
-    def slice(self, number: int, *, app: str = APP, room: Room | None = None) -> None:
+    def slice(self, number: int, *, app: str = APP, load: Load | None = None) -> None:
         """Write a slice on top of the one that was written, or looked at, last."""
         rows: Any = Rows(pa.Table.from_pylist([{"id": number}], schema=SCHEMA), Session().hear)
         tag = Tag(app, number, f"slice {number} of {app}", after=self.last)
-        self.target.write(rows, tag, f'{{"path": "{number}"}}', new=not self.folder.exists(), room=room)
+        self.target.write(
+            rows, load or Append(), tag, f'{{"path": "{number}"}}', base=0 if self.folder.exists() else None
+        )
         self.look()
 
     def look(self) -> None:
@@ -98,7 +101,7 @@ def _zombie_after(damage: Callable[[Table], None]) -> Callable[[Table], None]:
         pytest.param(lambda table: table.restore(0), _ONE, id="restored"),
         pytest.param(lambda table: table.foreign("overwrite"), _NOTHING_THAT_HOLDS, id="overwritten"),
         pytest.param(
-            lambda table: table.slice(1, app=OTHER, room=Room(None)), _NOTHING_THAT_HOLDS, id="emptied by another dataflow"
+            lambda table: table.slice(1, app=OTHER, load=ReplaceAll()), _NOTHING_THAT_HOLDS, id="emptied by another dataflow"
         ),
         pytest.param(
             lambda table: table.slice(1, app=OTHER), _TWO, id="another dataflow appends"
@@ -169,7 +172,7 @@ def test_a_restore_over_the_commit_of_an_open_slice_undoes_it(table: Table) -> N
 
 def test_without_an_id_the_commits_of_whoever_wrote_last_count(table: Table) -> None:
     table.last = None
-    table.slice(1, app=OTHER, room=Room(None))
+    table.slice(1, app=OTHER, load=ReplaceAll())
     assert table.told(None) == _ONE
 
 

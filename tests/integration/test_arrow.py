@@ -9,47 +9,49 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.predicate import Among
 from resources.places import Place
 from resources.spark import SparkEngine
-from resources.writers.delta import DeltaTarget
-from resources.writers.delta_log import DeltaLog
-from resources.writers.target import Room, Tag
+from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.table import Tag
 from tests.support.arrow import SCHEMA, Rows, Session, active
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 APP = "app"
-_A_AND_B, _B, _NOBODY = (Room(f"`_source_file` IN ({paths})") for paths in ("'a', 'b'", "'b'", "'nobody'"))
+_A_AND_B, _B, _NOBODY = (Replace(Among("_source_file", paths)) for paths in (("a", "b"), ("b",), ("nobody",)))
 
 Given = tuple[int, str]
 
-WRITES: list[tuple[list[Given], Room | None, int]] = [
-    ([(1, "a"), (2, "b")], None, 1),
-    ([(3, "c")], None, 2),
-    ([], None, 3),
-    ([(4, "a")], None, 3),  # a number that is there: skipped
-    ([(5, "d")], None, 2),  # a lower one, too
+WRITES: list[tuple[list[Given], Load, int]] = [
+    ([(1, "a"), (2, "b")], Append(), 1),
+    ([(3, "c")], Append(), 2),
+    ([], Append(), 3),
+    ([(4, "a")], Append(), 3),  # a number that is there: skipped
+    ([(5, "d")], Append(), 2),  # a lower one, too
     ([(6, "a"), (7, "b")], _A_AND_B, 4),
     ([(8, "nobody")], _NOBODY, 5),
     ([], _B, 6),
-    ([], Room("`_source_file` IN ('none')"), 7),
-    ([(9, "e")], Room(None), 8),
-    ([], Room(None), 9),
-    ([(10, "f")], Room(None), 10),
+    ([], Replace(Among("_source_file", ("none",))), 7),
+    ([(9, "e")], ReplaceAll(), 8),
+    ([], ReplaceAll(), 9),
+    ([(10, "f")], ReplaceAll(), 10),
 ]
 """Rows, what they replace, and the number."""
 
 
 def _written(folder: Path, rows: Callable[[list[Given]], Any]) -> list[Any]:
     """What the table's log tells after each write, as the product reads it."""
-    target = DeltaTarget(Place(str(folder)))
+    target = DeltaLakeTable(Place(str(folder)))
     told: list[Any] = []
-    for at, (given, room, number) in enumerate(WRITES):
+    for at, (given, load, number) in enumerate(WRITES):
         tag = Tag(APP, number, f"owner {at}", gives_up=not given)
-        target.write(rows(given), tag, "{}", new=at == 0, room=room)
+        target.write(rows(given), load, tag, "{}", base=at or None)
         head = target.head(None, APP)
-        landed = head.find(number)
+        landed = head.find_tagged_commit(number)
         assert landed is not None
         counted = target.counted(landed, 0)
         told.append(
@@ -90,7 +92,7 @@ def test_a_table_that_is_not_there_is_refused_as_spark_refuses_it(
 ) -> None:
     from pyspark.errors import AnalysisException
 
-    target = DeltaTarget(Place(str(tmp_path / "none")))
+    target = DeltaLakeTable(Place(str(tmp_path / "none")))
     for session in (Session(), engine.session()):
         with pytest.raises(AnalysisException, match="PATH_NOT_FOUND"):
-            _ = target.no_rows(session).schema  # type: ignore[arg-type]
+            target.give_up(session, Tag(APP, 1, "owner", gives_up=True), "{}", None)  # type: ignore[arg-type]

@@ -17,9 +17,8 @@ from resources import decisions
 from resources.loop import holder
 from resources.loop.outcome import Observer, Outcome, Step
 from resources.spark import SparkEngine
+from resources.tables.delta.table import DeltaLakeTable
 from resources.watermarks import entry as entries
-from resources.writers.delta import DeltaTarget
-from resources.writers.target import Tag
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed, answer_of
 from tests.support.gates import Gate, gate
@@ -297,15 +296,14 @@ class TestStillWriting:
         at.wait()
         at.leave_open()
         os.utime(gated.landing / "b.ndjson", ns=(1, 1))
-        real = DeltaTarget.write
+        real = DeltaLakeTable.give_up
 
-        def write(target: DeltaTarget, df: Any, tag: Tag, *more: Any, **named: Any) -> None:
-            if tag.gives_up:
-                at.open()
-                first.result(120)
-            real(target, df, tag, *more, **named)
+        def give_up(table: DeltaLakeTable, *given: Any) -> None:
+            at.open()
+            first.result(120)
+            real(table, *given)
 
-        monkeypatch.setattr(DeltaTarget, "write", write)
+        monkeypatch.setattr(DeltaLakeTable, "give_up", give_up)
         with all_others_seem_dead():
             second = gated.run()
         assert (second.status, second.error) == ("recovered", None)

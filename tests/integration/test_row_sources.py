@@ -18,13 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from partitions.errors import SchemaError, SourceError
 from partitions.sources import JdbcSource, TableSource
 from partitions.window.extent import Extent, Unit
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.readers.conditions import spark_condition
+from resources.readers.conditions import table_rows
 from resources.readers.jdbc import JdbcReader
 from resources.readers.lake import LakeReader
-from resources.readers.rows import rows
 from resources.spark import SparkEngine
+from resources.tables import open_table
 from scripts import postgres as pg
 from tests.support.windowed import (
     FLAGS,
@@ -127,7 +129,7 @@ def test_a_table_of_the_lake_gives_the_rows_of_its_extents_and_no_others(
     spark: SparkSession, lake: Place, column: str, extents: list[Extent]
 ) -> None:
     source = TableSource(type="table", table="bronze/rows", window_column=column, unit_columns=UNITS)
-    reader = LakeReader(lake, source, ZONE)
+    reader = LakeReader(open_table("delta", lake), source, ZONE)
     assert _ids(reader.read(spark, extents, reader.pin(spark))) == meant(ROWS, extents, column)
 
 
@@ -139,7 +141,7 @@ def test_a_delete_of_a_delta_table_takes_the_rows_of_its_extents_and_no_others(
 ) -> None:
     before = DeltaTable(lake.url).version()
     frame = spark.read.format("delta").load(lake.spark_url)
-    condition = spark_condition(extents, frame.schema, window=column, units=UNITS, zone=ZONE)
+    condition = sql(table_rows(extents, frame.schema, window=column, units=UNITS, zone=ZONE), SPARK)
     frame.limit(0).write.format("delta").mode("overwrite").option("replaceWhere", condition).save(
         lake.spark_url
     )
@@ -162,7 +164,7 @@ def test_a_delta_table_takes_the_rows_that_were_read_for_the_same_extents(
     reader = _jdbc(connection, table=TABLE, window_column=column, unit_columns=UNITS)
     pinned = reader.pin(spark)
     frame = reader.read(spark, extents, pinned)
-    condition = spark_condition(extents, frame.schema, window=column, units=UNITS, zone=ZONE)
+    condition = sql(table_rows(extents, frame.schema, window=column, units=UNITS, zone=ZONE), SPARK)
     frame.write.format("delta").mode("overwrite").option("replaceWhere", condition).save(lake.spark_url)
     assert ids_in_lake(Path(lake.url)) == [row.id for row in ROWS]
     assert meant(ROWS, extents, column)
@@ -253,7 +255,9 @@ def test_text_in_a_definition_is_read_as_what_the_column_holds(
 ) -> None:
     units: tuple[Unit, ...] = ({"w": "1", "n": "1.5", "f": "true", "d": "2024-03-30"},)
     typed = [_all({"w": 1, "n": Decimal("1.50"), "f": True, "d": date(2024, 3, 30)})]
-    table = LakeReader(lake, TableSource(type="table", table="a/b", unit_columns=UNITS), ZONE)
+    table = LakeReader(
+        open_table("delta", lake), TableSource(type="table", table="a/b", unit_columns=UNITS), ZONE
+    )
     for reader in (_jdbc(connection, table=TABLE, unit_columns=UNITS), table):
         found = _ids(reader.read(spark, [Extent(None, None, units)], reader.pin(spark)))
         assert found == meant(ROWS, typed, None)
@@ -263,7 +267,9 @@ def test_text_in_a_definition_is_read_as_what_the_column_holds(
 def test_no_extents_are_no_rows_of_the_right_columns(
     spark: SparkSession, connection: JdbcConnection, lake: Place
 ) -> None:
-    table = LakeReader(lake, TableSource(type="table", table="a/b", window_column="at"), ZONE)
+    table = LakeReader(
+        open_table("delta", lake), TableSource(type="table", table="a/b", window_column="at"), ZONE
+    )
     for reader in (_jdbc(connection, table=TABLE, window_column="at"), table):
         frame = reader.read(spark, [], reader.pin(spark))
         assert (frame.columns, frame.count()) == (list(vars(ROWS[0])), 0)
@@ -275,13 +281,13 @@ def test_rows_without_spark_are_those_that_spark_sees(spark: SparkSession, tmp_p
     frame = spark.range(6).selectExpr("id", "id % 2 AS `a b`", "CAST(id AS STRING) AS `x.y`")
     frame.coalesce(1).write.format("delta").options(**mapped).save(str(tmp_path / "t"))
     spark.sql(f"DELETE FROM delta.`{tmp_path / 't'}` WHERE id IN (1, 3, 4)").collect()
-    found = list(rows(Place(str(tmp_path / "t")), ["a b", "x.y"]))
+    found = list(open_table("delta", Place(str(tmp_path / "t"))).distinct_rows(["a b", "x.y"]))
     assert found == [{"a b": 0, "x.y": "0"}, {"a b": 0, "x.y": "2"}, {"a b": 1, "x.y": "5"}]
 
 
 def test_a_version_of_a_table_can_be_read_again(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(str(tmp_path / "t"))
-    reader = LakeReader(place, TableSource(type="table", table="a/t"), ZONE)
+    reader = LakeReader(open_table("delta", place), TableSource(type="table", table="a/t"), ZONE)
     with pytest.raises(SourceError, match="expected a Delta table, found none"):
         reader.pin(spark)
     put_in_lake(Path(place.url), ROWS[:2])
@@ -295,7 +301,7 @@ def test_a_version_of_a_table_can_be_read_again(spark: SparkSession, tmp_path: P
 def test_a_changed_table_is_named_by_its_columns(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(str(tmp_path / "t"))
     put_in_lake(Path(place.url), ROWS[:2])
-    reader = LakeReader(place, TableSource(type="table", table="a/t"), ZONE)
+    reader = LakeReader(open_table("delta", place), TableSource(type="table", table="a/t"), ZONE)
     pinned = reader.pin(spark)
     reader.agree(spark, pinned, "flow")
     spark.sql(f"ALTER TABLE delta.`{place.url}` ADD COLUMNS (extra int)").collect()

@@ -11,10 +11,11 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
+from partitions.load import Append
 from resources.places import Place
 from resources.spark import SMALL, SparkEngine, leave_behind, tune
-from resources.writers.delta import DeltaTarget
-from resources.writers.target import Tag
+from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_dagster import run
 from tests.support.feed import Feed
@@ -27,11 +28,11 @@ def preparation(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Eve
     """Set when it began; it lasts until the second one is set."""
     began, may_end = threading.Event(), threading.Event()
 
-    def prepare_next(self: DeltaTarget, spark: SparkSession) -> None:
+    def prepare_next(self: DeltaLakeTable, spark: SparkSession) -> None:
         began.set()
         may_end.wait(PATIENCE)
 
-    monkeypatch.setattr(DeltaTarget, "prepare_next", prepare_next)
+    monkeypatch.setattr(DeltaLakeTable, "prepare_next", prepare_next)
     yield began, may_end
     may_end.set()
 
@@ -69,8 +70,8 @@ def test_what_fails_in_it_is_heard_by_nobody(engine: SparkEngine, monkeypatch: p
 
 def test_it_changes_nothing_whatever_the_table_is_called(engine: SparkEngine, tmp_path: Path) -> None:
     place = Place(str(tmp_path / "a `b` c'd%20"))
-    target, spark = DeltaTarget(place), engine.session()
-    target.write(spark.range(3), Tag("app", 1, "owner"), "{}")
+    target, spark = DeltaLakeTable(place), engine.session()
+    target.write(spark.range(3), Append(), Tag("app", 1, "owner"), "{}", base=None)
     before = sorted(path for path in tmp_path.rglob("*"))
     target.prepare_next(spark)
     assert sorted(path for path in tmp_path.rglob("*")) == before

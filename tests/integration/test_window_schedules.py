@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from partitions.window.plan import Selection
+from partitions.request import Forced, Part
 from resources import decisions
 from resources.decisions import Making
 from resources.loop.outcome import Step
@@ -263,7 +263,7 @@ class World:
     def _backfill(self, action: Backfill) -> None:
         start = _ms(START) + action.day * DAY
         chosen = frozenset([_identity(action.unit)]) if action.unit else None
-        selection = Selection(True, ((start, start + action.days * DAY),), chosen)
+        request = Forced(Part(((start, start + action.days * DAY),), chosen))
         feed = self.made.feed
 
         def observer(step: Step, line: str) -> None:
@@ -271,7 +271,7 @@ class World:
                 raise _Crash
 
         try:
-            outcome = feed.platform.loop(feed.dataflow, self.now, selection, observer=observer).run()
+            outcome = feed.platform.loop(feed.dataflow, self.now, request, observer=observer).run()
         except _Crash:
             return
         assert outcome.error is None

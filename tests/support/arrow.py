@@ -1,6 +1,6 @@
 """What stands in for Spark where a test wants thousands of runs: rows in Arrow, and a writer that commits to Delta as Spark does.
 
-Belongs here: the few methods of a DataFrame and of a session that the loop and :class:`DeltaTarget` call, so that both stay the
+Belongs here: the few methods of a DataFrame and of a session that the loop and :class:`DeltaLakeTable` call, so that both stay the
 real ones; and Delta's rules for a commit:
 
 - a write whose number is not above the one that the table has recorded for its app id is skipped in silence;
@@ -147,7 +147,11 @@ class Writer:
 
     def option(self, key: str, value: object) -> Writer:
         """An option of the writer."""
-        self._options[key] = str(value)
+        return self.options(**{key: value})
+
+    def options(self, **options: object) -> Writer:
+        """Several of them."""
+        self._options |= {key: str(value) for key, value in options.items()}
         return self
 
     def save(self, url: str) -> None:
@@ -207,7 +211,7 @@ class Write:
             return set()
         if self.where is None:
             return None
-        assert self.where.startswith("`_source_file` IN ("), self.where
+        assert self.where.startswith(("`_source_file` IN (", "`_source_file` = ")), self.where
         return {re.sub(r"\\(.)", r"\1", text) for text in _LITERAL.findall(self.where)}
 
     def land(self) -> None:

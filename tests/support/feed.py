@@ -33,10 +33,12 @@ from platform_assets.cli.main import strandline
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
 from resources.loop.outcome import Observer, Outcome, Step
+from resources.places import Place
 from resources.platform import Platform
 from resources.spark import SparkEngine
+from resources.tables.delta.commit import Commit
+from resources.tables.delta.log import DeltaLog
 from resources.watermarks.entry import Entry, Intent
-from resources.writers.delta_log import Commit, DeltaLog
 
 NAME = "flow"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -220,7 +222,7 @@ class Feed:
     @property
     def commits(self) -> list[Commit]:
         """All commits of the table, oldest first."""
-        return DeltaLog(self.platform.target(self.dataflow)._place).commits(None)
+        return DeltaLog(Place(str(self.table))).commits(None)
 
     @property
     def open_intent(self) -> Intent | None:

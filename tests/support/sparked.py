@@ -8,15 +8,18 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
 from partitions.dataflow import Dataflow
+from partitions.load import Append, Load, Replace
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.platform import Platform
 from resources.spark import SparkEngine
-from resources.writers.delta import DeltaTarget
-from resources.writers.target import Room, Tag
+from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.table import Tag
 from tests.support.arrow import SCHEMA, Write
 from tests.support.jvmless import MortalPlatform, Parts, Process, dataflow
 
@@ -28,40 +31,38 @@ _COLUMNS = pa.schema(
 )
 
 
-class _HeardTarget(DeltaTarget):
+class _HeardTable(DeltaLakeTable):
     """A table whose commits are points of a process."""
 
     process: Process
 
-    def write(
-        self, df: DataFrame, tag: Tag, metadata: str, *, new: bool = True, room: Room | None = None
-    ) -> None:
-        write = self._write_of(df, tag, None if new else room)
+    def _commit(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> None:
+        write = self._write_of(rows, tag, Append() if first else load)
         self.process.reach("before", "commit", write)
-        super().write(df, tag, metadata, new=new, room=room)
-        landed = self.head(None, tag.app_id).find(tag.number)
+        super()._commit(rows, load, tag, state, first=first)
+        landed = self.head(None, tag.app_id).find_tagged_commit(tag.number)
         if landed is not None and landed.owner == tag.owner:
             self.process.reach("after", "commit", write)
 
-    def _write_of(self, df: DataFrame, tag: Tag, room: Room | None) -> Write:
+    def _write_of(self, df: DataFrame, tag: Tag, load: Load) -> Write:
         """What the write will do. The rows are read for it once more."""
         known = "_source_file" in df.columns and not tag.gives_up
         paths = [row[0] for row in df.select("_source_file").collect()] if known else []
         return Write(
             Path(self._place.url),
-            self.tip(None).version,
+            cast("int | None", self.tip(None).version),
             tag.app_id,
             tag.number,
-            "append" if room is None else "overwrite",
-            room.where if room else None,
+            "append" if isinstance(load, Append) else "overwrite",
+            sql(load.where, SPARK) if isinstance(load, Replace) else None,
             json.dumps({"strandline": {"owner": tag.owner, "gives_up": tag.gives_up}}),
             pa.table({"_source_file": pa.array(paths, pa.string())}),
         )
 
 
 class _SparkedPlatform(MortalPlatform):
-    def target(self, dataflow: Dataflow) -> DeltaTarget:
-        made = _HeardTarget(self.lake.child(dataflow.table), dataflow.target.partition_by)
+    def table(self, dataflow: Dataflow) -> DeltaLakeTable:
+        made = _HeardTable(self.lake.child(dataflow.table), dataflow.target.partition_by)
         made.process = self.process
         return made
 

@@ -8,13 +8,13 @@ from datetime import datetime
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant
-from partitions.window.plan import Selection
+from partitions.request import Forced, Part
 from partitions.window.units import identity
 from resources.platform import Platform
 
 
-def forced(platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime) -> Selection:
-    """Return what ``--force`` and ``--unit`` select; instants are read as those of the definition.
+def forced(platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime) -> Forced:
+    """Return what ``--force`` and ``--unit`` ask for; instants are read as those of the definition.
 
     Raises:
         ConfigurationError: for another form, an inverted range, or an unknown unit.
@@ -29,7 +29,7 @@ def forced(platform: Platform, dataflow: Dataflow, force: str, unit: str | None,
     if lower >= upper:
         raise ConfigurationError(f"--force: expected a START before END, found {force!r}")
     units = frozenset((_known_unit(platform, dataflow, unit),)) if unit else None
-    return Selection(forced=True, ranges=((lower, upper),), units=units)
+    return Forced(Part(((lower, upper),), units))
 
 
 def _known_unit(platform: Platform, dataflow: Dataflow, text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
-from partitions.window.plan import Selection
+from partitions.request import Forced
 from partitions.window.simulate import simulate
 from platform_assets.kinds.profile import CanForce, CanSimulate, KindProfile, LoadsAheadOfTime, PlanRow
 from platform_assets.kinds.window.words import reach_in_words
@@ -107,7 +107,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
 
     def forced(
         self, platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime
-    ) -> Selection:
+    ) -> Forced:
         """Return every window that intersects a range, of one unit or of all."""
         from platform_assets.kinds.window.forcing import forced
 

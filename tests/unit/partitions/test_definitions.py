@@ -28,7 +28,8 @@ from hypothesis import strategies as st
 from partitions.definitions import END_TAG, NEW_KEYS, START_TAG, PartitionRange, WindowPartitions
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, milliseconds
-from partitions.window.plan import Selection, plan
+from partitions.request import Due, Forced, Part
+from partitions.window.plan import plan
 from partitions.window.slices import WorkUnit
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, distinct
@@ -159,7 +160,7 @@ class TestDefinition:
                 windowed("2020-01-01", dagster_units=shown)
 
 
-class TestSelection:
+class TestRequest:
     @pytest.mark.parametrize("forced", [True, False])
     def test_keys_in_any_order_are_stretches_of_time_and_units(self, forced: bool) -> None:
         partitions = flow("2020-01-01", units=["a", "b", "c"])
@@ -171,38 +172,38 @@ class TestSelection:
             "c|2020-01-02",
             "a|2020-01-03",
         ]
-        selection = partitions.selection(keys, partitions.watermark.windows(NOW), forced=forced)
+        request = partitions.request(keys, partitions.watermark.windows(NOW), forced=forced)
         units = frozenset({'{"id":"a"}', '{"id":"c"}'})
-        assert selection == Selection(forced, ((day(1), day(3)), (day(4), day(5))), units)
+        assert request == (Forced if forced else Due)(Part(((day(1), day(3)), (day(4), day(5))), units))
 
     def test_where_the_ledger_alone_sees_units_a_window_means_all_of_them(self) -> None:
         partitions = flow("2020-01-01", units=["a"], dagster_units="ledger")
-        selection = partitions.selection(["2020-01-02"], partitions.watermark.windows(NOW), forced=True)
-        assert selection == Selection(True, ((day(1), day(2)),), None)
+        request = partitions.request(["2020-01-02"], partitions.watermark.windows(NOW), forced=True)
+        assert request == Forced(Part(((day(1), day(2)),), None))
 
     def test_buckets_mean_the_units_in_them_whichever_these_are(self) -> None:
         units = [f'{{"id":{number}}}' for number in range(50)]
         partitions = flow(secondary_input=SURVEYS, dagster_units={"buckets": 4})
-        selection = partitions.selection(["bucket-2", "bucket-0"], None, forced=True)
+        request = partitions.request(["bucket-2", "bucket-0"], None, forced=True)
         made = plan(
-            partitions.watermark, WindowState(), units, NOW, dataflow="flow", number=0, selection=selection
+            partitions.watermark, WindowState(), units, NOW, dataflow="flow", number=0, request=request
         )
         asked = [one for one in units if partitions.unit_key(one) in ("bucket-0", "bucket-2")]
         assert 0 < len(asked) < len(units)
         assert [one.unit for piece in made.slices for one in piece.works] == asked
         with pytest.raises(ConfigurationError, match=r"one of 4 buckets \(bucket-0, .*found the bucket 'x'"):
-            partitions.selection(["x"], None, forced=True)
+            partitions.request(["x"], None, forced=True)
 
     def test_without_a_time_dimension_keys_are_units_and_without_partitions_everything_is_meant(self) -> None:
-        assert flow(units=["a", "b"]).selection(["b"], None, forced=True) == Selection(
-            True, None, frozenset({'{"id":"b"}'})
+        assert flow(units=["a", "b"]).request(["b"], None, forced=True) == Forced(
+            Part(None, frozenset({'{"id":"b"}'}))
         )
-        assert flow().selection([], None, forced=False) == Selection(False)
+        assert flow().request([], None, forced=False) == Due(Part())
 
     def test_the_window_that_holds_now_ends_at_now(self) -> None:
         partitions = flow("2020-01-01")
-        selection = partitions.selection(["2020-01-08"], partitions.watermark.windows(NOW), forced=True)
-        assert selection.ranges == ((day(7), milliseconds(NOW)),)
+        request = partitions.request(["2020-01-08"], partitions.watermark.windows(NOW), forced=True)
+        assert request.of == Part(((day(7), milliseconds(NOW)),))
 
     @pytest.mark.parametrize(
         ("partial", "key"),
@@ -220,12 +221,12 @@ class TestSelection:
         with pytest.raises(
             ConfigurationError, match=f"dataflow flow: expected one of {last}.*found the partition {key}"
         ):
-            partitions.selection(["2020-01-02", key], partitions.watermark.windows(NOW), forced=True)
+            partitions.request(["2020-01-02", key], partitions.watermark.windows(NOW), forced=True)
 
     def test_where_no_window_is_there_yet_the_error_says_so(self) -> None:
         partitions = flow("2030-01-01")
         with pytest.raises(ConfigurationError, match="expected a window, and there is none yet"):
-            partitions.selection(["2030-01-01"], partitions.watermark.windows(NOW), forced=True)
+            partitions.request(["2030-01-01"], partitions.watermark.windows(NOW), forced=True)
 
     @pytest.mark.parametrize(
         ("keys", "why"),
@@ -243,12 +244,12 @@ class TestSelection:
     ) -> None:
         partitions = flow("2020-01-01", units=["a", "b"])
         with pytest.raises(ConfigurationError, match=why):
-            partitions.selection(keys, partitions.watermark.windows(NOW), forced=True)
+            partitions.request(keys, partitions.watermark.windows(NOW), forced=True)
 
     def test_what_is_planned_for_a_selection_is_what_its_keys_name(self) -> None:
         partitions = flow("2020-01-01", units=["a", "b"])
         keys = ["a|2020-01-02", "a|2020-01-03"]
-        selection = partitions.selection(keys, partitions.watermark.windows(NOW), forced=True)
+        request = partitions.request(keys, partitions.watermark.windows(NOW), forced=True)
         made = plan(
             partitions.watermark,
             WindowState(),
@@ -256,7 +257,7 @@ class TestSelection:
             NOW,
             dataflow="flow",
             number=0,
-            selection=selection,
+            request=request,
         )
         works = [one for piece in made.slices for one in piece.works]
         assert [partitions.key(one.start, one.unit) for one in works] == keys

@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ByteSize
 
+from partitions.errors import ConfigurationError
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.path.order import FileKey
 from partitions.path.plan import Beside, adopted, covering, plan, position
@@ -18,6 +19,7 @@ from partitions.path.source import Found, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
 from partitions.plan import Plan
+from partitions.request import DUE, Due, Forced, LateOnly, Part, Request
 from partitions.sentinels import Watermark
 from tests.support.trees import paths
 
@@ -389,3 +391,27 @@ def test_loaded_files_of_a_filtered_cold_start_leave_what_lies_before_the_oldest
         "paths": {"": "001", "d=2026-01-27": "001", "d=2026-01-28": "002"},
         "closed_before": datetime(2026, 1, 27, tzinfo=UTC),
     }
+
+
+def test_only_late_files_are_planned_when_only_they_are_asked_for() -> None:
+    late, released, new = _file("p/1"), _file("p/2"), _file("p/4")
+    definition, state = PathWatermark(type="path"), PathState().processed(["p/3"])
+    beside = Beside(late=(late,), released=(released,))
+
+    def planned(request: Request) -> list[list[SourceFile]]:
+        found = Found((new,))
+        made = plan(definition, state, found, NOW, dataflow="f", number=1, beside=beside, request=request)
+        return [list(slice_.files) for slice_ in made.slices]
+
+    assert planned(DUE) == [[late], [released], [new]]
+    assert planned(LateOnly()) == [[late]]
+
+
+@pytest.mark.parametrize("request_", [Forced(), Due(Part())])
+def test_files_have_no_windows_to_ask_for(request_: Request) -> None:
+    with pytest.raises(
+        ConfigurationError, match="dataflow f: expected a watermark of type window, found path"
+    ):
+        plan(
+            PathWatermark(type="path"), PathState(), Found(()), NOW, dataflow="f", number=0, request=request_
+        )

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.instants import milliseconds
+from partitions.request import DUE, Forced, Part
 from partitions.sentinels import deserialise, serialise
 from partitions.window.definition import WindowWatermark
-from partitions.window.plan import Selection, plan
+from partitions.window.plan import plan
 from partitions.window.slices import FailedUnit, WorkUnit
 from partitions.window.state import WindowState
 from tests.support.naive_windows import Asked, Naive, Work, highs, keys
@@ -123,7 +124,7 @@ def _kind(before: WindowState, one: WorkUnit, asked: bool) -> tuple[bool, bool, 
 
 def _advance(state: WindowState, run: dict[str, Any]) -> tuple[list[Work], WindowState]:
     asked, before = run["asked"], state
-    chosen = Selection(True, asked.ranges, asked.units) if asked else None
+    chosen = Forced(Part(asked.ranges, asked.units)) if asked else DUE
     made = plan(
         WindowWatermark.of(run["raw"]),
         state,
@@ -131,7 +132,7 @@ def _advance(state: WindowState, run: dict[str, Any]) -> tuple[list[Work], Windo
         run["now"],
         dataflow="flow",
         number=0,
-        selection=chosen,
+        request=chosen,
     )
     works = [one for piece in made.slices for one in piece.works]
     planned = sorted(works, key=lambda one: (one.start or 0, run["units"].index(one.unit)))

@@ -3,9 +3,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from partitions.request import DUE, Forced, Request
 from partitions.window.asking import asked_for
 from partitions.window.definition import WindowWatermark
-from partitions.window.plan import Selection, plan
+from partitions.window.plan import plan
 from partitions.window.slices import FailedUnit, WorkUnit
 from partitions.window.state import WindowState
 
@@ -23,11 +24,11 @@ def _run(
     now: str,
     *,
     fails: bool = False,
-    asked: Selection | None = None,
+    asked: Request = DUE,
 ) -> WindowState:
     """Load what is due, or fail at all of it."""
     clock = datetime.fromisoformat(now).replace(tzinfo=UTC)
-    made = plan(definition, state, UNITS, clock, dataflow="flow", number=0, selection=asked)
+    made = plan(definition, state, UNITS, clock, dataflow="flow", number=0, request=asked)
     for piece in made.slices:
         bad = [FailedUnit(one, "no") for one in piece.works] if fails else []
         state = WindowState.of(piece.without(bad).advance(state.watermark()))
@@ -74,7 +75,7 @@ def test_what_a_cap_left_out_wakes_runs_until_it_is_read_once_its_grace_is_over(
 def test_what_somebody_has_asked_for_beyond_the_cap_wakes_runs_until_it_is_read() -> None:
     definition = _definition(parallelism=3)
     state = _run(definition, WindowState(), "2020-01-02")
-    state = _run(_definition(parallelism=1), state, "2020-01-02", asked=Selection(True))
+    state = _run(_definition(parallelism=1), state, "2020-01-02", asked=Forced())
     assert [one.reason for one in _asked(definition, state, "2020-01-02")] == ["forced", "forced"]
     assert _asked(definition, _run(definition, state, "2020-01-02"), "2020-01-02") == ()
 

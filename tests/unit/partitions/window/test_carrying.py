@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.intervals import union
+from partitions.request import DUE, Forced, Part, Request
 from partitions.window.carrying import carried_over
 from partitions.window.definition import WindowWatermark
-from partitions.window.plan import Selection, plan
+from partitions.window.plan import plan
 from partitions.window.slices import FailedUnit, WorkUnit
 from partitions.window.state import WindowState
 
@@ -29,10 +30,10 @@ def run(
     state: WindowState,
     now: datetime,
     fails: frozenset[int] = frozenset(),
-    asked: Selection | None = None,
+    asked: Request = DUE,
 ) -> tuple[WindowState, list[WorkUnit]]:
     """One run; work units of some numbers fail. Returns what was read."""
-    made = plan(definition, state, (A, B), now, dataflow="flow", number=0, selection=asked)
+    made = plan(definition, state, (A, B), now, dataflow="flow", number=0, request=asked)
     works = sorted(one for piece in made.slices for one in piece.works)
     bad = [FailedUnit(one, "no") for number, one in enumerate(works) if number in fails]
     for piece in made.slices:
@@ -68,7 +69,7 @@ def test_a_day_that_failed_within_a_month_has_the_month_read_anew() -> None:
 def test_days_that_were_never_loaded_within_a_month_have_it_read_anew() -> None:
     daily, monthly = defined("daily"), defined("monthly")
     state, _ = run(daily, WindowState(), datetime(2020, 1, 11, tzinfo=UTC))
-    asked = Selection(True, ((day("03-05"), day("03-06")),))
+    asked = Forced(Part(((day("03-05"), day("03-06")),)))
     state, _ = run(daily, state, NOW, asked=asked)
     carried = carried_over(state, monthly, NOW)
     assert carried.whole == {unit: [[day("01-01"), day("02-01")]] for unit in (A, B)}
@@ -101,9 +102,9 @@ definitions = st.builds(
     st.sampled_from(["P0D", "P3D"]),
 )
 asked = st.one_of(
-    st.none(),
+    st.just(DUE),
     st.builds(
-        lambda first, last, units: Selection(True, ((first * 86_400_000 + day("01-01"), last),), units),
+        lambda first, last, units: Forced(Part(((first * 86_400_000 + day("01-01"), last),), units)),
         st.integers(0, 80),
         st.sampled_from([day("01-09"), day("02-05"), day("03-19")]),
         st.sampled_from([None, frozenset({A})]),
@@ -117,14 +118,14 @@ runs = st.lists(
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(definitions, runs), min_size=2, max_size=3))
 def test_whatever_was_loaded_before_at_the_end_all_of_the_last_definition_was_read(
-    chain: list[tuple[WindowWatermark, list[tuple[int, frozenset[int], Selection | None]]]],
+    chain: list[tuple[WindowWatermark, list[tuple[int, frozenset[int], Request]]]],
 ) -> None:
     state, works, now = WindowState(), list[WorkUnit](), datetime(2020, 1, 10, tzinfo=UTC)
     for definition, of_definition in chain:
         state = carried_over(state, definition, now)
-        for days, fails, selection in of_definition:
+        for days, fails, request in of_definition:
             now = min(now + timedelta(days=days, hours=days % 3), NOW)
-            state, found = run(definition, state, now, fails, selection)
+            state, found = run(definition, state, now, fails, request)
             works += found
     last = chain[-1][0]
     for _ in range(2):

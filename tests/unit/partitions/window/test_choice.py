@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitions.window.choice import Budget, Choice, Part, fairly, in_order
+from partitions.window.choice import Budget, Choice, Neighbours, fairly, in_order
 from partitions.window.due import Due
 
 ENDS = range(1, 41)
@@ -12,21 +12,21 @@ UNITS = 8
 
 
 @st.composite
-def offers(draw: st.DrawFn) -> list[Part]:
+def offers(draw: st.DrawFn) -> list[Neighbours]:
     """What is due of some units: ascending ranges that lie apart."""
     parts = []
     for place in range(draw(st.integers(1, UNITS))):
         edges = sorted(draw(st.sets(st.integers(0, len(ENDS)), max_size=10)))
         for first, after in zip(edges[::2], edges[1::2], strict=False):
             served = draw(st.booleans())
-            parts.append(Part(Due(first, after, "grace" if served else "new", served=served), place))
+            parts.append(Neighbours(Due(first, after, "grace" if served else "new", served=served), place))
     return parts
 
 
 @settings(max_examples=300)
 @given(offers(), st.integers(1, 60))
 def test_what_was_never_loaded_is_taken_by_window_then_what_has_the_lowest_high(
-    parts: list[Part], most: int
+    parts: list[Neighbours], most: int
 ) -> None:
     choice = Choice(Budget(1, most), ENDS)
     for part in parts:
@@ -44,7 +44,7 @@ def test_what_was_never_loaded_is_taken_by_window_then_what_has_the_lowest_high(
 
 
 @given(offers())
-def test_planning_order_is_windows_outside_and_units_inside(parts: list[Part]) -> None:
+def test_planning_order_is_windows_outside_and_units_inside(parts: list[Neighbours]) -> None:
     found = [(index, place) for index, place, _ in in_order(parts)]
     assert found == sorted((index, place) for due, place in parts for index in range(due.first, due.after))
 

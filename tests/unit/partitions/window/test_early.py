@@ -10,11 +10,12 @@ import pytest
 
 from partitions.instants import milliseconds
 from partitions.plan import Plan
+from partitions.request import DUE, Forced, Part, Request
 from partitions.sentinels import deserialise, serialise
 from partitions.window.asking import asked_for
 from partitions.window.definition import WindowWatermark
 from partitions.window.ledger import ledger
-from partitions.window.plan import Selection, plan
+from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
@@ -40,10 +41,10 @@ def planned(
     state: WindowState,
     now: str,
     since: str | None = None,
-    asked: Selection | None = None,
+    asked: Request = DUE,
 ) -> Plan[WindowSlice]:
     return plan(
-        definition, state, (NO_UNIT,), at(now), dataflow="flow", number=0, selection=asked, since=None if since is None else ms(since)
+        definition, state, (NO_UNIT,), at(now), dataflow="flow", number=0, request=asked, since=None if since is None else ms(since)
     )  # fmt: skip
 
 
@@ -118,9 +119,7 @@ def test_a_window_that_goes_on_waits_until_it_has_come_as_far_as_it_was_loaded(w
     state = ahead(definition, "01-10T12:00:00", "01-20T12:00:00")
     for now in ("01-12T12:00:00", "01-20T11:00:00"):
         assert planned(definition, state, now, since="01-10T12:30:00").slices == ()
-    state = after(
-        planned(definition, state, "01-19T12:00:00", since="01-10T12:30:00", asked=Selection(True)), state
-    )
+    state = after(planned(definition, state, "01-19T12:00:00", since="01-10T12:30:00", asked=Forced()), state)
     assert state.early, "what is asked for meanwhile is no end of it"
     made = planned(definition, state, "01-21T12:00:00")
     assert [(one.lower, one.reason) for piece in made.slices for one in piece.works] == [
@@ -134,7 +133,7 @@ def test_the_ledger_counts_nothing_above_now_and_nothing_that_was_loaded_before_
     state = ahead(definition, "01-10T12:00:00", "01-20T12:00:00")
     told = ledger(definition, state, (NO_UNIT,), at("01-12T12:00:00"), dataflow="flow").units[0]
     assert told.covered[-1][1] == ms("01-12T12:00:00")
-    asked = Selection(True, ((ms("01-01"), ms("01-02")),))
+    asked = Forced(Part(((ms("01-01"), ms("01-02")),)))
     state = after(planned(definition, state, "01-12T12:00:00", since="01-10T12:30:00", asked=asked), state)
     told = ledger(definition, state, (NO_UNIT,), at("01-12T12:00:00"), dataflow="flow").units[0]
     assert (told.complete_up_to, [gap.why for gap in told.gaps]) == (
@@ -163,7 +162,7 @@ def test_a_changed_definition_carries_it_over() -> None:
 
     definition = defined()
     state = ahead(definition, "01-10T12:00:00", "01-20T12:00:00")
-    asked = Selection(True, ((ms("01-01"), ms("01-02")),))
+    asked = Forced(Part(((ms("01-01"), ms("01-02")),)))
     state = after(planned(definition, state, "01-10T13:00:00", since="01-10T12:30:00", asked=asked), state)
     weekly = defined("-", "weekly")
     carried = carried_over(state, weekly, at("01-16T12:00:00"))

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from partitions.errors import PlanError
 from partitions.plan import Plan
+from partitions.request import DUE, Due, Forced, LateOnly, Part, Request
 from partitions.window import plan as planning
 from partitions.window.definition import WindowWatermark
-from partitions.window.plan import Selection, plan
+from partitions.window.plan import plan
 from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, unit_of
@@ -32,11 +33,11 @@ def _plan(
     state: WindowState,
     now: str,
     units: Sequence[str] = (NO_UNIT,),
-    asked: Selection | None = None,
+    asked: Request = DUE,
 ) -> Plan[WindowSlice]:
     clock = datetime.fromisoformat(now).replace(tzinfo=UTC)
     ids = tuple(map(_id, units))
-    return plan(definition, state, ids, clock, dataflow="flow", number=0, selection=asked)
+    return plan(definition, state, ids, clock, dataflow="flow", number=0, request=asked)
 
 
 def _id(name: str) -> str:
@@ -291,7 +292,7 @@ def _ms(text: str) -> int:
 def test_what_is_asked_for_is_read_whole_and_no_high_falls() -> None:
     definition = _definition("2020-02-01")
     state = _after(_plan(definition, WindowState(), "2020-02-06", units=("a", "b")), WindowState())
-    asked = Selection(True, ((_ms("2020-02-02T12:00:00"), _ms("2020-02-04")),), frozenset([_id("a")]))
+    asked = Forced(Part(((_ms("2020-02-02T12:00:00"), _ms("2020-02-04")),), frozenset([_id("a")])))
     made = _plan(definition, state, "2020-02-06", units=("a", "b"), asked=asked)
     assert _reads(_works(made)) == [
         ("02-02T00:00", "02-03T00:00", "02-02T00:00", "forced"),
@@ -304,7 +305,7 @@ def test_what_is_asked_for_is_read_whole_and_no_high_falls() -> None:
 def test_what_was_asked_for_and_failed_is_read_whole_the_next_time() -> None:
     definition = _definition("2020-02-01")
     state = _after(_plan(definition, WindowState(), "2020-02-04"), WindowState())
-    asked = Selection(True, ((_ms("2020-02-02"), _ms("2020-02-03")),))
+    asked = Forced(Part(((_ms("2020-02-02"), _ms("2020-02-03")),)))
     state = _after(_plan(definition, state, "2020-02-04", asked=asked), state, frozenset([NO_UNIT]))
     made = _plan(definition, state, "2020-02-04")
     assert _reads(_works(made)) == [("02-02T00:00", "02-03T00:00", "02-02T00:00", "forced")]
@@ -316,7 +317,7 @@ def test_what_was_asked_for_beyond_the_cap_is_read_whole_by_later_runs() -> None
     state = WindowState()
     for _ in range(3):
         state = _after(_plan(definition, state, "2020-02-06"), state)
-    made = _plan(definition, state, "2020-02-06", asked=Selection(True))
+    made = _plan(definition, state, "2020-02-06", asked=Forced())
     seen = _days(_works(made))
     for _ in range(2):
         state = _after(made, state)
@@ -327,13 +328,13 @@ def test_what_was_asked_for_beyond_the_cap_is_read_whole_by_later_runs() -> None
     assert not _plan(definition, _after(made, state), "2020-02-06").due
 
 
-def test_a_selection_that_is_not_forced_takes_only_what_is_due() -> None:
+def test_a_part_that_is_not_forced_takes_only_what_is_due() -> None:
     definition = _definition("2020-02-01")
     state = _after(_plan(definition, WindowState(), "2020-02-03"), WindowState())
-    asked = Selection(False, ((_ms("2020-02-02"), _ms("2020-02-04")),))
+    asked = Due(Part(((_ms("2020-02-02"), _ms("2020-02-04")),)))
     made = _plan(definition, state, "2020-02-06", asked=asked)
     assert _days(_works(made)) == ["2020-02-03"]
-    assert not _plan(definition, state, "2020-02-06", asked=Selection(False, ((5, 5),))).due
+    assert not _plan(definition, state, "2020-02-06", asked=Due(Part(((5, 5),)))).due
 
 
 def test_what_abstinence_leaves_unread_is_warned_of() -> None:
@@ -483,3 +484,8 @@ def test_what_failed_a_moment_ago_takes_no_place_from_others() -> None:
     assert [_name(one.unit) for one in _works(made)] == ["c", "d"]
     made = _plan(definition, state, "2020-01-02T09:01:00", units=units)
     assert [_name(one.unit) for one in _works(made)] == ["c", "a"]
+
+
+def test_windows_have_no_late_files() -> None:
+    made = _plan(_definition("2020-02-01"), WindowState(), "2020-02-03", asked=LateOnly())
+    assert (made.slices, made.why) == ((), "only late files are asked for, and windows have none")

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
+from partitions.request import DUE, Forced, Part, Request
 from partitions.sentinels import deserialise, serialise
 from partitions.window.carrying import carried_over
 from partitions.window.definition import WindowWatermark
 from partitions.window.grid import Grid, Stretch, Windows
-from partitions.window.plan import Selection, plan
+from partitions.window.plan import plan
 from partitions.window.slices import FailedUnit, WindowSlice
 from partitions.window.stale import bounds, each, waits
 from partitions.window.state import WindowState
@@ -69,10 +70,10 @@ class Table:
         self.state = WindowState.of(deserialise(serialise(self.state.watermark())))
         self.history.append(self.state)
 
-    def plan(self, now: datetime, asked: Selection | None = None) -> tuple[WindowSlice, ...]:
+    def plan(self, now: datetime, asked: Request = DUE) -> tuple[WindowSlice, ...]:
         return plan(
             self.definition, self.state, (A, B), now, dataflow="flow", number=0, whole=not self.append, ranged=self.ranged,
-            selection=asked,
+            request=asked,
         ).slices  # fmt: skip
 
     def run(
@@ -80,7 +81,7 @@ class Table:
         now: datetime,
         fails: frozenset[int] = frozenset(),
         dies_after: int = 10_000,
-        asked: Selection | None = None,
+        asked: Request = DUE,
         halved: bool = False,
     ) -> None:
         """Load all that is due, and look at the table after every commit."""
@@ -219,7 +220,7 @@ def test_whatever_changes_and_fails_every_commit_leaves_each_row_once_and_loses_
                 table.reset(now)
             case ("force", day, length):
                 start = ms("2020-01-01") + day * 4 * CELL
-                table.run(now, asked=Selection(True, ((start, start + length * 4 * CELL),)))
+                table.run(now, asked=Forced(Part(((start, start + length * 4 * CELL),))))
     for day in range(3):
         table.run(now + timedelta(days=day))
     table.complete(now + timedelta(days=40))

@@ -6,15 +6,13 @@ cleaned up already, deltalake reads the checkpoint.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError, in_one_line
 from resources.places import Place
 from resources.stores import store_failure
+from resources.tables.delta.commit import Commit, file_name
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -24,45 +22,12 @@ _COLOUR = re.compile(r"\x1b\[\d+m")
 _OF_THE_STORE = re.compile(r"Error performing|HTTP error|lacked the necessary privileges|[Cc]redential")
 
 
-@dataclass(frozen=True)
-class Commit:
-    """One version of the table.
-
-    Attributes:
-        metadata: the commit's user metadata.
-        tags: txn versions by app id.
-        metrics: what the commit counted.
-        partial: whether it replaced rows by a predicate, or whole partitions, and not the whole table: a table without partitions is
-            replaced as a whole either way.
-        operation: its name, as the writer gave it.
-        parameters: of the operation.
-        configuration: the table's properties, if the commit sets them.
-        file: name of one of the data files that it adds; None where it adds none.
-        digest: of its text.
-    """
-
-    version: int
-    metadata: str | None = None
-    tags: dict[str, int] = field(default_factory=dict)
-    metrics: dict[str, str] = field(default_factory=dict)
-    partial: bool = False
-    operation: str = ""
-    parameters: dict[str, Any] = field(default_factory=dict)
-    configuration: dict[str, str] | None = None
-    file: str | None = None
-    digest: str = ""
-
-    def count(self, metric: str) -> int:
-        """A metric that counts; 0 where the commit has none of that name."""
-        return int(self.metrics.get(metric, 0))
-
-
 class DeltaLog:
     """The log of the table at a place."""
 
     def __init__(self, place: Place) -> None:
         """Use a table; it need not exist."""
-        self._place = place
+        self.place = place
 
     def commits(self, since: int | None) -> list[Commit]:
         """The commits after a version, oldest first; all that are still there when ``since`` is None.
@@ -74,7 +39,7 @@ class DeltaLog:
 
     def versions(self, since: int | None) -> list[int]:
         """The versions after one, ascending, from one listing."""
-        if self._place.local is not None and not (self._place.local / "_delta_log").is_dir():
+        if self.place.local is not None and not (self.place.local / "_delta_log").is_dir():
             return []
         offset = None if since is None else f"_delta_log/{since:020d}.json"
         return sorted(
@@ -96,7 +61,7 @@ class DeltaLog:
             return None
         try:
             return DeltaTable(
-                self._place.url, version=version, storage_options=self._place.storage_options or None
+                self.place.url, version=version, storage_options=self.place.storage_options or None
             )
         except (DeltaError, OSError) as error:
             raise self._failed("read", error) from None
@@ -109,7 +74,7 @@ class DeltaLog:
         """
         table = self.table(version)
         paths: Any = table.get_add_actions().column("path").to_pylist() if table else []
-        return {_file_name(str(path)) for path in paths}
+        return {file_name(str(path)) for path in paths}
 
     def _list(self, offset: str | None) -> list[str]:
         from obstore.exceptions import BaseError
@@ -117,7 +82,7 @@ class DeltaLog:
         try:
             return [
                 meta["path"]
-                for page in self._place.store.list("_delta_log", offset=offset, chunk_size=1000)
+                for page in self.place.store.list("_delta_log", offset=offset, chunk_size=1000)
                 for meta in page
             ]
         except (BaseError, OSError) as error:
@@ -129,7 +94,7 @@ class DeltaLog:
         Raises:
             TargetError: where it cannot be read.
         """
-        return _parse(version, self._text(version))
+        return Commit.parse(version, self._text(version))
 
     def removes(self, version: int, file: str) -> bool:
         """Whether a commit removes a data file of this name."""
@@ -140,56 +105,19 @@ class DeltaLog:
         from obstore.exceptions import BaseError
 
         try:
-            return bytes(self._place.store.get(f"_delta_log/{version:020d}.json").bytes())
+            return bytes(self.place.store.get(f"_delta_log/{version:020d}.json").bytes())
         except (BaseError, OSError) as error:
             raise self._failed(f"read version {version} of", error) from None
 
     def _failed(self, verb: str, error: Exception) -> TargetError:
         said = f"{type(error).__name__}: {in_one_line(_COLOUR.sub('', str(error)))}"
-        if self._place.local is None and _OF_THE_STORE.search(str(error)):
-            said = str(store_failure(self._place, error))
+        if self.place.local is None and _OF_THE_STORE.search(str(error)):
+            said = str(store_failure(self.place, error))
         elif isinstance(error, OSError):
             said += ". Check the table's path, owner and mode"
-        return TargetError(f"table {self._place}: cannot {verb} its Delta log: {said}")
-
-
-def _file_name(path: str) -> str:
-    """The last part of a data file's path, which writers make unique: the rest is written in more than one way."""
-    return path.rsplit("/", 1)[-1]
+        return TargetError(f"table {self.place}: cannot {verb} its Delta log: {said}")
 
 
 def _version(path: str) -> int | None:
     match = _COMMIT.search(path)
     return int(match[1]) if match else None
-
-
-def _parse(version: int, data: bytes) -> Commit:
-    info: dict[str, Any] = {}
-    tags: dict[str, int] = {}
-    configuration: dict[str, str] | None = None
-    first: dict[str, Any] = {}
-    for line in data.splitlines():
-        # A commit may hold many thousands of file actions, of which one is enough.
-        if line.startswith(b'{"commitInfo"'):
-            info = json.loads(line)["commitInfo"]
-        elif line.startswith(b'{"txn"'):
-            action = json.loads(line)["txn"]
-            tags[action["appId"]] = int(action["version"])
-        elif line.startswith(b'{"metaData"'):
-            configuration = json.loads(line)["metaData"].get("configuration") or {}
-        elif not first and line.startswith(b'{"add"'):
-            first = json.loads(line)["add"]
-    parameters = info.get("operationParameters") or {}
-    return Commit(
-        version,
-        info.get("userMetadata"),
-        tags,
-        info.get("operationMetrics") or {},
-        parameters.get("predicate") not in (None, "", "[]")
-        or (bool(parameters.get("isDynamicPartitionOverwrite")) and first.get("partitionValues") != {}),
-        operation=str(info.get("operation") or ""),
-        parameters=parameters,
-        configuration=configuration,
-        file=_file_name(first["path"]) if first else None,
-        digest=hashlib.sha256(data).hexdigest()[:32],
-    )

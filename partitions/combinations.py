@@ -1,0 +1,105 @@
+"""Which kind, source, load and format go together, and why others do not: one table, and the rules that look at more than names.
+
+A combination without a sentence works. One that is new is a line here, and its code where the kind, source or format is; a rule
+that depends on what else the user has written is yielded by the kind (``partitions.path.refusals``,
+``partitions.window.refusals``) or by the source (``window_refusals``, ``path_refusals``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from partitions.path import refusals as path
+from partitions.path.definition import PathWatermark
+from partitions.refusals import Refusal
+from partitions.sources import FilesSource, JdbcSource, TableSource
+from partitions.target import Target
+from partitions.window import refusals as window
+from partitions.window.definition import WindowWatermark
+
+_ABOVE_A_PATH = "append (files above a path watermark are appended)"
+_FILES = "a source of type files (a path watermark needs files)"
+_PINNED = "its columns are pinned"
+
+Fits = Mapping[str, str | None]
+"""The words that a user writes, each with what is expected instead; None: it goes together."""
+
+
+@dataclass(frozen=True)
+class Supported:
+    """What goes together with a kind of watermark."""
+
+    sources: Fits
+    loads: Fits
+
+
+KINDS: Mapping[str, Supported] = {
+    "path": Supported(
+        sources={"files": None, "jdbc": _FILES, "table": _FILES},
+        loads={"append": None, "merge_overwrite": _ABOVE_A_PATH},
+    ),
+    "window": Supported(
+        sources={"files": None, "jdbc": None, "table": None},
+        loads={"append": None, "merge_overwrite": None},
+    ),
+}
+"""By kind of watermark: the sources that it can read, and how it can load what it reads."""
+
+FORMATS: Mapping[str, Fits] = {
+    "delta": {"append": None, "merge_overwrite": None},
+}
+"""By format of the table: the loads that it can do."""
+
+UNKNOWN_FIELDS: Fits = {
+    "ndjson": None,
+    "json": None,
+    "parquet": None,
+    "csv": "the header of a csv file must be the schema's",
+}
+"""By form of the records: why fields that the schema lacks cannot be left out. Of all other forms: ``_PINNED``."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a dataflow that must go together."""
+
+    source: FilesSource | JdbcSource | TableSource
+    watermark: PathWatermark | WindowWatermark
+    target: Target
+    schedule: str | None
+    unknown_fields: str
+
+
+def refusals(parts: Parts) -> Iterator[Refusal]:
+    """Yield what does not go together."""
+    source, watermark, target = parts.source, parts.watermark, parts.target
+    yield from _fields(source.form, parts.unknown_fields)
+    if (refused := source_refusal(watermark.type, source.type)) is not None:
+        yield refused
+    if (expected := KINDS[watermark.type].loads[target.load]) is not None:
+        yield Refusal(("target", "load"), target.load, expected)
+    if (expected := FORMATS[target.format][target.load]) is not None:
+        yield Refusal(("target", "load"), f"{target.load} beside format {target.format}", expected)
+    if isinstance(watermark, PathWatermark):
+        yield from path.refusals(source, target, parts.schedule)
+    else:
+        yield from window.refusals(source, watermark, target)
+
+
+def source_refusal(kind: str, source: str) -> Refusal | None:
+    """Return why a kind cannot read a source; None if it can, or for words that are neither."""
+    expected = KINDS[kind].sources.get(source) if kind in KINDS else None
+    if expected is None:
+        return None
+    return Refusal(("watermark", "type"), f"{kind} beside a source of type {source}", expected)
+
+
+def _fields(form: str, unknown_fields: str) -> Iterator[Refusal]:
+    why = UNKNOWN_FIELDS.get(form, _PINNED)
+    if unknown_fields == "ignore" and why is not None:
+        yield Refusal(
+            ("unknown_fields",),
+            f"ignore beside {form}",
+            f"check (fields are only left out of ndjson, json and parquet; {why})",
+        )

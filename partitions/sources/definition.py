@@ -1,0 +1,94 @@
+"""What every source says of itself, so that nobody has to ask which one it is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+from partitions.model import Model
+from partitions.refusals import Refusal
+
+WHOLE_WINDOW = frozenset({"start", "end"})
+"""The placeholders that stand for a window."""
+
+NO_TIME = "a datetime entry in watermark.definition beside it (without one there are no windows)"
+
+
+class SourceDefinition(Model):
+    """A source as a user declares it.
+
+    Attributes:
+        type: the word that a user writes.
+        connection_type: of the connection that it has or may have; None: it has none.
+        holds_files: whether it is files under a root; else it is asked for rows, and has a schema of its own.
+    """
+
+    connection_type: ClassVar[Literal["s3", "jdbc"] | None] = None
+    holds_files: ClassVar[bool] = False
+
+    type: str
+
+    @property
+    @abstractmethod
+    def shown(self) -> str:
+        """The source in a description."""
+
+    @property
+    @abstractmethod
+    def form(self) -> str:
+        """What its records are, in a message: the format of files, or the type of the source."""
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """What it asks for by ``{start}``, ``{end}``, ``{unit.NAME}``, without the braces."""
+        return frozenset()
+
+    @property
+    def lake_table(self) -> str | None:
+        """The table of the lake that it reads, ``<layer>/<name>``; None: it reads none."""
+        return None
+
+    @property
+    def declared_schema(self) -> str | None:
+        """The schema that the user has declared, Spark DDL; None: none."""
+        return None
+
+    def undeclared(self) -> Self:
+        """Return the same source without a declared schema."""
+        return self
+
+    @property
+    def by_range(self) -> bool:
+        """Whether rows are asked for by a range of time."""
+        return False
+
+    def rows_tell(self, *, timed: bool, unit_fields: Sequence[str]) -> bool:  # noqa: ARG002 - of rows without columns for them
+        """Return whether columns of its rows tell a row's window and unit.
+
+        Args:
+            timed: whether there are windows of time.
+            unit_fields: the names of a unit's values.
+        """
+        return False
+
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """Return what makes it another source (docs/state.md)."""
+
+    def reading(self) -> dict[str, Any]:
+        """Return what else its rows depend on."""
+        return {}
+
+    @abstractmethod
+    def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
+        """Yield why it cannot be read by windows and units: something must tell it which are asked for.
+
+        Args:
+            timed: whether there are windows of time.
+            unit_fields: the names of a unit's values.
+        """
+
+    def path_refusals(self) -> Iterator[Refusal]:
+        """Yield why its files cannot be read above a path."""
+        yield from ()

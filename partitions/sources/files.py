@@ -1,0 +1,138 @@
+"""Files under a root: a folder, or a prefix of a bucket (docs/project-files.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field
+
+from partitions.placeholders import Template
+from partitions.refusals import Refusal
+from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, SourceDefinition
+
+
+def _form(name: object) -> object:
+    return "ndjson" if name == "jsonl" else name  # two names of one format
+
+
+FileFormat = Annotated[Literal["ndjson", "json", "csv", "parquet"], BeforeValidator(_form)]
+
+_COMPRESSED = ("", ".gz", ".bz2")
+_PLAIN: dict[str, tuple[str, ...]] = {
+    "ndjson": (".ndjson", ".jsonl", ".json"),
+    "json": (".json",),
+    "csv": (".csv", ".tsv"),
+    "parquet": (".parquet",),
+}
+
+
+class FilesSource(SourceDefinition):
+    """Files under a root.
+
+    Attributes:
+        path: a folder (relative paths count from the project folder) or an object store's ``s3://bucket/prefix``.
+        schema_: Spark DDL; without it the schema is inferred once from a bounded sample and pinned.
+        options: for Spark's reader.
+        extensions: case-sensitive endings; by default the format's own, each plain, .gz and .bz2.
+        missing: what a window's folder that is not there, or holds no file, means where ``path`` has placeholders.
+    """
+
+    connection_type: ClassVar[Literal["s3", "jdbc"] | None] = "s3"
+    holds_files: ClassVar[bool] = True
+
+    type: Literal["files"]
+    path: Annotated[str, Field(min_length=1)]
+    connection: str | None = None
+    format: FileFormat
+    schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
+    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    extensions: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)] | None = None
+    missing: Literal["fail", "empty"] | None = None
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """What its path asks for by ``{start}``, ``{end}``, ``{unit.NAME}``, without the braces; only windows have them."""
+        return Template.parse(self.path).names
+
+    @property
+    def root(self) -> str:
+        """The part of the path above the first placeholder."""
+        first = min(
+            (each.position for each in Template.parse(self.path).placeholders), default=len(self.path)
+        )
+        return (
+            self.path[: self.path.rfind("/", 0, first) + 1].rstrip("/") or "/"
+            if first < len(self.path)
+            else self.path
+        )
+
+    @property
+    def folder_template(self) -> Template:
+        """The rest of it."""
+        return Template.parse(self.path[len(self.root) :])
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """The endings of the files that belong to the source."""
+        if self.extensions is not None:
+            return self.extensions
+        compressed = ("",) if self.format == "parquet" else _COMPRESSED
+        return tuple(plain + packed for plain in _PLAIN[self.format] for packed in compressed)
+
+    @property
+    def shown(self) -> str:
+        """The path."""
+        return self.path
+
+    @property
+    def form(self) -> str:
+        """The format."""
+        return self.format
+
+    @property
+    def declared_schema(self) -> str | None:
+        """``schema``."""
+        return self.schema_
+
+    def undeclared(self) -> Self:
+        """Return the same files, so that their schema is inferred."""
+        return self.model_copy(update={"schema_": None})
+
+    def identity(self) -> dict[str, Any]:
+        """Return what makes it another source (docs/state.md)."""
+        return {
+            "type": self.type,
+            "connection": self.connection,
+            "path": self.path,
+            "extensions": sorted(self.endings),
+        }
+
+    def reading(self) -> dict[str, Any]:
+        """Return what else its rows depend on."""
+        options = {key: self.options[key] for key in sorted(self.options)}
+        return {"format": self.format, "schema": self.schema_, "options": options}
+
+    def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
+        """Yield what its path lacks, or has too much: it must say which folder holds a window of a unit."""
+        key, asked = ("source", "path"), self.placeholders
+        if timed and "start" not in asked:
+            yield Refusal(
+                key, self.path, "a path with {start}, such as ./landing/{start:%Y-%m-%d}, beside windows"
+            )
+        if not timed and asked & WHOLE_WINDOW:
+            yield Refusal(key, f"{{{min(asked & WHOLE_WINDOW)}}}", NO_TIME)
+        for name in unit_fields:
+            if f"unit.{name}" not in asked:
+                yield Refusal(key, self.path, f"a path with {{unit.{name}}} (each unit has its folder)")
+        unknown = sorted({name.removeprefix("unit.") for name in asked - WHOLE_WINDOW} - set(unit_fields))
+        if unknown:
+            known = ", ".join(unit_fields) or "it has none"
+            yield Refusal(key, f"{{unit.{unknown[0]}}}", f"names of the definition's units ({known})")
+
+    def path_refusals(self) -> Iterator[Refusal]:
+        """Yield a key that only windows have."""
+        if self.missing is not None:
+            yield Refusal(
+                ("source", "missing"), self.missing, "no such key (only windows have folders of their own)"
+            )

@@ -1,0 +1,96 @@
+"""What sources have in common that are asked for rows, by columns or by a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator, Field, model_validator
+
+from partitions.refusals import Refusal
+from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, SourceDefinition
+
+
+def _column(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("expected the name of a column")
+    return text
+
+
+ColumnName = Annotated[str, Field(min_length=1), AfterValidator(_column)]
+
+
+class RowsSource(SourceDefinition):
+    """A source that is asked for rows.
+
+    Attributes:
+        window_column: the time that decides on a row's window: a date or a timestamp, with or without a zone.
+        unit_columns: the names of a unit's values to the columns that hold them.
+        has_query: whether a query with placeholders may stand in the place of columns.
+    """
+
+    has_query: ClassVar[bool] = False
+    window_column: ColumnName | None = None
+    unit_columns: dict[Annotated[str, Field(min_length=1)], ColumnName] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _own_columns(self) -> RowsSource:
+        names = [*([self.window_column] if self.window_column else []), *self.unit_columns.values()]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise ValueError(
+                f"window_column and unit_columns: expected a column of its own for each, found {twice} twice"
+            )
+        return self
+
+    @property
+    def form(self) -> str:
+        """The type: its records are rows."""
+        return f"a source of type {self.type}"
+
+    @property
+    def by_range(self) -> bool:
+        """Whether rows are asked for by a range of time."""
+        return self.window_column is not None or self.placeholders >= WHOLE_WINDOW
+
+    def rows_tell(self, *, timed: bool, unit_fields: Sequence[str]) -> bool:
+        """Return whether columns tell a row's window and unit."""
+        return (not timed or self.window_column is not None) and set(unit_fields) <= set(self.unit_columns)
+
+    def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
+        """Yield what neither columns nor the query say, and what they say too much."""
+        asked = self.placeholders
+        if timed and self.window_column is None and not asked >= WHOLE_WINDOW:
+            or_query = ", or a query with {start} and {end}" if self.has_query else ""
+            yield Refusal(
+                ("source", "window_column"),
+                "nothing",
+                f"the column with a row's time{or_query} (windows are read)",
+            )
+        if not timed and self.window_column is not None:
+            yield Refusal(("source", "window_column"), self.window_column, NO_TIME)
+        if not timed and asked & WHOLE_WINDOW:
+            yield Refusal(("source", "query"), f"{{{min(asked & WHOLE_WINDOW)}}}", NO_TIME)
+        yield from self._unit_refusals(unit_fields)
+
+    def _unit_refusals(self, unit_fields: Sequence[str]) -> Iterator[Refusal]:
+        """Each value of a unit reaches the source, and the source names no others."""
+        asked, names = self.placeholders - WHOLE_WINDOW, ", ".join(unit_fields) or "it has none"
+        for name in unit_fields:
+            if name not in self.unit_columns and f"unit.{name}" not in asked:
+                or_query = f", or {{unit.{name}}} in the query" if self.has_query else ""
+                yield Refusal(
+                    ("source", "unit_columns", name), "nothing", f"the column with a row's {name}{or_query}"
+                )
+        for name, column in self.unit_columns.items():
+            if name not in unit_fields:
+                yield Refusal(
+                    ("source", "unit_columns", name),
+                    f"the column {column}",
+                    f"a name of the definition's units: {names}",
+                )
+        unknown = sorted(asked - {f"unit.{name}" for name in unit_fields})
+        if unknown:
+            yield Refusal(
+                ("source", "query"), f"{{{unknown[0]}}}", f"a name of the definition's units: {names}"
+            )

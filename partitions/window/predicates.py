@@ -1,0 +1,209 @@
+"""Windows and units as predicates: the one shape of a read, of a window's delete, and of their checks (docs/guide-windows.md).
+
+``(time in one of the ranges) AND (one of the units)``, joined by OR. A row with NULL in a column that is compared is in no
+extent, but for a unit whose value is None, which means NULL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, tzinfo
+from itertools import groupby
+from typing import Any
+
+from partitions.errors import ConfigurationError
+from partitions.instants import as_datetime
+from partitions.local_time import local, local_day
+from partitions.predicate import EVERYTHING, AllOf, Among, AnyOf, Between, Predicate, all_of, any_of
+from partitions.sentinels import canonical
+from partitions.unit_values import WORDS, Kind, fitted
+from partitions.window.extent import Extent, Unit
+
+Range = tuple[int | None, int | None]
+"""Epoch milliseconds, half-open; None has no end on that side."""
+
+_ALL_TIMES: Range = (None, None)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns tell a row's window and unit.
+
+    Attributes:
+        kinds: of all columns that can be compared.
+        window: the column with the row's time; None where no column tells it.
+        units: the names of a unit's values to the columns that hold them.
+        zone: of local times and days.
+        elsewhere: ``start``, ``end``, ``unit.NAME``: what the query itself takes care of.
+    """
+
+    kinds: Mapping[str, Kind]
+    window: str | None
+    units: Mapping[str, str]
+    zone: tzinfo = UTC
+    elsewhere: frozenset[str] = frozenset()
+
+    def bound(self, ms: int) -> datetime | date:
+        """An end of a window as a value of the window column."""
+        kind = self.kinds[self.window or ""]
+        if kind == "instant":
+            return as_datetime(ms)
+        return local(ms, self.zone) if kind == "local" else local_day(ms, self.zone)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """Units that are read over the same ranges, which neither touch nor overlap."""
+
+    ranges: tuple[Range, ...]
+    units: tuple[Unit, ...]
+
+
+def clauses(extents: Iterable[Extent]) -> list[Clause]:
+    """Extents without overlaps: for each unit the ranges are merged, and units with the same ranges are put together."""
+    ranges_of: dict[str, tuple[Unit, list[Range]]] = {}
+    for extent in extents:
+        for unit in extent.units if not _is_empty(extent) else ():
+            ranges_of.setdefault(canonical(dict(unit)), (unit, []))[1].append((extent.lower, extent.upper))
+    alike: dict[tuple[Range, ...], list[Unit]] = {}
+    for unit, ranges in ranges_of.values():
+        alike.setdefault(_merged(ranges), []).append(unit)
+    return [
+        Clause(ranges, tuple(units))
+        for ranges, units in sorted(alike.items(), key=lambda item: _order(item[0][0]))
+    ]
+
+
+def disjoint(extents: Iterable[Extent]) -> list[Extent]:
+    """Return extents of one unit each, in order of time, that share no instant and are not merged: each is asked for by itself."""
+    reached: dict[str, int | None] = {}
+    single: list[Extent] = []
+    for extent in sorted(extents, key=lambda extent: _order((extent.lower, extent.upper))):
+        for unit in extent.units:
+            identity = canonical(dict(unit))
+            if identity in reached and reached[identity] is None:
+                continue  # everything of this unit is there
+            lowest = [ms for ms in (extent.lower, reached.get(identity)) if ms is not None]
+            rest = Extent(max(lowest, default=None), extent.upper, (unit,))
+            if not _is_empty(rest):
+                single.append(rest)
+                reached[identity] = rest.upper
+    return single
+
+
+def rows_of(extents: Iterable[Extent], columns: Columns) -> Predicate:
+    """Return the predicate of exactly these rows; ``NOTHING`` without extents.
+
+    Raises:
+        ConfigurationError: if a column that is asked for is not there or cannot be compared, if a value cannot be one of its
+            column, or if nothing tells a row's window or a unit's value.
+    """
+    return AnyOf(tuple(_clause(clause, columns) for clause in clauses(extents)))
+
+
+def tagged_rows_of(
+    keys: Iterable[tuple[str, int | None]], *, start_column: str, unit_column: str
+) -> Predicate:
+    """Return the predicate of rows that carry their window's start and their unit's identity; units with the same windows are together.
+
+    Args:
+        keys: unit and start of each window, epoch milliseconds; a start of None means all rows of the unit.
+        start_column: holds the start of a row's window, an instant.
+        unit_column: holds the identity of a row's unit.
+    """
+    starts_of: dict[str, list[int]] = {}
+    timeless = set()
+    for unit, start in keys:
+        if start is None:
+            timeless.add(unit)
+        else:
+            starts_of.setdefault(unit, []).append(start)
+    timed = sorted((starts, unit) for unit, starts in starts_of.items() if unit not in timeless)
+    parts: list[Predicate] = [Among(unit_column, tuple(sorted(timeless)))] if timeless else []
+    for starts, alike in groupby(timed, lambda entry: entry[0]):
+        time = Among(start_column, tuple(map(as_datetime, starts)))
+        parts.append(AllOf((time, Among(unit_column, tuple(unit for _, unit in alike)))))
+    return AnyOf(tuple(parts))
+
+
+def _clause(clause: Clause, columns: Columns) -> Predicate:
+    time = any_of(_range(range_, columns) for range_ in clause.ranges)
+    return all_of([time, _units(clause.units, columns)])
+
+
+def _range(range_: Range, columns: Columns) -> Predicate:
+    if range_ == _ALL_TIMES:
+        return EVERYTHING
+    if columns.window is None:
+        if columns.elsewhere >= {"start", "end"}:
+            return EVERYTHING
+        raise ConfigurationError(
+            "source: expected window_column, or a query with {start} and {end}, found neither: nothing tells a row's window"
+        )
+    lower, upper = (None if ms is None else columns.bound(ms) for ms in range_)
+    return Between(columns.window, lower, upper)
+
+
+def _units(units: Sequence[Unit], columns: Columns) -> Predicate:
+    """Make one list for the units of one column; compare each by itself if several columns make a unit."""
+    wanted = [_wanted(unit, columns) for unit in units]
+    if any(not values for values in wanted):
+        return EVERYTHING
+    columns_of = {tuple(values) for values in wanted}
+    if len(columns_of) == 1 and len(wanted[0]) == 1:
+        ((column,),) = columns_of
+        return Among(column, tuple(dict.fromkeys(values[column] for values in wanted)))
+    return any_of(all_of(Among(column, (value,)) for column, value in values.items()) for values in wanted)
+
+
+def _wanted(unit: Unit, columns: Columns) -> dict[str, Any]:
+    """Columns to values, as far as the query itself does not take care of them."""
+    wanted: dict[str, Any] = {}
+    for name, value in unit.items():
+        column = columns.units.get(name)
+        if column is not None:
+            wanted[column] = _value(name, value, column, columns)
+        elif f"unit.{name}" not in columns.elsewhere:
+            raise ConfigurationError(
+                f"source: expected a column for {name} in unit_columns, or {{unit.{name}}} in a query, found neither:"
+                " nothing tells a row's unit"
+            )
+    return wanted
+
+
+def _value(name: str, value: Any, column: str, columns: Columns) -> Any:
+    kind = columns.kinds[column]
+    try:
+        return fitted(value, kind, columns.zone)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"unit {name}: expected {WORDS[kind]}, as the column {column} holds, {error}"
+        ) from error
+
+
+def _is_empty(extent: Extent) -> bool:
+    return extent.lower is not None and extent.upper is not None and extent.lower >= extent.upper
+
+
+def _order(range_: Range) -> tuple[float, float]:
+    lower, upper = range_
+    return (-math.inf if lower is None else lower, math.inf if upper is None else upper)
+
+
+def _merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    merged: list[Range] = []
+    for range_ in sorted(ranges, key=_order):
+        both = (
+            (merged[-1][0], max(merged[-1], range_, key=lambda each: _order(each)[1])[1])
+            if merged
+            else range_
+        )
+        touch = merged and _order(range_)[0] <= _order(merged[-1])[1]
+        # All times are not all rows: a row without a time is in neither.
+        if touch and (both != _ALL_TIMES or _ALL_TIMES in (merged[-1], range_)):
+            merged[-1] = both
+        else:
+            merged.append(range_)
+    return tuple(merged)

@@ -1,0 +1,92 @@
+"""What a window watermark does not go together with, beyond the table in ``partitions.combinations`` (docs/guide-windows.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from partitions.refusals import Refusal
+from partitions.sources.definition import SourceDefinition
+from partitions.target import Target
+from partitions.window.definition import WindowWatermark
+
+_REPLACING = "load: merge_overwrite with replace_by_watermark: true"
+
+
+def refusals(source: SourceDefinition, watermark: WindowWatermark, target: Target) -> Iterator[Refusal]:
+    """Yield why these windows cannot be read from the source, or loaded into the target."""
+    timed, fields = watermark.time_entry is not None, watermark.unit_fields
+    yield from _unit_names(watermark)
+    yield from source.window_refusals(timed=timed, unit_fields=fields)
+    if source.holds_files and target.load == "append" and watermark.partial and timed:
+        yield Refusal(
+            ("target", "load"),
+            "append",
+            f"{_REPLACING}, or watermark.partial: false (a folder is read as a whole, again while its window goes on)",
+        )
+    yield from _abstinence(source, watermark)
+    yield from _load(watermark, target)
+    if target.load != "merge_overwrite" or not source.rows_tell(timed=timed, unit_fields=fields):
+        yield from _moving(watermark)
+
+
+def _unit_names(watermark: WindowWatermark) -> Iterator[Refusal]:
+    """A unit with fewer names than another may hold its rows, which would be loaded for both."""
+    given = watermark.unit_entry.listed if watermark.unit_entry else ()
+    odd = next((unit for unit in given if set(unit) != set(given[0])), None)
+    if odd is not None:
+        yield Refusal(
+            ("watermark", "definition"),
+            f"a unit of {', '.join(odd)} beside one of {', '.join(given[0])}",
+            "units that all have values of the same names (a row could belong to two of them)",
+        )
+
+
+def _abstinence(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
+    if watermark.abstinent and source.by_range and not watermark.abstinent_skips:
+        yield Refusal(
+            ("watermark", "abstinent"),
+            "a period without abstinent_skips",
+            "abstinent_skips: true beside it (rows are read by range, so what lies in the period is never read), or no abstinent",
+        )
+
+
+def _load(watermark: WindowWatermark, target: Target) -> Iterator[Refusal]:
+    if target.load == "merge_overwrite" and not target.replace_by_watermark:
+        yield Refusal(
+            ("target", "replace_by_watermark"),
+            "nothing",
+            "true (with load: merge_overwrite a window is replaced by what is read of it)",
+        )
+    if target.load != "merge_overwrite" and target.replace_by_watermark:
+        yield Refusal(("target", "load"), target.load, "merge_overwrite beside replace_by_watermark")
+    if target.load != "append":
+        return
+    if watermark.grace:
+        yield Refusal(
+            ("watermark", "grace"),
+            "a grace beside load: append",
+            f"{_REPLACING} (append adds what is read again a second time), or no grace",
+        )
+    if target.merge_keys:
+        yield Refusal(
+            ("target", "merge_keys"),
+            ", ".join(target.merge_keys),
+            "no such key beside load: append (it compares nothing), or load: merge_overwrite",
+        )
+    if not watermark.time_entry:
+        yield Refusal(
+            ("target", "load"),
+            "append",
+            f"{_REPLACING} (without a datetime entry each run reads every unit again)",
+        )
+
+
+def _moving(watermark: WindowWatermark) -> Iterator[Refusal]:
+    """Windows that start elsewhere every day are new every day: only a delete by the columns of rows finds what they held before."""
+    for key, text in watermark.moving():
+        yield Refusal(
+            ("watermark", *key),
+            f"{text!r}, which counts from now",
+            "a constant bound of windows, or days from a midnight on (P30D) or hours from a full hour on (every day others would be cut, and their"
+            f" rows added a second time); or {_REPLACING} beside columns that tell a row's window and unit",
+        )

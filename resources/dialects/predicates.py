@@ -1,0 +1,52 @@
+"""A predicate as SQL: the shape is decided here, names, literals and comparisons by the dialect."""
+
+from __future__ import annotations
+
+from partitions.predicate import Among, AnyOf, Between, Predicate
+from resources.dialects.dialect import Words
+
+
+def sql(predicate: Predicate, dialect: Words) -> str:
+    """Return the condition that exactly the predicate's rows meet, in a dialect of SQL.
+
+    It stands for itself behind WHERE; put parentheses around it beside other conditions.
+    """
+    if isinstance(predicate, AnyOf) and predicate.parts:
+        return " OR ".join(f"({_conjunct(part, dialect)})" for part in predicate.parts)
+    return _conjunct(predicate, dialect)
+
+
+def _conjunct(predicate: Predicate, dialect: Words) -> str:
+    """Return a condition that needs no parentheses beside AND."""
+    match predicate:
+        case Among():
+            return _among(predicate, dialect)
+        case Between():
+            return _between(predicate, dialect)
+        case AnyOf(parts):
+            return _either([_conjunct(part, dialect) for part in parts])
+        case _:
+            return " AND ".join(_conjunct(part, dialect) for part in predicate.parts) or "1 = 1"
+
+
+def _either(conditions: list[str]) -> str:
+    if len(conditions) <= 1:
+        return "".join(conditions) or "1 = 0"
+    return f"({' OR '.join(f'({condition})' for condition in conditions)})"
+
+
+def _among(predicate: Among, dialect: Words) -> str:
+    values = [value for value in predicate.values if value is not None]
+    conditions = [dialect.among(predicate.column, values)] if values else []
+    if None in predicate.values:
+        conditions.append(f"{dialect.name(predicate.column)} IS NULL")
+    return _either(conditions)
+
+
+def _between(predicate: Between, dialect: Words) -> str:
+    lower, upper = predicate.lower_inclusive, predicate.upper_inclusive
+    bounds = [(">=" if lower else ">", predicate.lower), ("<=" if upper else "<", predicate.upper)]
+    column = dialect.name(predicate.column)
+    return " AND ".join(
+        f"{column} {sign} {dialect.literal(bound)}" for sign, bound in bounds if bound is not None
+    )

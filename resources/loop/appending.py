@@ -1,0 +1,69 @@
+"""Step 4, commit: the entry of a number is appended once the table's commit was looked up (docs/protocol.md)."""
+
+from __future__ import annotations
+
+from resources.loop.context import RunContext
+from resources.loop.entries import abandoned_entry, claimed, loaded_entry
+from resources.loop.flow import SliceT
+from resources.loop.outcome import Step
+from resources.tables.table import FollowsUp, TaggedCommit
+from resources.watermarks.entry import Entry, Intent
+
+
+def append_loaded(
+    run: RunContext[SliceT], entry: Entry | None, intent: Intent, commit: TaggedCommit
+) -> tuple[Entry, TaggedCommit]:
+    """Append the entry of a slice that is in the table; return it, and the commit with all of its counts.
+
+    Raises:
+        Conflict: another run was faster.
+    """
+    made, counted = foreseen_entry(run, entry, intent, commit)
+    return append(run, made), counted
+
+
+def foreseen_entry(
+    run: RunContext[SliceT], entry: Entry | None, intent: Intent, commit: TaggedCommit
+) -> tuple[Entry, TaggedCommit]:
+    """Return the entry that :func:`append_loaded` would append, and the commit with all of its counts."""
+    counted = run.table.counted(commit, entry.total_rows if entry else 0)
+    until = replaced_until(run, entry, intent)
+    made = loaded_entry(run.dataflow, entry, intent, counted, replace_until=until, job_id=run.job_id)
+    return made, counted
+
+
+def append_abandoned(
+    run: RunContext[SliceT], entry: Entry | None, intent: Intent, fence: TaggedCommit | None, reason: str
+) -> Entry:
+    """Append a number with an unchanged watermark: the work is planned again under the next one.
+
+    Raises:
+        Conflict: another run was faster.
+    """
+    made = append(run, abandoned_entry(run.dataflow, entry, intent, fence, reason, run.job_id))
+    run.notify(Step.ABANDONED, f"number {intent.number} abandoned: {reason}")
+    return made
+
+
+def append(run: RunContext[SliceT], entry: Entry) -> Entry:
+    """Append an entry, then do what the table's format leaves for after it.
+
+    Raises:
+        Conflict: another run was faster.
+    """
+    appended = run.log.append(run.name, entry, expected=entry.previous)
+    follow_up(run, appended)
+    return appended
+
+
+def follow_up(run: RunContext[SliceT], entry: Entry | None) -> None:
+    """Do what the table's format leaves for after an entry; also at the beginning of a run, since the one before may have died there."""
+    commit = claimed(entry)
+    if isinstance(run.table, FollowsUp) and commit is not None:
+        run.table.after_append(commit)
+
+
+def replaced_until(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> str | None:
+    """Return up to where rows are replaced after an intent, if they were before it; None once it has come there."""
+    until = entry.replace_until if entry else None
+    return None if until is None or run.kind.covers(intent.watermark, until) else until

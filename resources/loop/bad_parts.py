@@ -1,0 +1,100 @@
+"""What becomes of the rest of a slice if part of it cannot be read: passed over, deferred, or loaded up to it (docs/guide-files.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic
+
+from partitions.errors import BadPart, StrandlineError
+from partitions.plan import counted
+from resources.loop.context import RunContext
+from resources.loop.flow import CanLeaveOut, SliceT
+from resources.loop.outcome import LeftOut, Outcome
+from resources.loop.protocol import CHANGED_WHILE_READ
+
+PASSED_OVER = "passed over"
+"""How a warning of a part begins that the slice was committed without."""
+
+SHOWN = 20
+"""Bad files, or work units that could not be read, that an error names, each with its whole reason."""
+
+
+class BadParts(Generic[SliceT]):
+    """The policy of one run, which notes in the run's outcome what it decides."""
+
+    def __init__(self, run: RunContext[SliceT], outcome: Outcome) -> None:
+        """Use a run and its report."""
+        self._run, self._kind, self._outcome = run, run.kind, outcome
+
+    def pass_over(self, slice_: SliceT, bad: BadPart, pinned: str) -> SliceT | None:
+        """Return the slice without what is bad, if the policy says so; it is never passed silently."""
+        rest = self._kind.without(slice_, bad) if bad.code != CHANGED_WHILE_READ else None
+        if rest is None:
+            return None
+        self._warn(bad)
+        for other in self._kind.also_bad(self._run.spark, rest, pinned, bad):
+            rest = self._kind.without(rest, other) or rest
+            self._warn(other)
+        return rest
+
+    def leave_out(self, slice_: SliceT, bad: BadPart, pinned: str | None) -> bool:
+        """Note that a bad file beside the watermark waits; return False for any other, so that the run has to stop at it."""
+        kind = self._kind
+        if slice_.why == "run" or not isinstance(kind, CanLeaveOut) or not kind.holds(slice_, bad):
+            return False
+        label = "released" if slice_.why == "release" else "late"
+        self._outcome.left_out[bad.part] = LeftOut(label, bad)
+        rest = kind.leave_out(slice_, (bad.part,))
+        if rest is not None and pinned is not None and bad.code != CHANGED_WHILE_READ:
+            for other in kind.also_bad(self._run.spark, rest, pinned, bad):
+                self._outcome.left_out[other.part] = LeftOut(label, other)
+        return True
+
+    def not_left_out(self, slices: Sequence[SliceT]) -> list[SliceT]:
+        """Return slices without what this run has left out."""
+        kind, parts = self._kind, self._outcome.left_out
+        if not (parts and isinstance(kind, CanLeaveOut)):
+            return list(slices)
+        rest = (slice_ if slice_.why == "run" else kind.leave_out(slice_, parts) for slice_ in slices)
+        return [slice_ for slice_ in rest if slice_ is not None]
+
+    def before(self, slices: Sequence[SliceT], bad: BadPart) -> list[SliceT]:
+        """Return what comes before a bad part, over all slices."""
+        earlier: list[SliceT] = []
+        for slice_ in slices:
+            if self._kind.holds(slice_, bad):
+                shorter = self._kind.before(slice_, bad)
+                return earlier if shorter is None else [*earlier, shorter]
+            earlier.append(slice_)
+        return earlier
+
+    def report(self) -> None:
+        """Say of what was left out: it holds nothing back, and the run is no success; if it failed for another reason, as a warning."""
+        outcome = self._outcome
+        left = list(outcome.left_out.values())
+        if outcome.error is not None:
+            outcome.warnings += [f"left out: {part}" for part in left]
+        elif left:
+            outcome.error = _left_out_error(self._run.name, left)
+
+    def _warn(self, bad: BadPart) -> None:
+        self._outcome.warnings.append(f"{PASSED_OVER} {bad.part}: {bad.why}")
+
+
+def _left_out_error(dataflow: str, left: Sequence[LeftOut]) -> StrandlineError:
+    """The error of a run that has loaded all but these."""
+    loaded = [part for part in left if part.bad.code == CHANGED_WHILE_READ]
+    waiting = [part for part in left if part not in loaded]
+    if not waiting:
+        return loaded[0].bad
+    parts = [str(part) for part in waiting[:SHOWN]]
+    parts += [f"and {counted(len(waiting) - SHOWN, 'more file')}"] if len(waiting) > SHOWN else []
+    it = "it" if len(waiting) == 1 else "them"
+    return BadPart(
+        f"dataflow {dataflow}: {'; '.join(parts)}. Nothing else waits for {it}, and the watermark is not concerned. Mend or remove {it}: each"
+        f" run tries {it} again. Or set on_bad_file: quarantine, which sets aside what cannot be read."
+        f"{''.join(f' {part.bad.message}' for part in loaded)}",
+        part=waiting[0].bad.part,
+        why=waiting[0].bad.why,
+        code=waiting[0].bad.code,
+    )

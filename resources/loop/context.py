@@ -1,0 +1,65 @@
+"""What does not change while a dataflow is loaded once: every step of the protocol gets it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic
+
+from partitions.dataflow import Dataflow
+from partitions.request import DUE, Request
+from resources.loop.flow import Flow, SliceT
+from resources.loop.outcome import Observer
+from resources.spark import leave_behind
+from resources.tables.table import CanPrepare, Table
+from resources.watermarks.log import WatermarkLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class RunContext(Generic[SliceT]):
+    """One run of one dataflow.
+
+    Attributes:
+        dataflow: its definition.
+        kind: of its watermark, bound to its source.
+        log: the watermark log.
+        table: that it loads into.
+        start_spark: makes the run's session; called only when there is something to write.
+        now: the clock of the run, aware; read once by the caller.
+        request: what is planned and loaded.
+        run_id: Dagster's, if it runs there.
+        job_id: Dagster's job.
+        notify: hears of every step.
+    """
+
+    dataflow: Dataflow
+    kind: Flow[SliceT]
+    log: WatermarkLog
+    table: Table
+    start_spark: Callable[[], SparkSession]
+    now: datetime
+    request: Request = DUE
+    run_id: str | None = None
+    job_id: str | None = None
+    notify: Observer = lambda step, line: None
+
+    @property
+    def name(self) -> str:
+        """The dataflow's name."""
+        return self.dataflow.name
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The run's session, started by the first who asks."""
+        return self.start_spark()
+
+    def prepare_next(self) -> None:
+        """Have a warm engine do what the next run's first write would wait for, unless this run needed no engine. Returns at once."""
+        table = self.table
+        if "spark" in vars(self) and isinstance(table, CanPrepare):
+            leave_behind(self.spark, table.prepare_next)

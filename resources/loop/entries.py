@@ -1,0 +1,155 @@
+"""The entry that ends a number, from its intent and the table's commit: loaded, abandoned, or a decision that came to nothing.
+
+Belongs here: what each field of such an entry is. Nothing here reads or writes anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from partitions.dataflow import Dataflow, short_hash
+from partitions.watermark import nothing_loaded
+from resources.tables.table import TableCommit, TaggedCommit
+from resources.watermarks.entry import Entry, Intent, following, new_id
+
+
+def loaded_entry(
+    dataflow: Dataflow,
+    before: Entry | None,
+    intent: Intent,
+    commit: TaggedCommit,
+    *,
+    replace_until: str | None,
+    job_id: str | None,
+) -> Entry:
+    """Return the entry of a slice that is in the table.
+
+    Args:
+        dataflow: its definition.
+        before: the newest entry.
+        intent: of the slice.
+        commit: that carries it, with all of its counts.
+        replace_until: sentinel JSON text of the state up to which rows are still replaced after it; None if none are.
+        job_id: Dagster's job.
+    """
+    keeps = before is not None and commit.removed is not None
+    rows, files = (before.total_rows, before.total_files) if before and keeps else (0, 0)
+    reloads = intent.replaces == "own"
+    return following(
+        before,
+        **intent.for_entry(),
+        **_of_table(dataflow, before, commit),
+        job_id=job_id,
+        rows=commit.rows,
+        total_rows=rows + commit.rows - (commit.removed or 0),
+        total_files=files + (0 if reloads else intent.files),
+        modified=intent.modified if intent.modified is not None else before and before.modified,
+        definition=short_hash(intent.definition),
+        since=intent.since or (before.since if before else None),
+        replace_until=replace_until,
+        replace_table=bool(before and before.replace_table and intent.replaces != "table"),
+        new_columns=False,
+    )
+
+
+def abandoned_entry(
+    dataflow: Dataflow,
+    before: Entry | None,
+    intent: Intent,
+    fence: TaggedCommit | None,
+    reason: str,
+    job_id: str | None,
+) -> Entry:
+    """Return the entry of a number that is given up: the watermark stays, and the work is planned again under the next number.
+
+    Args:
+        dataflow: its definition.
+        before: the newest entry.
+        intent: of the slice.
+        fence: the commit that carries the number, if there is one.
+        reason: why.
+        job_id: Dagster's job.
+    """
+    is_fence = fence is not None and fence.gives_up
+    return following(
+        before,
+        id=fence.owner if fence and is_fence and fence.owner else new_id(),
+        number=intent.number,
+        watermark=intent.before,
+        why="abandon",
+        reason=reason,
+        run_id=intent.run_id,
+        job_id=job_id,
+        lower=intent.lower,
+        fingerprint=intent.fingerprint,
+        kind=intent.kind,
+        app_id=intent.app_id,
+        # A number that is given up pins no schema. If its fence has made the table, the columns there are nobody's either.
+        new_columns=_holds_only_fences(before, fence),
+        **(_of_table(dataflow, before, fence) if fence and is_fence else {}),
+    )
+
+
+def dropped_entry(before: Entry | None, intent: Intent) -> Entry:
+    """Return the entry that ends a decision which was begun and not finished: nothing was written for it."""
+    return following(
+        before,
+        number=intent.number,
+        why="abandon",
+        reason=f"{intent.why} was begun and not finished",
+        fingerprint=before.fingerprint if before else intent.fingerprint,
+        kind=intent.kind,
+        app_id=intent.app_id,
+    )
+
+
+def is_last_query(before: Entry | None, intent: Intent) -> bool:
+    """Return whether a slice's query is the last slice's in all but its files. The code of ``transform`` may have changed under its name."""
+    if before is None or not intent.files or intent.definition.get("transform"):
+        return False
+    return before.pinned == intent.pinned and before.definition == short_hash(intent.definition)
+
+
+def moved(dataflow: Dataflow, entry: Entry | None) -> bool:
+    """Whether the definition names another table than the one that an entry knows."""
+    return entry is not None and entry.table is not None and entry.table != dataflow.table
+
+
+def in_table(dataflow: Dataflow, commit: TableCommit) -> dict[str, Any]:
+    """What an entry says of the commit that its table must have from now on; :func:`recorded` reads it back."""
+    return {
+        "table": dataflow.table,
+        "table_version": commit.version,
+        "table_commit": commit.id,
+        "table_number": commit.number,
+        "table_file": commit.file,
+    }
+
+
+def recorded(entry: Entry) -> TableCommit:
+    """The commit that the table of an entry must have."""
+    return TableCommit(entry.table_version, entry.table_commit, entry.table_number, entry.table_file)
+
+
+def claimed(entry: Entry | None) -> TableCommit | None:
+    """The commit that the table must go back to, for all rows that count as loaded to be in it; None where none count."""
+    if entry is None or entry.table_version is None or nothing_loaded(entry.state()):
+        return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made anew
+    return recorded(entry)
+
+
+def _of_table(dataflow: Dataflow, before: Entry | None, commit: TaggedCommit) -> dict[str, Any]:
+    """What an entry says of its table. Of a commit that changes no file the entry before says which file must be there."""
+    changes_none = commit.file is None and commit.removed == 0
+    file = before.table_file if before and changes_none else commit.file
+    return {**in_table(dataflow, commit.commit), "table_file": file}
+
+
+def _holds_only_fences(before: Entry | None, fence: TaggedCommit | None) -> bool:
+    """Whether a table holds nothing but fences after this one: no rows, and the columns of what was not loaded."""
+    held_before = before is not None and before.new_columns
+    if fence is None or not fence.gives_up:
+        return held_before
+    return fence.follows is None or (
+        held_before and before is not None and fence.follows == before.table_version
+    )

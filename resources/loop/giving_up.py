@@ -1,0 +1,136 @@
+"""Giving a number up: a fence in the table first, so that no writer believed dead can take it, then its entry (docs/protocol.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from partitions.errors import Conflict, StrandlineError, TargetError
+from resources.loop.appending import append, append_abandoned, append_loaded, foreseen_entry
+from resources.loop.context import RunContext
+from resources.loop.entries import abandoned_entry, dropped_entry, moved
+from resources.loop.flow import SliceT
+from resources.loop.intents import holding
+from resources.loop.outcome import Step
+from resources.loop.verifying import head_with_intent, skipped_write, unguarded_head
+from resources.readers.failures import cause
+from resources.tables.table import TableHead, Tag, TaggedCommit
+from resources.watermarks.entry import Entry, Intent, new_id
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def give_up(
+    run: RunContext[SliceT],
+    entry: Entry | None,
+    intent: Intent,
+    reason: str,
+    no_rows: Callable[[], DataFrame],
+) -> Entry | None:
+    """Abandon a number; return its entry, or None if a writer was faster: the slice is in the table, and is finished like any other.
+
+    Args:
+        run: of the dataflow.
+        entry: the newest one.
+        intent: of the number.
+        reason: for the log.
+        no_rows: gives no rows, of the columns of a table that has to be made.
+
+    Raises:
+        TargetError: the table refuses the fence.
+        Conflict: another run appended the number.
+    """
+    fence = Tag(intent.app_id, intent.number, new_id(), gives_up=True)
+    is_new = unguarded_head(run, entry, intent).newest is None
+    try:
+        run.table.give_up(run.spark, fence, intent.before, no_rows if is_new else None)
+    except Exception as error:
+        if unguarded_head(run, entry, intent).find_tagged_commit(intent.number) is None:
+            raise TargetError(
+                f"dataflow {run.name}: slice {intent.number} is not loaded ({reason}), and it could not be given up: {cause(error)}."
+                " Trying again does no harm"
+            ) from error
+    commit = unguarded_head(run, entry, intent).find_tagged_commit(intent.number)
+    if commit is None or commit.owner == intent.id:
+        return None
+    run.notify(Step.FENCED, f"slice {intent.number} given up: {reason}")
+    return append_abandoned(run, entry, intent, commit, reason)
+
+
+def close(
+    run: RunContext[SliceT],
+    entry: Entry | None,
+    intent: Intent,
+    reason: str,
+    no_rows: Callable[[], DataFrame],
+    *,
+    new_state: bool = False,
+) -> Entry:
+    """End the intent of a run that died without reading its slice again: append it if it was written, else give it up.
+
+    Args:
+        run: of the dataflow.
+        entry: the newest one.
+        intent: the run's.
+        reason: why.
+        no_rows: as :func:`give_up` takes it.
+        new_state: whether a decision takes the state anew after it. That always leads on: whatever became of the table, the number is
+            abandoned in the log.
+
+    Raises:
+        NeedsDecision: state and table do not belong together, or nobody can say who wrote the number.
+        TargetError: the table refuses the fence.
+    """
+    with holding(run, intent):
+        # What a run had begun for another table is not looked for in the one that the definition names now.
+        new_state = new_state or moved(run.dataflow, entry)
+        head = unguarded_head(run, entry, intent) if new_state else head_with_intent(run, entry, intent)
+        commit = _kept_commit(head, intent)
+        if commit is None and (not new_state or _can_fence(entry, head)):
+            try:
+                if abandoned := give_up(run, entry, intent, reason, no_rows):
+                    return abandoned
+                commit = unguarded_head(run, entry, intent).find_tagged_commit(intent.number)
+            except Conflict:
+                raise
+            except StrandlineError:
+                if not new_state:
+                    raise
+        if commit is not None and commit.owner == intent.id:
+            return append_loaded(run, entry, intent, commit)[0]
+        if new_state or (commit is not None and commit.gives_up):
+            return append_abandoned(run, entry, intent, commit, reason)
+        raise skipped_write(run, intent)
+
+
+def drop(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> Entry:
+    """End the intent of a decision whose process died before its entry: nothing was written, and its number is abandoned.
+
+    Raises:
+        Conflict: the entry came after all.
+    """
+    dropped = append(run, dropped_entry(entry, intent))
+    run.notify(Step.ABANDONED, f"number {dropped.number} abandoned: {dropped.reason}")
+    return dropped
+
+
+def preview_close(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> Entry:
+    """Return the entry that :func:`close`, or :func:`drop`, would append. Changes nothing."""
+    if intent.is_decision:
+        return dropped_entry(entry, intent)
+    commit = _kept_commit(unguarded_head(run, entry, intent), intent)
+    if commit is not None and commit.owner == intent.id:
+        return foreseen_entry(run, entry, intent, commit)[0]
+    return abandoned_entry(run.dataflow, entry, intent, commit, "foreseen", run.job_id)
+
+
+def _can_fence(entry: Entry | None, head: TableHead) -> bool:
+    """Whether a fence can be written: into the table that the state knows, or if there is no table yet."""
+    is_known = entry is not None and entry.table is not None
+    return head.kept and (head.newest is not None or not is_known)
+
+
+def _kept_commit(head: TableHead, intent: Intent) -> TaggedCommit | None:
+    """The commit that carries an intent's number, in the table that the state knows; what another table holds ends no slice."""
+    return head.find_tagged_commit(intent.number) if head.kept else None

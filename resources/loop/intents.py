@@ -1,0 +1,154 @@
+"""Step 1, plan: the intent that fixes what the next number will be, put before anything is written (docs/protocol.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from partitions.errors import Conflict, Held, NeedsDecision, StrandlineError
+from partitions.sentinels import serialise
+from resources.loop import holder as holders
+from resources.loop.context import RunContext
+from resources.loop.flow import SliceT
+from resources.loop.guards import definition_of
+from resources.loop.lease import renewed
+from resources.loop.outcome import Step
+from resources.tables.table import TableHead
+from resources.watermarks.entry import Entry, Intent, Replaces, new_id, utc_now
+from resources.watermarks.log import QUARANTINE
+
+
+def draft_intent(
+    run: RunContext[SliceT], entry: Entry | None, head: TableHead, slice_: SliceT, pinned: str
+) -> Intent:
+    """Return the intent of the next number, whose lists are stored; nobody knows of it yet.
+
+    Args:
+        run: of the dataflow.
+        entry: the newest one.
+        head: of the table, which belongs to it.
+        slice_: what the number is to be.
+        pinned: text of the schema that it is read with.
+
+    Raises:
+        NeedsDecision: code ``would_fall``: the slice would lower the watermark.
+    """
+    _check_rises(run, entry, slice_)
+    number, intent_id = entry.number + 1 if entry else 1, new_id()
+    object_name = f"{number:010d}-{intent_id}"
+    file_list = run.log.put_list(run.name, object_name, run.kind.record(slice_))
+    run.notify(Step.LIST_KEPT, file_list)
+    quarantine, passed_over = _store_quarantine(run, entry, slice_, object_name)
+    state, size = entry.state() if entry else {}, run.kind.size(slice_)
+    return Intent(
+        id=intent_id,
+        number=number,
+        dataflow=run.name,
+        kind=run.dataflow.kind,
+        app_id=entry.app_id if entry else new_id(),
+        why=slice_.why,
+        before=serialise(state),
+        watermark=serialise(slice_.advance(state)),
+        lower=serialise(slice_.lower) if slice_.lower else None,
+        upper=serialise(slice_.upper),
+        definition=definition_of(run.dataflow),
+        fingerprint=run.dataflow.fingerprint,
+        pinned=run.log.put_schema(run.name, pinned),
+        file_list=file_list,
+        files=size.files,
+        work_units=size.work_units,
+        failed_units=size.failed_units,
+        quarantined=passed_over,
+        quarantine=quarantine,
+        since=serialise(slice_.since) if slice_.since else None,
+        replaces=_replaces(entry, head, slice_),
+        modified=run.kind.modified(slice_),
+        holder=holders.this_process(run.run_id),
+        run_id=run.run_id,
+        time=utc_now(),
+        table_version=head.version,
+    )
+
+
+def put_intent(run: RunContext[SliceT], intent: Intent, amount: str) -> None:
+    """Put an intent: from here on its number is this slice or an abandoned one, and nothing else. This process holds it.
+
+    Raises:
+        Conflict, Held: another run has finished the number, or works on it.
+    """
+    holders.activate(intent.id)
+    try:
+        _put_first(run, intent)
+        run.notify(Step.INTENT_PUT, f"slice {intent.number}: {amount}")
+    except BaseException:  # the number must not be held as long as the process lives
+        holders.release(intent.id)
+        raise
+
+
+def _put_first(run: RunContext[SliceT], intent: Intent) -> None:
+    winner = run.log.put_intent(intent)
+    if winner.id != intent.id:
+        raise beaten(run, winner)
+
+
+@contextmanager
+def holding(run: RunContext[SliceT], intent: Intent) -> Iterator[None]:
+    """Work on an intent, and let others see it."""
+    holders.activate(intent.id)
+    try:
+        with renewed(run.log, intent):
+            yield
+    finally:
+        holders.release(intent.id)
+
+
+def beaten(run: RunContext[SliceT], winner: Intent) -> StrandlineError:
+    """Return the error for a number that another run has finished already, or works on."""
+    newest = run.log.newest(run.name)
+    if newest is not None and newest.number >= winner.number:
+        return Conflict(
+            f"dataflow {run.name}: another run committed number {winner.number} first (run {winner.run_id or 'unknown'})."
+            " Nothing of this run was written for it; run again to go on from there"
+        )
+    return held(winner)
+
+
+def held(intent: Intent) -> Held:
+    """Return the error for a number that a living run, or a decision, works on."""
+    holder = intent.holder
+    doing = "decided about" if intent.is_decision else "loaded"
+    by_run = f", run {intent.run_id}" if intent.run_id else ""
+    return Held(
+        f"dataflow {intent.dataflow} is held: number {intent.number} is being {doing} by process {holder.pid} on {holders.host_name(holder)}"
+        f"{by_run}, since {intent.time}. Nothing was done; run again when it is over"
+    )
+
+
+def _check_rises(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT) -> None:
+    """No value of a watermark falls but by a rewind; a plan that would lower one is wrong, or made on another state."""
+    before = entry.watermark if entry else "{}"
+    after = serialise(slice_.advance(entry.state() if entry else {}))
+    if not run.kind.covers(after, before):
+        raise NeedsDecision(
+            f"dataflow {run.name}: expected a watermark at or above {before[:500]}, found a slice that ends at {after[:500]}:"
+            " nothing was begun. To read files again, rewind",
+            code="would_fall",
+            choices=(f"strandline state rewind {run.name} --to NUMBER --reason TEXT",),
+        )
+
+
+def _replaces(entry: Entry | None, head: TableHead, slice_: SliceT) -> Replaces | None:
+    """Which rows the slice's commit deletes. A table of fences alone has none: its columns are replaced, unless somebody has written since."""
+    if entry and (entry.replace_table or (entry.new_columns and head.version == entry.table_version)):
+        return "table"
+    return "own" if slice_.replaces else None
+
+
+def _store_quarantine(
+    run: RunContext[SliceT], entry: Entry | None, slice_: SliceT, name: str
+) -> tuple[str | None, int]:
+    """Store the list of all files in quarantine after a slice; return its object's name, and how many files the slice adds."""
+    left, added = run.kind.quarantine(entry, slice_)
+    if left is None:
+        return (entry.quarantine if entry else None), added
+    return (run.log.put_list(run.name, name, left, QUARANTINE) if left.rows else None), added

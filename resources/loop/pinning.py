@@ -1,0 +1,46 @@
+"""Which schema a run reads all slices with: pinned by the first entry, else declared or inferred (docs/guide-files.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from partitions.errors import BadPart
+from resources.loop.bad_parts import BadParts
+from resources.loop.context import RunContext
+from resources.loop.flow import SliceT
+from resources.loop.outcome import Outcome
+
+
+def pinned_schema(
+    run: RunContext[SliceT], outcome: Outcome, slices: Sequence[SliceT], bad_parts: BadParts[SliceT]
+) -> str | None:
+    """Return the schema as text; None if nothing tells it: files without any row wait for one that does.
+
+    Raises:
+        SchemaError: the source or the definition asks for another one than the pinned.
+        BadPart: what it is inferred from cannot be read.
+    """
+    entry = outcome.newest
+    if entry is not None and entry.pinned:
+        pinned = run.log.get_schema(entry.pinned)
+        run.kind.agree(run.spark, pinned)
+        return pinned
+    try:
+        found = run.kind.pin(run.spark, slices)
+    except BadPart as bad:
+        # A schema is inferred without a file that will be passed over; it is found bad again when it is loaded.
+        rest = [run.kind.without(slice_, bad) or slice_ for slice_ in slices]
+        if rest != list(slices):
+            return pinned_schema(run, outcome, rest, bad_parts)
+        if any(bad_parts.leave_out(slice_, bad, None) for slice_ in slices):
+            rest = bad_parts.not_left_out(slices)
+            return pinned_schema(run, outcome, rest, bad_parts) if rest else None
+        earlier = bad_parts.before(slices, bad)
+        if not earlier:
+            raise
+        return pinned_schema(run, outcome, earlier, bad_parts)
+    if found is None:
+        outcome.warnings.append(
+            "no file holds a row yet, so there is no schema to make a table with: they wait, or declare source.schema"
+        )
+    return found

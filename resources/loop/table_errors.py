@@ -1,0 +1,112 @@
+"""The errors that stop a run over a table, each with commands of which one resolves it whatever became of the table (docs/state.md)."""
+
+from __future__ import annotations
+
+from partitions.dataflow import Dataflow
+from partitions.errors import NeedsDecision
+from resources.tables.table import TableHead
+from resources.watermarks.entry import Entry
+
+
+class TableErrors:
+    """Makes the errors of one dataflow."""
+
+    def __init__(self, dataflow: Dataflow, entry: Entry | None) -> None:
+        """Use a dataflow and its newest entry."""
+        self._name, self._table = dataflow.name, dataflow.table
+        self._entry = entry
+        name = dataflow.name
+        self._adopt = f"strandline state adopt {name} --reason TEXT"
+        self._reset = f"strandline state reset {name} --reason TEXT"
+        self._empty = f"strandline state reset {name} --replace --reason TEXT"
+        self._import = f"strandline state import {name} FILE --reason TEXT"
+
+    def lost(self, head: TableHead) -> NeedsDecision:
+        """Return the error for a table with data that no entry knows."""
+        said = "has no entry" if self._entry is None else "has no entry that knows the table"
+        return self._stop(
+            "state_lost",
+            f"table {self._table} has data (version {head.version}), but the watermark log {said}: the state was lost,"
+            " or the table belongs to something else. Loading from the start would double its rows. Take the state that the table tells,"
+            " import an export of the state, empty the table, use another target.table, or decide that everything is loaded into it",
+            (self._adopt, self._import, self._empty, self._reset),
+        )
+
+    def missing(self) -> NeedsDecision:
+        """Return the error for a table that is gone."""
+        return self._stop(
+            "table_missing",
+            f"{self._says()}, and there is no such table. Restore the table, or reset the state, so that everything is loaded again",
+            (self._reset,),
+        )
+
+    def replaced(self, head: TableHead) -> NeedsDecision:
+        """Return the error for a table that does not have the recorded commit."""
+        if head.older:
+            return self._behind(
+                f"the table is at version {head.version}: it is older than the state (restored from a backup?)"
+            )
+        return self._stop(
+            "table_replaced",
+            f"{self._says()}, and that version is another commit now (the newest is {head.version}): the table was made again, copied or restored."
+            " Put the table back, take the state that this one tells, or empty it and start again",
+            (self._adopt, self._empty, self._reset),
+        )
+
+    def unseen(self, head: TableHead) -> NeedsDecision:
+        """Return the error for a table that came after the newest entry."""
+        made = f"entry {self._entry.number} ({self._entry.why})" if self._entry else "the state"
+        return self._stop(
+            "table_replaced",
+            f"table {self._table} has data (version {head.version}), and is not what {made} was made with: it came since. Loading everything into"
+            " it could double rows. Take the state that it tells, empty it, or decide that everything is loaded into it",
+            (self._adopt, self._empty, self._reset),
+        )
+
+    def undone(self, head: TableHead) -> NeedsDecision:
+        """Return the error for rows that another writer has removed."""
+        return self._behind(f"somebody else has replaced all rows of the table since: {head.undone}")
+
+    def rewritten(self) -> NeedsDecision:
+        """Return the error for a recorded commit of which nothing is left."""
+        return self._behind(
+            "that commit was cleaned from the table's log, and the file that it added is in the table no more: the table was restored, or its"
+            " files were rewritten, as OPTIMIZE does, and nothing is left that tells which",
+            lacks="may lack",
+        )
+
+    def _behind(self, how: str, lacks: str = "lacks") -> NeedsDecision:
+        return self._stop(
+            "table_behind",
+            f"{self._says()}, but {how}. It {lacks} rows that count as loaded. Put the newer table back, take the state that this one tells, or"
+            " empty it and start again",
+            (self._adopt, self._empty),
+        )
+
+    def foreign(self, head: TableHead) -> NeedsDecision:
+        """Return the error for numbers under this dataflow's tag that the log does not know."""
+        number = self._entry.number if self._entry else 0
+        holds = max((commit.number for commit in head.tagged), default=head.tag)
+        return self._stop(
+            "foreign_tag",
+            f"table {self._table} holds number {holds} under this dataflow's tag in a commit that the watermark log does not know; the newest entry"
+            f" is {number}. The state is older than the table (restored from a backup?), or another project writes with a copy of it. If the"
+            " table is right, take the state that it tells",
+            (self._adopt, self._empty),
+        )
+
+    def expiring(self, head: TableHead) -> NeedsDecision:
+        """Return the error for a table that forgets tags."""
+        return self._stop(
+            "tags_expire",
+            f"table {self._table} has the property {head.tags_expire}, by which it forgets the tags that keep a slice from being written twice."
+            " Remove the property",
+            (f"ALTER TABLE {self._table} UNSET TBLPROPERTIES ('{head.tags_expire}')",),
+        )
+
+    def _says(self) -> str:
+        entry = self._entry
+        return f"entry {entry.number if entry else 0} says that the rows are in version {entry.table_version if entry else None} of table {self._table}"
+
+    def _stop(self, code: str, said: str, choices: tuple[str, ...]) -> NeedsDecision:
+        return NeedsDecision(f"dataflow {self._name}: {said}", code=code, choices=choices)

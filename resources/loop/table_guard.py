@@ -1,0 +1,92 @@
+"""Whether state and table belong together: the one guard that every path to a write passes (docs/state.md).
+
+Belongs here: the comparison. What each breach means for an operator is in :mod:`resources.loop.table_errors`.
+"""
+
+from __future__ import annotations
+
+from partitions.dataflow import Dataflow
+from partitions.errors import NeedsDecision
+from resources.loop.entries import claimed, recorded
+from resources.loop.table_errors import TableErrors
+from resources.tables.table import Table, TableCommit, TableHead, TaggedCommit
+from resources.watermarks.entry import Entry, Intent
+
+
+def check_table(
+    dataflow: Dataflow, entry: Entry | None, table: Table, intent: Intent | None = None
+) -> TableHead:
+    """Raise if state and table do not belong together; every path to a write, and every decision that builds on the state, passes here.
+
+    Args:
+        dataflow: the definition.
+        entry: the newest entry.
+        table: that the definition names.
+        intent: the open one of the next number, whose commit, or give-up, may be in the table.
+
+    Returns:
+        what the table's log says.
+
+    Raises:
+        NeedsDecision: ``state_lost``: a table with data, of which no entry knows; ``table_missing``, ``table_behind`` and
+            ``table_replaced``: the table does not have the recorded commit, or no longer its rows, or is one that came since; ``foreign_tag``: somebody else wrote
+            under this dataflow's tag; ``tags_expire``: the table forgets tags.
+    """
+    errors = TableErrors(dataflow, entry)
+    if entry is None or entry.table is None:
+        begun = TableCommit(intent.table_version) if intent and intent.table_version is not None else None
+        head = table.head(begun, intent.app_id if intent else None)
+        if head.newest is not None and not _has_ended(head, intent) and table.has_data():
+            raise errors.lost(head)
+    else:
+        head = table.head(recorded(entry), entry.app_id)
+        _check_recorded(entry, head, errors, intent)
+        if _is_unseen(entry, head, intent) and table.has_data():
+            raise errors.unseen(head)
+    if head.tags_expire:
+        raise errors.expiring(head)
+    return head
+
+
+def expiring(dataflow: Dataflow, head: TableHead) -> NeedsDecision:
+    """The error for a table that forgets tags."""
+    return TableErrors(dataflow, None).expiring(head)
+
+
+def _check_recorded(entry: Entry, head: TableHead, errors: TableErrors, intent: Intent | None) -> None:
+    loaded = claimed(entry) is not None
+    if head.newest is None:
+        if loaded:
+            raise errors.missing()
+        return
+    if loaded and not head.kept:
+        raise errors.replaced(head)
+    if loaded and head.undone:
+        raise errors.undone(head)
+    if loaded and head.rewritten:
+        raise errors.rewritten()
+    # Of commits that were cleaned from the table's log only the tag is left: it must be the one that was recorded.
+    number = intent.number if intent else entry.table_number if head.cleaned else entry.number
+    strangers = [commit for commit in head.tagged if not (intent and _finishes(commit, intent))]
+    # A reset that saw another table did not decide about this one; but if it empties the table, it empties any.
+    if (strangers and not (entry.replace_table and not head.kept)) or head.tag > number:
+        raise errors.foreign(head)
+
+
+def _is_unseen(entry: Entry, head: TableHead, intent: Intent | None) -> bool:
+    """Whether there is a table that nobody has decided about: the entry counts no rows as loaded, and saw none, or another one."""
+    if claimed(entry) is not None or head.newest is None or entry.replace_table:
+        return False
+    return not _has_ended(head, intent) and (entry.table_version is None or not head.kept)
+
+
+def _has_ended(head: TableHead, intent: Intent | None) -> bool:
+    """Whether a commit of the table ends the open intent."""
+    return intent is not None and _finishes(head.find_tagged_commit(intent.number), intent)
+
+
+def _finishes(commit: TaggedCommit | None, intent: Intent) -> bool:
+    """Whether a commit ends an intent: its write, or a fence of its number."""
+    if commit is None or commit.number != intent.number:
+        return False
+    return commit.owner == intent.id or commit.gives_up

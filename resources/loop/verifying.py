@@ -1,0 +1,118 @@
+"""Step 3, verify: which commit of the table carries a number; a write without an error proves nothing (docs/protocol.md)."""
+
+from __future__ import annotations
+
+from partitions.errors import NeedsDecision
+from resources.loop.context import RunContext
+from resources.loop.entries import recorded
+from resources.loop.flow import SliceT
+from resources.loop.intents import beaten
+from resources.loop.table_guard import check_table
+from resources.tables.table import TableCommit, TableHead, TaggedCommit
+from resources.watermarks.entry import Entry, Intent
+
+
+def guarded_head(run: RunContext[SliceT], entry: Entry | None) -> TableHead:
+    """Return what the table's log says, if state and table belong together and no intent is open.
+
+    Raises:
+        NeedsDecision: they do not.
+        Conflict, Held: the table is ahead because another run is.
+    """
+    try:
+        return check_table(run.dataflow, entry, run.table)
+    except NeedsDecision:
+        winner = run.log.open_intent(run.name, entry)
+        if winner is None:
+            raise
+        raise beaten(run, winner) from None
+
+
+def find_commit(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> TaggedCommit | None:
+    """Return the commit that carries an intent's number, if state, open intent and table belong together; None if none does.
+
+    Raises:
+        NeedsDecision: they do not; or the table holds the number, and nobody can say whose it is.
+    """
+    return head_with_intent(run, entry, intent).find_tagged_commit(intent.number)
+
+
+def verified_commit(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> TaggedCommit:
+    """Return the commit that carries the number of an intent that was written, whoever made it.
+
+    Raises:
+        NeedsDecision: code ``skipped_write``: there is none; or as :func:`find_commit` says.
+    """
+    commit = find_commit(run, entry, intent)
+    if commit is None:
+        raise skipped_write(run, intent)
+    return commit
+
+
+def head_with_intent(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> TableHead:
+    """Return what the table's log says, if state, open intent and table belong together.
+
+    Raises:
+        NeedsDecision: as :func:`find_commit` says.
+    """
+    try:
+        head = check_table(run.dataflow, entry, run.table, intent)
+    except NeedsDecision:
+        newest = run.log.newest(run.name)
+        if newest is None or newest.number < intent.number:
+            raise
+        # Another run took this one for dead, finished the intent or gave it up, and went on: the table is ahead because of it.
+        head = unguarded_head(run, entry, intent)
+    if head.cleaned and head.tag >= intent.number and head.find_tagged_commit(intent.number) is None:
+        raise NeedsDecision(
+            f"dataflow {run.name}: table {run.dataflow.table} holds number {intent.number} under this dataflow's tag, but the commit"
+            " that says whose write it was has been cleaned from the table's log. Take the state that the table tells, or empty it and"
+            " start again",
+            code="unknown_commit",
+            choices=_new_state(run),
+        )
+    return head
+
+
+def unguarded_head(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> TableHead:
+    """Return what the table's log says, whether it belongs to the state or not."""
+    if entry is None or entry.table is None:
+        begun = None if intent.table_version is None else TableCommit(intent.table_version)
+        return run.table.head(begun, intent.app_id)
+    return run.table.head(recorded(entry), intent.app_id)
+
+
+def check_log(run: RunContext[SliceT], intent: Intent) -> None:
+    """Raise if the log has lost the intent: an entry on top of a log that was lost would hide that it was.
+
+    Raises:
+        NeedsDecision: code ``state_lost``.
+    """
+    stored = run.log.intent(run.name, intent.number)
+    if stored is None or stored.id != intent.id:
+        raise NeedsDecision(
+            f"dataflow {run.name}: expected the intent of slice {intent.number} in the watermark log, found"
+            f" {'none' if stored is None else 'another one'}: the state was lost or restored while the slice was written. Its rows are in the"
+            " table. Take the state that the table tells, or empty it and start again",
+            code="state_lost",
+            choices=_new_state(run),
+        )
+
+
+def skipped_write(run: RunContext[SliceT], intent: Intent) -> NeedsDecision:
+    """Return the error for a write that reported success and committed nothing."""
+    return NeedsDecision(
+        f"dataflow {run.name}: the write of slice {intent.number} reported success, but table {run.dataflow.table} has no commit"
+        f" for it: a number that the table holds already under this tag makes it skip a write in silence. Take the state that the table"
+        " tells, or empty it and start again",
+        code="skipped_write",
+        choices=_new_state(run),
+    )
+
+
+def _new_state(run: RunContext[SliceT]) -> tuple[str, str]:
+    """The commands that take the state anew."""
+    return (
+        f"strandline state adopt {run.name} --reason TEXT",
+        f"strandline state reset {run.name} --replace --reason TEXT",
+    )

@@ -1,0 +1,153 @@
+"""Step 2, write: the rows of a slice, analysed before its intent, go into the table in one tagged commit (docs/protocol.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from partitions.errors import BadPart, StrandlineError, TargetError
+from partitions.load import ReplaceAll
+from resources.loop.appending import replaced_until
+from resources.loop.context import RunContext
+from resources.loop.entries import claimed, is_last_query
+from resources.loop.flow import Observed, Seen, SliceT
+from resources.loop.giving_up import give_up
+from resources.loop.outcome import NotCommitted, Step
+from resources.loop.transform import Batch, transformed
+from resources.loop.verifying import unguarded_head
+from resources.readers.failures import cause
+from resources.spark import EngineLost, tune
+from resources.spark_process import engine_lost
+from resources.tables.table import Tag
+from resources.watermarks.entry import Entry, Intent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def slice_rows(run: RunContext[SliceT], intent: Intent, slice_: SliceT | None) -> DataFrame:
+    """Return the rows of a slice as they go into the table; without a slice no rows, of the same columns.
+
+    Raises:
+        BadPart: some of it cannot be read.
+    """
+    size = run.kind.size(slice_).bytes if slice_ else 0
+    tune(run.spark, size)
+    batch = Batch(run.name, intent.number, intent.lower, intent.upper, intent.run_id, intent.time)
+    source_rows = run.kind.read(run.spark, slice_, run.log.get_schema(intent.pinned))
+    return run.kind.prepared(transformed(run.spark, run.dataflow, source_rows, batch), slice_)
+
+
+def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT) -> DataFrame:
+    """Return the rows of a slice, after Spark has looked at the whole query; nothing is read.
+
+    A query over files that is the last slice's in all but the files was looked at then: Spark does it again in the write.
+
+    Raises:
+        BadPart: some of it cannot be read.
+        StrandlineError: code ``query``: the query or function does not fit the rows.
+    """
+    try:
+        rows = slice_rows(run, intent, slice_)
+        if not (run.kind.one_query and is_last_query(entry, intent)):
+            _ = rows.schema  # on Spark Connect nothing is looked at before somebody asks
+    except StrandlineError:
+        raise
+    except Exception as error:
+        bad = _find_bad_part(run, intent, slice_, error)
+        if bad is not None:
+            raise bad from error
+        raise StrandlineError(
+            f"dataflow {run.name}: Spark cannot make the rows of slice {intent.number}: {type(error).__name__}:"
+            f" {cause(error).rstrip(' .;')}. Nothing was begun. Check sql, transform and source.options",
+            code="query",
+        ) from error
+    return rows
+
+
+def write(
+    run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT, rows: DataFrame | None
+) -> Observed | NotCommitted:
+    """Write a slice; return what reads the statistics of the write, or why the number was given up.
+
+    Args:
+        run: of the dataflow.
+        entry: the newest one.
+        intent: that was put.
+        slice_: what it holds.
+        rows: of the slice, if they were analysed before the intent; None for an intent that another run has left.
+
+    Raises:
+        TargetError: the write failed for another reason than its rows; the intent stays, and the next run finishes it.
+    """
+    rewound = replaced_until(run, entry, intent) is not None
+    tag = Tag(intent.app_id, intent.number, intent.id, after=claimed(entry), rewound=rewound)
+    try:
+        rows = slice_rows(run, intent, slice_) if rows is None else rows
+        load = ReplaceAll() if intent.replaces == "table" else run.kind.load(slice_, intent.replaces, rows)
+        rows, stats = run.kind.observe(rows, slice_)
+        run.table.write(rows, load, tag, intent.watermark, base=intent.table_version)
+    except BadPart as bad:
+        # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
+        return _given_up(run, entry, intent, bad)
+    except StrandlineError:
+        raise
+    except Exception as error:
+        # The commit may have landed although its answer did not, or another run that finishes this intent was first.
+        if unguarded_head(run, entry, intent).find_tagged_commit(intent.number) is not None:
+            return _no_stats
+        why: StrandlineError | None = _find_bad_part(run, intent, slice_, error)
+        if why is None and not _is_refused(error):
+            raise TargetError(
+                f"dataflow {run.name}: the write of slice {intent.number} into table {run.dataflow.table} failed:"
+                f" {cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
+            ) from error
+        why = why or _refusal(run, intent, error)
+        why.__cause__ = error
+        return _given_up(run, entry, intent, why)
+    run.notify(Step.WRITTEN, f"slice {intent.number} written")
+    return stats
+
+
+def _given_up(
+    run: RunContext[SliceT], entry: Entry | None, intent: Intent, why: StrandlineError
+) -> Observed | NotCommitted:
+    """Abandon the number, unless a writer that was believed dead has written the slice: it is finished like any other then."""
+    abandoned = give_up(run, entry, intent, reason_of(why), lambda: slice_rows(run, intent, None))
+    return NotCommitted(abandoned, why) if abandoned is not None else _no_stats
+
+
+def reason_of(error: StrandlineError) -> str:
+    """Return why a number is given up, for the log. What follows for the watermark is the policy's to say."""
+    return f"{error.part}: {error.why}" if isinstance(error, BadPart) else error.message
+
+
+def _no_stats() -> Seen:
+    return {}
+
+
+def _find_bad_part(
+    run: RunContext[SliceT], intent: Intent, slice_: SliceT, error: Exception
+) -> BadPart | None:
+    """Find the part of the source that made Spark fail; None if it is not the source's fault.
+
+    Raises:
+        EngineLost: the engine is gone, so nothing can be told of the source.
+    """
+    if lost := engine_lost(error):
+        raise EngineLost.of(run.name, f"slice {intent.number} was written", lost) from error
+    return run.kind.blame(run.spark, slice_, run.log.get_schema(intent.pinned), error)
+
+
+def _is_refused(error: Exception) -> bool:
+    """Whether Spark or the table refused the plan of a write, as it would every time, before any row was written."""
+    from pyspark.errors import AnalysisException
+
+    return isinstance(error, AnalysisException)
+
+
+def _refusal(run: RunContext[SliceT], intent: Intent, error: Exception) -> TargetError:
+    return TargetError(
+        f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
+        " schema_mode: strict accepts no change of columns: put the old definition back; or empty the table and load it again",
+        choices=(f"strandline state reset {run.name} --replace --reason TEXT",),
+    )

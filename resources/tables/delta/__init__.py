@@ -1,0 +1,1 @@
+"""Delta tables: ``txnAppId``/``txnVersion`` make a write idempotent, the commit's user metadata says whose it is (docs/protocol.md)."""

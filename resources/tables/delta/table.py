@@ -1,0 +1,180 @@
+"""A Delta table of the lake, as the contract has it. What each method needs is in the modules beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import SourceError, TargetError
+from partitions.load import Append, Load, Replace, ReplaceAll
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
+from resources.places import Place
+from resources.sql import literal, quoted
+from resources.tables.delta.head import compared, tip_of
+from resources.tables.delta.history import adopted
+from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.rows import count_rows, distinct_rows, file_counts, missing
+from resources.tables.delta.states import commit_text
+from resources.tables.table import (
+    MOST_ROWS,
+    Adopted,
+    TableCommit,
+    TableHead,
+    Tag,
+    TaggedCommit,
+    Version,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_MOST_TEXTS = 100_000_000
+"""Of a column: more than the files that anybody has loaded one by one."""
+
+_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
+"""Characters that Delta takes in a column's name only with column mapping."""
+
+
+class DeltaLakeTable:
+    """One Delta table; it need not exist."""
+
+    def __init__(self, place: Place, partition_by: Sequence[str] = ()) -> None:
+        """Use the table at a place, which the first write makes, partitioned as given."""
+        self._place = place
+        self._partition_by = tuple(partition_by)
+        self._log = DeltaLog(place)
+
+    def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
+        """Compare the table's log with what was recorded of it."""
+        return compared(self._log, recorded, app_id)
+
+    def tip(self, app_id: str | None) -> TableHead:
+        """Return what the table is now."""
+        return tip_of(self._log, app_id)
+
+    def adopted(self, app_id: str | None = None) -> Adopted | None:
+        """Return the state that the commits tell which the table's rows go back to."""
+        return adopted(self._log, app_id)
+
+    def has_data(self) -> bool:
+        """Return whether the table holds rows or remembers a tag. A file without statistics counts as rows."""
+        table = self._log.table()
+        if table is None:
+            return False
+        if any(count is None or count > 0 for count in file_counts(table)):
+            return True
+        return any(commit.tags for commit in self._log.commits(None))
+
+    def counted(self, commit: TaggedCommit, before: int) -> TaggedCommit:
+        """Return the commit with all of its counts. One that only deletes does not count rows: the table before and after it tells.
+
+        If the version before was cleaned from the log, the watermark log's own count stands in for it.
+        """
+        if not commit.uncounted:
+            return commit
+        version = int(commit.version)
+        try:
+            before, after = count_rows(self._log, version - 1), count_rows(self._log, version)
+        except TargetError:
+            after = count_rows(self._log)
+        return replace(commit, removed=max(0, before + commit.rows - after), uncounted=False)
+
+    def count_rows(self) -> int:
+        """Return the number of rows, from the files' statistics if they all have some."""
+        return count_rows(self._log)
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns."""
+        table = self._log.table()
+        return [field.name for field in table.schema().fields] if table else []
+
+    def schema(self) -> tuple[Version, str] | None:
+        """Return the newest version, and its columns as Spark's JSON."""
+        table = self._log.table()
+        return (table.version(), table.schema().to_json()) if table else None
+
+    def texts(self, column: str) -> set[str]:
+        """Return all texts of a column."""
+        if column not in self.columns():
+            return set()
+        found = self.distinct_rows([column], _MOST_TEXTS)
+        return {row[column] for row in found if row[column] is not None}
+
+    def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
+        """Return the distinct rows of some columns."""
+        return distinct_rows(self._log, columns, most)
+
+    def newest_version(self) -> Version:
+        """Return the newest version. Starts no Spark."""
+        try:
+            versions = self._log.versions(None)
+        except TargetError as error:
+            raise SourceError(error.message) from error
+        if not versions:
+            raise missing(self._place)
+        return versions[-1]
+
+    def read(self, spark: SparkSession, version: Version) -> DataFrame:
+        """Return all rows of a version."""
+        return spark.read.format("delta").option("versionAsOf", str(version)).load(self._place.spark_url)
+
+    def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
+        """Load rows in one commit; Delta skips one whose tag the table knows."""
+        self._commit(rows, load, tag, state, first=base is None)
+
+    def give_up(
+        self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
+    ) -> None:
+        """Append no row. The table's own columns fit whatever the definition has become."""
+        rows = first_rows() if first_rows else self._rows(spark).limit(0)
+        self._commit(rows, Append(), tag, state, first=first_rows is not None)
+
+    def _rows(self, spark: SparkSession) -> DataFrame:
+        return spark.read.format("delta").load(self._place.spark_url)
+
+    def _commit(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> None:
+        """Write in one commit. The first one makes the table, and has nothing to delete."""
+        text = commit_text(self._place, tag, state)
+        tags: dict[str, Any] = {"txnAppId": tag.app_id, "txnVersion": tag.number, "userMetadata": text}
+        writer = rows.write.format("delta").options(**tags)
+        match load:
+            case Replace(where) if not first:
+                writer = writer.mode("overwrite").option("replaceWhere", sql(where, SPARK))
+            case ReplaceAll() if not first:
+                self._allow(rows)
+                # Whatever the session says: a dynamic overwrite would leave the partitions that are not written.
+                static = {"overwriteSchema": "true", "partitionOverwriteMode": "static"}
+                writer = writer.mode("overwrite").options(**static)
+            case Append() | Replace() | ReplaceAll():
+                writer = writer.mode("append")
+        if self._partition_by and (first or isinstance(load, ReplaceAll)):
+            writer = writer.partitionBy(*self._partition_by)
+        if first and any(_NEEDS_MAPPING & set(name) for name in rows.columns):
+            writer = writer.option("delta.columnMapping.mode", "name")
+        writer.save(self._place.spark_url)
+
+    def prepare_next(self, spark: SparkSession) -> None:
+        """Make the engine know the table's state, which Delta keeps until the next commit.
+
+        The next write looks there for its tag, and makes the state first if it is not known. Of what only reads, the details
+        of a table are what Delta takes out of it.
+        """
+        spark.sql(f"DESCRIBE DETAIL delta.{quoted(self._place.spark_url)}").collect()
+
+    def _allow(self, df: DataFrame) -> None:
+        """Give a table what columns need that it may not have had: Delta gives it to new tables by itself.
+
+        A commit of its own, before the tagged one, which changes no row; done twice it does no harm.
+        """
+        needed = {}
+        if any(_NEEDS_MAPPING & set(name) for name in df.columns):
+            needed["delta.columnMapping.mode"] = "name"
+        if any("timestamp_ntz" in kind for _, kind in df.dtypes):
+            needed["delta.feature.timestampNtz"] = "supported"
+        if needed:
+            given = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in needed.items())
+            df.sparkSession.sql(
+                f"ALTER TABLE delta.{quoted(self._place.spark_url)} SET TBLPROPERTIES ({given})"
+            ).collect()

@@ -1,0 +1,307 @@
+"""The contract of a table: what the protocol, the guards, decisions, checks and readers use of it, whatever its format.
+
+Belongs here: the contract and its values. One package a format carries it out; ``tests/contract/test_table.py`` runs on all of them.
+A table knows no kind of watermark and no watermark log. What only some formats can do is a contract of its own, asked for by type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from partitions.load import Load
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Version = int | str
+"""What a format calls a state of the table: only equality means anything outside of its package."""
+
+MOST_ROWS = 1_000_000
+"""Distinct rows of a list of units. A longer one is a mistake: a column that is no id."""
+
+
+@dataclass(frozen=True)
+class Tag:
+    """What makes a commit idempotent and recognisable.
+
+    Attributes:
+        app_id: the dataflow's random id.
+        number: the number of the slice.
+        owner: the id of the intent, or of the fence, that the commit belongs to.
+        gives_up: whether the commit only fences the number, so that no writer that may still run can take it.
+        after: the commit of the table that the state before was true of; None if that state says nothing of rows.
+        rewound: whether rows above the state after it are in the table, and are deleted when they are loaded again.
+    """
+
+    app_id: str
+    number: int
+    owner: str
+    gives_up: bool = False
+    after: TableCommit | None = None
+    rewound: bool = False
+
+
+@dataclass(frozen=True)
+class TableCommit:
+    """A commit of a table as the watermark log records it: enough to tell whether the table still has it.
+
+    Attributes:
+        version: the table's version; None: there was no table.
+        id: of the intent or fence that made the commit; of another writer's commit a hash of its text. None: not known.
+        number: the highest under the dataflow's tag up to that commit; 0 if there is none.
+        file: name of a data file that it added, which tells that it was not undone once it is cleaned from the table's log; None if it
+            added none.
+    """
+
+    version: Version | None
+    id: str | None = None
+    number: int = 0
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class TaggedCommit:
+    """A commit that carries a number under a dataflow's tag.
+
+    Attributes:
+        owner: the intent or fence that it belongs to; None if its text is gone or not Strandline's.
+        version: the table's version.
+        rows: rows written by it, as the commit itself counted them; those that it only moved are not among them.
+        bytes: bytes written by it.
+        gives_up: whether it is a fence.
+        removed: rows that it deleted; None if all of the table's.
+        number: the number.
+        uncounted: whether only the table before and after the commit tells how many rows it deleted.
+        file: name of a data file that it added; None if it added none.
+        follows: the version before it; None if it made the table.
+    """
+
+    owner: str | None
+    version: Version
+    rows: int
+    bytes: int
+    gives_up: bool = False
+    removed: int | None = 0
+    number: int = 0
+    uncounted: bool = False
+    file: str | None = None
+    follows: Version | None = None
+
+    @property
+    def commit(self) -> TableCommit:
+        """As the watermark log records it."""
+        return TableCommit(self.version, self.owner, self.number, self.file)
+
+
+@dataclass(frozen=True)
+class TableHead:
+    """What a table's log says, compared with what the watermark log has recorded of it.
+
+    Attributes:
+        newest: the newest commit; None if there is no table.
+        kept: whether the recorded commit is still part of the table; if it was cleaned from the log, the tag tells.
+        older: whether the newest commit came before the recorded one, which the table does not have.
+        cleaned: whether commits after the recorded one were cleaned from the table's log.
+        tag: the highest number under the dataflow's tag, as far as the commits that were read tell; of the whole table if the recorded
+            commit was not kept, or was cleaned.
+        tagged: the commits under the dataflow's tag after the recorded one, oldest first.
+        undone: another writer's commit after the recorded one that removed all rows, for people; None if there is none, or if a RESTORE
+            has brought back the rows of the recorded commit, and of those after it under the dataflow's tag.
+        rewritten: whether the recorded commit was cleaned from the table's log and the file that it added is in the table no more.
+        tags_expire: the table property by which tags are forgotten; None if it is not set.
+    """
+
+    newest: TableCommit | None
+    kept: bool = True
+    older: bool = False
+    cleaned: bool = False
+    tag: int = 0
+    tagged: tuple[TaggedCommit, ...] = ()
+    undone: str | None = None
+    rewritten: bool = False
+    tags_expire: str | None = None
+
+    @property
+    def version(self) -> Version | None:
+        """The newest version; None if there is no table."""
+        return self.newest.version if self.newest else None
+
+    def find_tagged_commit(self, number: int) -> TaggedCommit | None:
+        """Return the commit that carries a number; None if none of those that were read does."""
+        return next((commit for commit in reversed(self.tagged) if commit.number == number), None)
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """What a table tells of the state that it was written with.
+
+    Attributes:
+        state: sentinel JSON text of the watermark of the newest commit whose rows, and those of all commits before it, are in the table;
+            None if there is no such commit any more.
+        app_id: the dataflow's id in the table's tags; None if no commit tells.
+        number: that the commit carries.
+        owner: the intent that it belongs to.
+        beyond: whether the table may hold rows of Strandline's that the state does not cover.
+        rewound: whether it holds rows above the state that are deleted when they are loaded again, as the intent's entry says, too.
+    """
+
+    state: str | None
+    app_id: str | None
+    number: int = 0
+    owner: str | None = None
+    beyond: bool = False
+    rewound: bool = False
+
+
+class Table(Protocol):
+    """One table. Only what takes a session or a DataFrame starts Spark.
+
+    Every method raises TargetError if the table's log cannot be read, and SourceError if its rows cannot.
+    """
+
+    def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
+        """Compare the table's log with what was recorded of it.
+
+        Args:
+            recorded: the commit that the table must have; None if nothing was recorded yet.
+            app_id: the dataflow's, whose tags are looked for.
+        """
+        ...
+
+    def tip(self, app_id: str | None) -> TableHead:
+        """Return what the table is now, whatever was recorded of it: the newest commit, and the highest number under the dataflow's tag."""
+        ...
+
+    def has_data(self) -> bool:
+        """Return whether the table holds rows, whoever wrote them, or remembers a tag."""
+        ...
+
+    def counted(self, commit: TaggedCommit, before: int) -> TaggedCommit:
+        """Return the commit with all of its counts.
+
+        Args:
+            commit: one of the table's.
+            before: rows of the table before it, as far as the watermark log knows.
+        """
+        ...
+
+    def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
+        """Load rows in one commit that carries the tag; of several with one tag only one commits, and the others raise nothing.
+
+        Args:
+            rows: all of the slice's.
+            load: what becomes of the rows that are there.
+            tag: of the commit.
+            state: sentinel JSON text of the watermark after it.
+            base: the version that the slice was planned on, from which a format may validate; None: there may be no table, so that it is
+                made with the columns of ``rows``.
+        """
+        ...
+
+    def give_up(
+        self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
+    ) -> None:
+        """Fence a number by a commit that changes no row; like :meth:`write`, it raises nothing if the tag is taken.
+
+        Args:
+            spark: a session.
+            tag: of the commit.
+            state: sentinel JSON text of the watermark, which the commit leaves as it is.
+            first_rows: gives no rows, of the columns of a table that has to be made; None if there is a table.
+        """
+        ...
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns; none if there is no table."""
+        ...
+
+    def schema(self) -> tuple[Version, str] | None:
+        """Return the newest version, and its columns as Spark's JSON; None if there is no table."""
+        ...
+
+    def count_rows(self) -> int:
+        """Return the number of rows; 0 if there is no table."""
+        ...
+
+    def texts(self, column: str) -> set[str]:
+        """Return all texts of a column, each once; none if there is no such column. Reads the column's data."""
+        ...
+
+    def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
+        """Return the distinct rows of the newest version, sorted by the columns in their order, NULLs first.
+
+        Types are kept: whole numbers are int, text is str, instants are aware and in UTC, times without zone are naive, decimals are
+        Decimal.
+
+        Args:
+            columns: with single values; at least one.
+            most: distinct rows that are taken.
+
+        Raises:
+            SourceError: if there is no table, a column is not there or holds nested values, or there are more rows. Never is any of
+                these an empty list.
+        """
+        ...
+
+    def newest_version(self) -> Version:
+        """Return the newest version, for a read that can be repeated.
+
+        Raises:
+            SourceError: code ``source_missing``: there is no table.
+        """
+        ...
+
+    def read(self, spark: SparkSession, version: Version) -> DataFrame:
+        """Return all rows of a version."""
+        ...
+
+
+@runtime_checkable
+class CanAdopt(Protocol):
+    """A format whose commits tell the state that they were written with."""
+
+    def adopted(self, app_id: str | None = None) -> Adopted | None:
+        """Return what Strandline's commits tell that the table's rows go back to.
+
+        A commit's state says that all rows up to it are in the table. That holds as long as the commit that the state before was true of
+        is one that the table's rows go back to: not if a RESTORE or another writer's overwrite came between the two, or the table was
+        removed there.
+
+        Args:
+            app_id: whose commits count; None are those of whoever wrote the newest.
+
+        Returns:
+            None if there is no commit of Strandline, and nobody has removed rows either.
+
+        Raises:
+            NeedsDecision: code ``state_object_missing``: the watermark lies beside the table, and is gone or is another one.
+        """
+        ...
+
+
+def adopted_state(table: Table, app_id: str | None = None) -> Adopted | None:
+    """Return what a table tells, if its format can; see :meth:`CanAdopt.adopted`."""
+    return table.adopted(app_id) if isinstance(table, CanAdopt) else None
+
+
+@runtime_checkable
+class CanPrepare(Protocol):
+    """A format whose first look in a session can be taken in advance."""
+
+    def prepare_next(self, spark: SparkSession) -> None:
+        """Have the engine do now what the next write would do first. Changes nothing; the caller waits for it or not."""
+        ...
+
+
+@runtime_checkable
+class FollowsUp(Protocol):
+    """A format with work left after the entry of a commit was appended: a tag that keeps a snapshot, files that move to their place."""
+
+    def after_append(self, commit: TableCommit) -> None:
+        """Do what is left for a commit; done twice it does no harm.
+
+        A run calls it after each entry, and once at its beginning for the newest one, since the run before may have died in between.
+        """
+        ...

@@ -1,1 +1,0 @@
-"""Targets: how a slice's rows and its tag land in a table, in one commit (spec 05)."""
