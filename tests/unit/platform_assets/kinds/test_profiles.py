@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 import platform_assets
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.sources import SOURCES
+from platform_assets import sources
 from platform_assets.kinds import PROFILES, required
 from platform_assets.kinds.definitions import KindDefinitions
 from platform_assets.kinds.path.profile import PathProfile
@@ -62,6 +65,7 @@ def test_what_another_kind_has_is_refused_by_the_name_of_that_kind() -> None:
 
 
 _CLASSES = {"PathWatermark", "WindowWatermark", "PathSlice", "WindowSlice"}
+_SOURCES = {source.__name__ for source in SOURCES.values()}
 
 
 def _is_kind(node: ast.expr) -> bool:
@@ -90,16 +94,51 @@ def _tells_kinds_apart(node: ast.AST) -> bool:
     return False
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
+def _names_a_source(node: ast.AST) -> bool:
+    match node:
+        case ast.alias(name=name) | ast.Name(id=name):
+            return name in _SOURCES
+    return False
+
+
+def _modules(*left_out: str) -> list[Any]:
+    return [
         pytest.param(module, id=str(module.relative_to(FLOOR)))
         for module in sorted(FLOOR.rglob("*.py"))
-        if module.relative_to(FLOOR).parts[0] not in ("kinds", "project")
+        if module.relative_to(FLOOR).parts[0] not in left_out
+    ]
+
+
+def _offences(module: Path, is_offence: Callable[[ast.AST], bool]) -> list[str]:
+    return [ast.unparse(node) for node in ast.walk(ast.parse(module.read_text())) if is_offence(node)]
+
+
+@pytest.mark.parametrize("module", _modules("kinds", "project"))
+def test_no_module_outside_kinds_and_project_tells_kinds_apart(module: Path) -> None:
+    assert _offences(module, _tells_kinds_apart) == []
+
+
+@pytest.mark.parametrize("module", _modules("sources.py", "project"))
+def test_no_module_outside_sources_and_project_tells_sources_apart(module: Path) -> None:
+    assert _offences(module, _names_a_source) == []
+
+
+def test_every_source_that_a_dataflow_can_have_has_a_profile() -> None:
+    assert set(sources.PROFILES) == set(SOURCES)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'flow.kind == "path"',
+        "entry.kind != other",
+        'document["kind"] in ("window",)',
+        '"path" in watermark',
+        "dataflow.window.zone",
+        "isinstance(slice_, WindowSlice)",
+        "from partitions.path.definition import PathWatermark",
+        'match flow.kind:\n    case "path":\n        pass',
     ],
 )
-def test_no_module_outside_kinds_and_project_tells_kinds_apart(module: Path) -> None:
-    found = [
-        ast.unparse(node) for node in ast.walk(ast.parse(module.read_text())) if _tells_kinds_apart(node)
-    ]
-    assert found == []
+def test_the_rule_sees_each_way_to_tell_kinds_apart(line: str) -> None:
+    assert any(map(_tells_kinds_apart, ast.walk(ast.parse(line))))
