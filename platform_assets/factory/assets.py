@@ -1,4 +1,4 @@
-"""A dataflow's table and watermark as one multi-asset with two outputs (spec 08)."""
+"""A dataflow's table and watermark as one multi-asset with two outputs (docs/dagster.md)."""
 
 from __future__ import annotations
 
@@ -35,46 +35,20 @@ def dataflow_assets(
     *,
     checked: bool = True,
 ) -> AssetsDefinition:
-    """Table first, then watermark: the watermark's manager runs only after the table's succeeded.
+    """Return the table and the watermark, in this order: the watermark's manager runs only after the table's succeeded.
 
     Args:
         dataflow: the definition.
         platform: the resources.
-        partitions: of a window watermark.
+        partitions: of both; None for a kind without partitions.
         checked: whether each run tells Dagster what its checks found.
     """
-    freshness = dataflow.freshness and FreshnessPolicy.time_window(
-        fail_window=dataflow.freshness.fail, warn_window=dataflow.freshness.warn
-    )
-    common: dict[str, Any] = {
-        "group_name": dataflow.layer,
-        "owners": list(dataflow.owners) or None,
-        "freshness_policy": freshness,
-    }
-
     of_kind = profile_of(dataflow).definitions()
     checks = [*common_run_checks(dataflow), *of_kind.run_checks(dataflow)] if checked else []
 
     @multi_asset(
         name=dataflow.name,
-        outs={
-            "table": AssetOut(
-                key=table_key(dataflow),
-                io_manager_key="table",
-                description=dataflow.description
-                or f"Loaded from {dataflow.source.shown} above a {dataflow.kind} watermark.",
-                kinds={dataflow.target.format, "spark"},
-                tags=dataflow.tags,
-                **common,
-            ),
-            "watermark": AssetOut(
-                key=watermark_key(dataflow.name),
-                io_manager_key="watermark",
-                description=f"How far {dataflow.name} is loaded: its {dataflow.kind} watermark, from the watermark log.",
-                kinds={"json"},
-                **common,
-            ),
-        },
+        outs=_outs(dataflow),
         check_specs=[check.spec for check in checks] or None,
         deps=_deps(dataflow, platform),
         pool=pool(dataflow.name),
@@ -95,6 +69,35 @@ def dataflow_assets(
                 yield check.evaluate(dataflow, platform, run.outcome)
 
     return load
+
+
+def _outs(dataflow: Dataflow) -> dict[str, AssetOut]:
+    freshness = dataflow.freshness and FreshnessPolicy.time_window(
+        fail_window=dataflow.freshness.fail, warn_window=dataflow.freshness.warn
+    )
+    common: dict[str, Any] = {
+        "group_name": dataflow.layer,
+        "owners": list(dataflow.owners) or None,
+        "freshness_policy": freshness,
+    }
+    loaded = f"Loaded from {dataflow.source.shown} above a {dataflow.kind} watermark."
+    return {
+        "table": AssetOut(
+            key=table_key(dataflow),
+            io_manager_key="table",
+            description=dataflow.description or loaded,
+            kinds={dataflow.target.format, "spark"},
+            tags=dataflow.tags,
+            **common,
+        ),
+        "watermark": AssetOut(
+            key=watermark_key(dataflow.name),
+            io_manager_key="watermark",
+            description=f"How far {dataflow.name} is loaded: its {dataflow.kind} watermark, from the watermark log.",
+            kinds={"json"},
+            **common,
+        ),
+    }
 
 
 def _deps(dataflow: Dataflow, platform: Platform) -> list[AssetDep]:

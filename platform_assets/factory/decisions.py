@@ -1,4 +1,4 @@
-"""An operator's decisions, and views of a state, as jobs with typed config, to be launched from the UI (spec 02, 08).
+"""An operator's decisions, and views of a state, as jobs with typed config, to be launched from the UI (docs/dagster.md).
 
 Without ``confirm`` a job only shows what the decision would lead to; with it, the entry is appended.
 """

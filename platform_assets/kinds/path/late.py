@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from dagster import (
@@ -24,7 +26,7 @@ from platform_assets.factory.sensors import ABANDONED, Clock, NoWork, SensorShel
 from platform_assets.kinds.path.checks import completeness, late_evaluation
 from platform_assets.metadata import table_metadata, watermark_metadata
 from resources.io_managers import RunOptions, failure, mark_run
-from resources.late import late_step
+from resources.late import LateStep, late_step
 from resources.late import look as look_further
 from resources.loop.loop import clock as machine_clock
 from resources.loop.outcome import Outcome
@@ -45,50 +47,7 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
     """Return a job that goes one step of the sweep, and ingests or quarantines what is late."""
 
     def late(context: Any) -> Iterator[Any]:
-        mark_run(context.instance, context.run_id, dataflow.name)
-        loaded: list[Outcome] = []
-        try:
-            done = late_step(
-                platform,
-                dataflow,
-                options.now or machine_clock(),
-                run_id=context.run_id,
-                job_id=context.job_name,
-                hold_wait=options.hold_wait,
-                run_is_live=options.run_is_live,
-                observer=lambda done, line: context.log.info("%s: %s", done, line),
-                report=loaded.append,
-            )
-        except StrandlineError as error:
-            # What was committed is there, so it is materialised, and the run fails right after it.
-            yield from _materialised(loaded)
-            notify(context)
-            raise failure(error) from error
-        context.log.info(
-            "%s listed, %d late, %d left",
-            counted(done.found.listed, "file"),
-            len(done.found.late),
-            done.left.count,
-        )
-        yield from _materialised(loaded)
-        if done.quarantined is not None:
-            quarantine = read_quarantine(platform.log, done.quarantined)
-            metadata = watermark_metadata(done.quarantined, quarantine)
-            yield AssetObservation(watermark_key(dataflow.name), metadata=metadata)
-        context.instance.report_runless_asset_event(
-            late_evaluation(dataflow, platform, options.now or machine_clock())
-        )
-        notify(context)
-
-    def notify(context: Any) -> None:
-        newest = platform.log.newest(dataflow.name)
-        tell(context.instance, dataflow.name, [context.run_id], newest.number if newest else 0)
-
-    def _materialised(loaded: Sequence[Outcome]) -> Iterator[AssetMaterialization]:
-        for outcome in loaded:
-            if outcome.committed:
-                metadata = table_metadata(dataflow, outcome, platform.lake.child(dataflow.table))
-                yield AssetMaterialization(asset_key=table_key(dataflow), metadata=metadata)
+        yield from _LateRun(context, dataflow, platform, options).events()
 
     late.__annotations__["context"] = OpExecutionContext  # the type itself: Dagster takes no text for it
     step = op(name=f"late_{dataflow.name}_step", pool=pool(dataflow.name), out={})(late)
@@ -102,6 +61,67 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
         step()
 
     return run
+
+
+@dataclass(frozen=True)
+class _LateRun:
+    """One run of that job."""
+
+    context: OpExecutionContext
+    dataflow: Dataflow
+    platform: Platform
+    options: RunOptions
+
+    def events(self) -> Iterator[Any]:
+        """Go the step, and yield what Dagster shows of it."""
+        mark_run(self.context.instance, self.context.run_id, self.dataflow.name)
+        loaded: list[Outcome] = []
+        try:
+            step = self._step(loaded)
+        except StrandlineError as error:
+            # What was committed is there, so it is materialised, and the run fails right after it.
+            yield from self._materialisations(loaded)
+            self._notify()
+            raise failure(error) from error
+        listed = counted(step.found.listed, "file")
+        self.context.log.info("%s listed, %d late, %d left", listed, len(step.found.late), step.left.count)
+        yield from self._materialisations(loaded)
+        if step.quarantined is not None:
+            quarantine = read_quarantine(self.platform.log, step.quarantined)
+            metadata = watermark_metadata(step.quarantined, quarantine)
+            yield AssetObservation(watermark_key(self.dataflow.name), metadata=metadata)
+        evaluation = late_evaluation(self.dataflow, self.platform, self._now())
+        self.context.instance.report_runless_asset_event(evaluation)
+        self._notify()
+
+    def _step(self, loaded: list[Outcome]) -> LateStep:
+        return late_step(
+            self.platform,
+            self.dataflow,
+            self._now(),
+            run_id=self.context.run_id,
+            job_id=self.context.job_name,
+            hold_wait=self.options.hold_wait,
+            run_is_live=self.options.run_is_live,
+            observer=lambda step, line: self.context.log.info("%s: %s", step, line),
+            report=loaded.append,
+        )
+
+    def _now(self) -> datetime:
+        return self.options.now or machine_clock()
+
+    def _materialisations(self, loaded: Sequence[Outcome]) -> Iterator[AssetMaterialization]:
+        place = self.platform.lake.child(self.dataflow.table)
+        for outcome in loaded:
+            if outcome.committed:
+                metadata = table_metadata(self.dataflow, outcome, place)
+                yield AssetMaterialization(asset_key=table_key(self.dataflow), metadata=metadata)
+
+    def _notify(self) -> None:
+        """Note that Dagster has stored all that the run has to tell."""
+        newest = self.platform.log.newest(self.dataflow.name)
+        number = newest.number if newest else 0
+        tell(self.context.instance, self.dataflow.name, [self.context.run_id], number)
 
 
 def late_sensor(
