@@ -18,7 +18,7 @@ REASON = click.option("--reason", required=True, help="Reason for the decision; 
 YES = click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 
 
-def decided(context: Context, name: str, making: Making, reason: str, yes: bool) -> Entry:
+def apply_decision(context: Context, name: str, making: Making, reason: str, yes: bool) -> Entry:
     """Show what a decision would lead to, ask unless told not to, and append it."""
     from resources.decisions import decide, preview
 

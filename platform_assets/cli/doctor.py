@@ -50,7 +50,7 @@ def command(context: Context, no_spark: bool) -> int:
         finding = replace(tried, found=context.hide(tried.found))
         findings.append(finding)
         if not context.as_json:
-            _people(finding)
+            _print(finding)
     ok = all(finding.ok for finding in findings)
     context.emit({"ok": ok, "checks": [asdict(finding) for finding in findings]}, lambda: None)
     return 0 if ok else 1
@@ -146,7 +146,7 @@ def _dagster(project: Path) -> str:
         return f"{os.environ.get('DAGSTER_HOME', 'no DAGSTER_HOME: runs are not kept')}, {found.get_runs_count()} runs"
 
 
-def _people(finding: Finding) -> None:
+def _print(finding: Finding) -> None:
     click.secho(
         f"{'ok  ' if finding.ok else 'FAIL'} {finding.check}: {finding.found}",
         fg=None if finding.ok else "red",

@@ -30,11 +30,11 @@ def command(context: Context, name: str) -> None:
     )
     context.emit(
         done.as_json(),
-        lambda: click.echo(f"{name}: {why_none}") if why_none else _people(done, flow.late_files),
+        lambda: click.echo(f"{name}: {why_none}") if why_none else _print(done, flow.late_files),
     )
 
 
-def _people(done: LateStep, policy: str) -> None:
+def _print(done: LateStep, policy: str) -> None:
     shown = done.as_json()
     click.echo(
         f"{done.dataflow}: {counted(done.found.listed, 'file')} listed, {len(done.found.late)} of them late"

@@ -11,7 +11,7 @@ import click
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.several import each
+from platform_assets.cli.several import collect_results
 from platform_assets.kinds import profile_of
 from platform_assets.platform import build_platform
 from resources.loop.outcome import error_json
@@ -28,8 +28,8 @@ def command(context: Context, names: tuple[str, ...]) -> int:
         return profile_of(flow).ledger(platform, flow, now)
 
     flows = context.dataflows(names)
-    documents, code = each(flows, answer, _failed)
-    context.emit(documents, lambda: _people(context, flows, documents))
+    documents, code = collect_results(flows, answer, _failed)
+    context.emit(documents, lambda: _print(context, flows, documents))
     return code
 
 
@@ -43,7 +43,7 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     }
 
 
-def _people(context: Context, flows: Sequence[Dataflow], documents: Sequence[dict[str, Any]]) -> None:
+def _print(context: Context, flows: Sequence[Dataflow], documents: Sequence[dict[str, Any]]) -> None:
     for flow, document in zip(flows, documents, strict=True):
         if error := document.get("error"):
             click.secho(f"{flow.name}: {error['message']}", fg="red")

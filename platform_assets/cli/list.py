@@ -13,7 +13,7 @@ from partitions.errors import StrandlineError
 from partitions.plan import lasting
 from platform_assets.cli.attempts import Attempts, kept_runs
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.several import each
+from platform_assets.cli.several import collect_results
 from platform_assets.cli.waiting import UNKNOWN, Waiting
 from platform_assets.file_views import files_aside
 from platform_assets.kinds import PROFILES, profile_of
@@ -59,8 +59,8 @@ def command(context: Context, names: tuple[str, ...]) -> int:
                 "held_by": held_by(log, flow.name, entry),
             }
 
-        documents, code = each(flows, answer, _failed, broken)
-    context.emit(documents, lambda: _people(context, documents, entry_kinds, datetime.now(UTC)))
+        documents, code = collect_results(flows, answer, _failed, broken)
+    context.emit(documents, lambda: _print(context, documents, entry_kinds, datetime.now(UTC)))
     return code
 
 
@@ -91,7 +91,7 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     return {**_of(flow), **unknown, **told}
 
 
-def _people(
+def _print(
     context: Context, documents: list[dict[str, Any]], entry_kinds: Mapping[str, str], now: datetime
 ) -> None:
     from rich.table import Column, Table
@@ -121,7 +121,7 @@ def _people(
         )
     context.console.print(table)
     for document in documents:
-        _people_aside(context, document, now)
+        _print_aside(context, document, now)
 
 
 def _row(document: dict[str, Any], entry_kind: str | None, now: datetime) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ def _seconds(time: str, now: datetime) -> float:
     return now.timestamp() - datetime.fromisoformat(time).timestamp()
 
 
-def _people_aside(context: Context, document: dict[str, Any], now: datetime) -> None:
+def _print_aside(context: Context, document: dict[str, Any], now: datetime) -> None:
     """What a cell has no room for, a line each."""
     name, attempt = document["dataflow"], document.get("last_attempt")
     error = document.get("error")

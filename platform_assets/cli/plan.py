@@ -10,7 +10,7 @@ import click
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.several import each
+from platform_assets.cli.several import collect_results
 from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
 from resources.loop.outcome import error_json
@@ -29,8 +29,8 @@ def command(context: Context, names: tuple[str, ...]) -> int:
     def answer(flow: Dataflow) -> dict[str, Any]:
         return dict(platform.plan(flow, now).as_json())
 
-    documents, code = each(flows, answer, _failed, broken)
-    context.emit(documents, lambda: _people(context, documents))
+    documents, code = collect_results(flows, answer, _failed, broken)
+    context.emit(documents, lambda: _print(context, documents))
     return code
 
 
@@ -47,7 +47,7 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     return {"dataflow": flow.name, "kind": flow.kind, **empty, "error": error_json(error)}
 
 
-def _people(context: Context, documents: list[dict[str, Any]]) -> None:
+def _print(context: Context, documents: list[dict[str, Any]]) -> None:
     for document in documents:
         if "why" not in document:  # its file has errors
             click.secho(f"{document['dataflow']}: {document['error']['message']}", fg="red")

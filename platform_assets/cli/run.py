@@ -74,7 +74,7 @@ def command(
         and context.as_json
     ):
         raise error
-    context.emit(documents, lambda: _people(context, outcomes))
+    context.emit(documents, lambda: _print(context, outcomes))
     # What was skipped says nothing that the failure above it does not say.
     codes = [one.error.exit_code for one in outcomes if one.error and one.status != "skipped"]
     return worst([0, *codes])
@@ -185,7 +185,7 @@ def _say(line: str) -> None:
     click.echo(f"  {line}", err=True)
 
 
-def _people(context: Context, outcomes: list[Outcome]) -> None:
+def _print(context: Context, outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         color = {"failed": "red", "blocked": "red", "held": "yellow", "skipped": "yellow"}.get(
             outcome.status, "green"

@@ -10,7 +10,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.window.simulate import graces_of
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.several import each
+from platform_assets.cli.several import collect_results
 from platform_assets.kinds import required
 from platform_assets.kinds.profile import CanSimulate
 from platform_assets.platform import build_platform
@@ -33,8 +33,8 @@ def command(context: Context, names: tuple[str, ...], grace: str) -> int:
     def answer(flow: Dataflow) -> dict[str, Any]:
         return required(flow, CanSimulate).simulate(log, flow, graces)
 
-    documents, code = each(context.dataflows(names), answer, _failed)
-    context.emit(documents, lambda: _people(context, documents))
+    documents, code = collect_results(context.dataflows(names), answer, _failed)
+    context.emit(documents, lambda: _print(context, documents))
     return code
 
 
@@ -49,7 +49,7 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     return {"dataflow": flow.name, **empty, "error": error_json(error)}
 
 
-def _people(context: Context, documents: list[dict[str, Any]]) -> None:
+def _print(context: Context, documents: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     for document in documents:
