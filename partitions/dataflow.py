@@ -133,6 +133,10 @@ class Dataflow(Model):
             f"dataflow {self.name}: expected a source of type files, found {self.source.type}"
         )
 
+    def root_of(self, source: FilesSource) -> str:
+        """Return the folder or bucket below which its files are: of windows the part of the path above the first placeholder."""
+        return source.root if isinstance(self.watermark, WindowWatermark) else source.path
+
     @property
     def path(self) -> PathWatermark:
         """Its watermark, for what only path watermarks have.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from typing import Any
 
 from dagster import (
@@ -22,18 +23,18 @@ from partitions.dataflow import Dataflow
 from partitions.definitions import WindowPartitions
 from partitions.errors import StrandlineError
 from platform_assets.factory.assets import broken_asset, dataflow_assets
-from platform_assets.factory.checks import late_files, ledger_check, quarantined_files, row_accounting
+from platform_assets.factory.checks import ROW_ACCOUNTING
 from platform_assets.factory.decisions import decision_jobs
 from platform_assets.factory.jobs import dataflow_job, job_name
-from platform_assets.factory.late import late_job, late_sensor
-from platform_assets.factory.sensors import dataflow_sensor
-from platform_assets.factory.windows import window_schedule, window_sensor
-from platform_assets.ledger_views import ledger_metadata
+from platform_assets.kinds import profile_of
+from platform_assets.kinds.definitions import HasLedgerPicture, HasPartitions, KindDefinitions
 from platform_assets.metadata import table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
 from resources.loop.loop import clock
+from resources.loop.outcome import Outcome
+from resources.places import Place
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
 from resources.watermarks.quarantine import read_quarantine
@@ -54,27 +55,19 @@ def build_definitions(
     flows = list(project.dataflows.values())
     partitions = _partitions(flows)
     jobs = {flow.name: dataflow_job(flow) for flow in flows}
-    late = {flow.name: late_job(flow, platform, options) for flow in flows if _sorted(flow)}
+    triggers = [_of_kind(flow).triggers(flow, platform, options, jobs[flow.name]) for flow in flows]
     broken = [broken_asset(project.layer(name), name, errors) for name, errors in project.broken.items()]
     return Definitions(
         assets=[*_assets(flows, platform, partitions), *broken],
         asset_checks=_checks(flows, platform),
-        jobs=[*jobs.values(), *late.values(), *decision_jobs(project, platform, options)],
-        sensors=[
-            *(dataflow_sensor(flow, platform, jobs[flow.name]) for flow in flows if flow.kind == "path"),
-            *(
-                window_sensor(flow, platform, jobs[flow.name], partitions[flow.name])
-                for flow in flows
-                if flow.kind == "window"
-            ),
-            *(late_sensor(flow, platform, late[flow.name]) for flow in flows if _sorted(flow)),
+        jobs=[
+            *jobs.values(),
+            *chain.from_iterable(of_flow.jobs for of_flow in triggers),
+            *decision_jobs(project, platform, options),
         ],
-        schedules=[
-            window_schedule(flow, platform, jobs[flow.name], partitions[flow.name])
-            for flow in flows
-            if flow.kind == "window" and flow.schedule
-        ],
-        resources=_resources(platform, options, partitions),
+        sensors=list(chain.from_iterable(of_flow.sensors for of_flow in triggers)),
+        schedules=list(chain.from_iterable(of_flow.schedules for of_flow in triggers)),
+        resources=_resources(flows, platform, options, partitions),
         executor=in_process_executor,  # a process, and so a JVM, per step costs 20 s and gains nothing here
     )
 
@@ -98,14 +91,19 @@ def build_job(
         assets=[assets],
         asset_checks=_checks([flow], platform) if checked else None,
         jobs=[dataflow_job(flow, checked=checked)],
-        resources=_resources(platform, options, partitions),
+        resources=_resources([flow], platform, options, partitions),
         executor=in_process_executor,
     )
     return definitions.resolve_job_def(job_name(flow.name))
 
 
+def _of_kind(flow: Dataflow) -> KindDefinitions:
+    return profile_of(flow).definitions()
+
+
 def _partitions(flows: Sequence[Dataflow]) -> dict[str, WindowPartitions]:
-    return {flow.name: WindowPartitions.of(flow.name, flow.window) for flow in flows if flow.kind == "window"}
+    of_kinds = ((flow, _of_kind(flow)) for flow in flows)
+    return {flow.name: kind.partitions(flow) for flow, kind in of_kinds if isinstance(kind, HasPartitions)}
 
 
 def _assets(
@@ -115,20 +113,21 @@ def _assets(
 
 
 def _checks(flows: Sequence[Dataflow], platform: Platform) -> list[AssetChecksDefinition]:
-    of_kind = {
-        "path": (row_accounting, late_files, quarantined_files),
-        "window": (row_accounting, ledger_check),
-    }
-    return [check(flow, platform) for flow in flows for check in of_kind[flow.kind]]
+    return [
+        check.define(flow, platform)
+        for flow in flows
+        for check in (ROW_ACCOUNTING, *_of_kind(flow).table_checks(flow))
+    ]
 
 
 def _resources(
+    flows: Sequence[Dataflow],
     platform: Platform,
     options: RunOptions,
     partitions: Mapping[str, WindowPartitions],
 ) -> dict[str, Any]:
     return {
-        "table": IOManagerDefinition(_tables(platform, options, partitions)),  # type: ignore[arg-type]  # Dagster takes generators, too
+        "table": IOManagerDefinition(_tables(flows, platform, options, partitions)),  # type: ignore[arg-type]  # Dagster takes generators, too
         "watermark": WatermarkIOManager(
             platform, lambda flow, entry: _watermark_shown(platform, options, flow, entry)
         ),
@@ -143,13 +142,19 @@ def _resources(
 
 
 def _tables(
+    flows: Sequence[Dataflow],
     platform: Platform,
     options: RunOptions,
     partitions: Mapping[str, WindowPartitions],
 ) -> Callable[[InitResourceContext], Iterator[TableIOManager]]:
+    by_name = {flow.name: flow for flow in flows}
+
+    def describe(outcome: Outcome, place: Place) -> dict[str, Any]:
+        return table_metadata(by_name[outcome.dataflow], outcome, place)
+
     def manager(_: InitResourceContext) -> Iterator[TableIOManager]:
-        with closing(TableIOManager(platform, options, table_metadata, partitions)) as made:
-            yield made
+        with closing(TableIOManager(platform, options, describe, partitions)) as tables:
+            yield tables
 
     return manager
 
@@ -157,21 +162,17 @@ def _tables(
 def _watermark_shown(
     platform: Platform, options: RunOptions, flow: Dataflow, entry: Entry | None
 ) -> dict[str, Any]:
-    """An entry; of windows with the ledger, where the definition is the one that it was made with."""
+    """Return an entry as metadata; with the ledger of kinds that have one."""
     shown = watermark_metadata(entry, read_quarantine(platform.log, entry))
-    if flow.kind != "window":
+    kind = _of_kind(flow)
+    if not isinstance(kind, HasLedgerPicture):
         return shown
     try:
-        return shown | ledger_metadata(platform.ledger(flow, options.now or clock()))
+        return {**shown, **kind.ledger_metadata(platform, flow, options.now or clock())}
     except (
         StrandlineError
     ) as error:  # the rows are there; what cannot be looked up now is no failure of the run
         return shown | {"ledger": error.message}
-
-
-def _sorted(flow: Dataflow) -> bool:
-    """Whether a file of it can be late; where a set is tracked, each listing is a whole one."""
-    return flow.kind == "path" and flow.path.tracking == "watermark"
 
 
 def _run_is_live(run_id: str) -> bool | None:

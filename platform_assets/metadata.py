@@ -1,15 +1,19 @@
-"""What a materialisation shows of a run (spec 08, What happened). Every number was measured by the run itself."""
+"""What a materialisation shows of a run (docs/dagster.md). Every number was measured by the run itself."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
+from partitions.dataflow import Dataflow
 from partitions.path.quarantine import Quarantine
 from partitions.sentinels import encode
+from platform_assets.kinds import profile_of
+from platform_assets.kinds.profile import KindProfile, PlanRow
 from resources.loop.outcome import Outcome
 from resources.places import Place
 from resources.watermarks.entry import Entry
@@ -17,21 +21,21 @@ from resources.watermarks.entry import Entry
 _SHOWN = 100
 
 
-def table_metadata(outcome: Outcome, place: Place) -> dict[str, Any]:
-    """Of the table's output."""
-    kind = outcome.plan.kind if outcome.plan else (outcome.newest.kind if outcome.newest else "path")
+def table_metadata(dataflow: Dataflow, outcome: Outcome, place: Place) -> dict[str, Any]:
+    """Return the metadata of a run's table."""
+    profile = profile_of(dataflow)
     before, after = encode(outcome.before), encode(outcome.after)
     shown: dict[str, Any] = {
         "status": outcome.status,
         "rows": outcome.rows,
-        **_amounts(outcome, kind),
+        **profile.amounts(outcome),
         "slices": len(outcome.committed),
         "seconds": round(outcome.seconds, 3),
         "watermark_before": MetadataValue.json(before),
         "watermark_effective": MetadataValue.json(before),
         "watermark_after": MetadataValue.json(after),
         "state_number": outcome.newest.number if outcome.newest else 0,
-        "plan": _plan_table(outcome),
+        "plan": _plan_table(outcome, profile),
         "table": MetadataValue.path(str(place)),
     }
     if outcome.newest and outcome.newest.modified is not None:
@@ -66,51 +70,24 @@ def lag_seconds(entry: Entry, now: datetime) -> float | None:
 
 def _quarantine_table(quarantine: Quarantine) -> MetadataValue:
     """The first hundred files that wait for somebody, with the reasons."""
-    records = [TableRecord({"file": one.file.path, "reason": one.reason}) for one in quarantine.held[:_SHOWN]]
+    records = [
+        TableRecord({"file": file.file.path, "reason": file.reason}) for file in quarantine.held[:_SHOWN]
+    ]
     return MetadataValue.table(records, TableSchema([TableColumn("file"), TableColumn("reason")]))
 
 
-def _amounts(outcome: Outcome, kind: str) -> dict[str, Any]:
-    """How much was loaded, in what the kind counts."""
-    if kind == "window":
-        return {"work_units": outcome.work_units, "failed_units": outcome.failed_units}
-    return {
-        "files": outcome.files,
-        "late": outcome.late,
-        "quarantined": outcome.quarantined,
-        "bytes": outcome.bytes,
-        "listing_calls": outcome.calls,
-    }
-
-
-def _plan_table(outcome: Outcome) -> MetadataValue:
-    """The plan's slices and skips, the first hundred of each."""
+def _plan_table(outcome: Outcome, profile: KindProfile) -> MetadataValue:
+    """Return the plan's slices and skips, the first hundred of each."""
     plan = outcome.plan
-    records = []
-    for index, piece in enumerate(plan.slices[:_SHOWN] if plan else (), 1):
-        records += [_plan_record(index, one, plan.why if plan else "") for one in piece.describe()]
-    records = records[:_SHOWN]
-    records.extend(
-        TableRecord({"slice": "skip", "what": skip.what, "files": 0, "why": skip.why})
-        for skip in (plan.skips[:_SHOWN] if plan else ())
-    )
-    if not records:
-        why = plan.why if plan else "the run failed before it planned"
-        records.append(TableRecord({"slice": "-", "what": "nothing", "files": 0, "why": why}))
+    rows = [("-", PlanRow("nothing", 0, plan.why if plan else "the run failed before it planned"))]
+    if plan and (plan.slices or plan.skips):
+        slices = (
+            (str(number), profile.plan_row(described, plan.why))
+            for number, slice_ in enumerate(plan.slices, 1)
+            for described in slice_.describe()
+        )
+        skips = (("skip", PlanRow(skip.what, 0, skip.why)) for skip in plan.skips[:_SHOWN])
+        rows = [*islice(slices, _SHOWN), *skips]
     columns = [TableColumn("slice"), TableColumn("what"), TableColumn("files", "int"), TableColumn("why")]
+    records = [TableRecord({"slice": name, **row._asdict()}) for name, row in rows]
     return MetadataValue.table(records=records, schema=TableSchema(columns=columns))
-
-
-def _plan_record(index: int, described: dict[str, Any], why: str) -> TableRecord:
-    """Files from the first to the last, or a window of a unit."""
-    if "files" in described:
-        files = described["files"]
-        what = f"{files[0]} … {files[-1]}" if len(files) > 1 else "".join(files)
-        return TableRecord({"slice": str(index), "what": what, "files": len(files), "why": why})
-    window, read = described["window"], described["read"]
-    unit = json.dumps(described["unit"], ensure_ascii=False) if described["unit"] else ""
-    part = f", read from {read['start']}" if read["start"] != window["start"] else ""
-    span = f"[{window['start']}, {window['end']})" if window["start"] else ""
-    return TableRecord(
-        {"slice": str(index), "what": f"{span} {unit}{part}".strip(), "files": 0, "why": described["reason"]}
-    )

@@ -25,7 +25,7 @@ def known_schemas(platform: Platform, dataflow: Dataflow) -> dict[str, Any]:
     return {
         "dataflow": dataflow.name,
         "pinned": _pinned(platform, dataflow),
-        "declared": _declared(dataflow),
+        "declared": dataflow.source.declared_schema,
         "table": _of_table(platform, dataflow),
     }
 
@@ -36,7 +36,8 @@ def fresh_schema(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[
     Raises:
         StrandlineError: where what it looks at does not read.
     """
-    text, warnings = platform.loop(_undeclared(dataflow), now).infer()
+    undeclared = dataflow.model_copy(update={"source": dataflow.source.undeclared()})
+    text, warnings = platform.loop(undeclared, now).infer()
     pinned, found = _pinned(platform, dataflow), None if text is None else _columns(PinnedSchema.of(text))
     return {
         "dataflow": dataflow.name,
@@ -65,14 +66,6 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
         else "source.schema",
         "declared": schema.declared,
     }  # fmt: skip
-
-
-def _declared(dataflow: Dataflow) -> str | None:
-    return dataflow.source.declared_schema
-
-
-def _undeclared(dataflow: Dataflow) -> Dataflow:
-    return dataflow.model_copy(update={"source": dataflow.source.undeclared()})
 
 
 def _of_table(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:

@@ -62,7 +62,7 @@ class Context:
         """
         found = self.project.named(names)
         for name in () if names else self.project.broken:
-            click.echo(f"{name}: left out, its file has errors (strandline validate shows them)", err=True)
+            click.echo(f"{name}: ignored, its file has errors; run `strandline validate`", err=True)
         return found
 
     def asked(self, names: Sequence[str]) -> tuple[list[Dataflow], dict[str, InvalidProject]]:
@@ -82,12 +82,12 @@ class Context:
         found = project.named(valid) if valid or not named else []
         return found, {name: InvalidProject(project.broken[name]) for name in broken}
 
-    def emit(self, document: Any, people: Callable[[], None]) -> None:
-        """Show a result: the document as JSON, or whatever ``people`` prints."""
+    def emit(self, document: Any, print_: Callable[[], None]) -> None:
+        """Show a result: the document as JSON, or whatever ``print_`` prints."""
         if self.as_json:
             click.echo(self.hide(json.dumps(document, indent=2, allow_nan=False)))
         else:
-            people()
+            print_()
 
     def offer(self, choices: Sequence[str], indent: int = 2, *, err: bool = False) -> None:
         """Show commands to choose from, a line each, of the project that this call names: copied, they must not work on another."""

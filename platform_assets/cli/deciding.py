@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from resources.decisions import Making
     from resources.watermarks.entry import Entry
 
-REASON = click.option("--reason", required=True, help="Why; it stays in the log.")
-YES = click.option("--yes", is_flag=True, help="Do not ask.")
+REASON = click.option("--reason", required=True, help="Reason for the decision; stored in the log.")
+YES = click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 
 
-def decided(context: Context, name: str, making: Making, reason: str, yes: bool) -> Entry:
+def apply_decision(context: Context, name: str, making: Making, reason: str, yes: bool) -> Entry:
     """Show what a decision would lead to, ask unless told not to, and append it."""
     from resources.decisions import decide, preview
 

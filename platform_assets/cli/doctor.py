@@ -6,28 +6,21 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 import click
 
-from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError, StrandlineError
-from partitions.path.position import FromBeginning
-from partitions.plan import counted
-from partitions.sources import JdbcSource, TableSource
+from partitions.errors import ConfigurationError, StrandlineError
 from platform_assets.cli.context import Context, shared
-from platform_assets.platform import build_engine, build_platform
+from platform_assets.platform import build_engine
 from platform_assets.project import Project
+from platform_assets.sources import look_at_source
 from resources.jdbc import JdbcConnection
-from resources.listing import Budget, Listing, list_above
 from resources.places import Place
-from resources.sources.look import look_at_database, look_at_table
 from resources.watermarks.blobs import open_blobs
 
-_BUDGET = Budget(pages=5, seconds=20.0)
 _CORRECT = "set the variable, or correct the key, that this names"
 
 
@@ -57,7 +50,7 @@ def command(context: Context, no_spark: bool) -> int:
         finding = replace(tried, found=context.hide(tried.found))
         findings.append(finding)
         if not context.as_json:
-            _people(finding)
+            _print(finding)
     ok = all(finding.ok for finding in findings)
     context.emit({"ok": ok, "checks": [asdict(finding) for finding in findings]}, lambda: None)
     return 0 if ok else 1
@@ -90,7 +83,7 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
     )
     for flow in project.dataflows.values():
         yield _tried(
-            f"source {flow.name}", partial(_source, project, flow), "check `source` and its connection"
+            f"source {flow.name}", partial(look_at_source, project, flow), "check `source` and its connection"
         )
     yield _tried("dagster", lambda: _dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml")
     if not no_spark:
@@ -145,35 +138,6 @@ def _spark(project: Project) -> str:
     return f"Spark {engine.session().version}, {engine.remote or engine.master}, {', '.join(engine.packages)}"
 
 
-def _source(project: Project, flow: Dataflow) -> str:
-    found = project.source_place(flow)
-    if isinstance(flow.source, JdbcSource) and isinstance(found, JdbcConnection):
-        return look_at_database(found, flow.source)
-    if isinstance(flow.source, TableSource) and isinstance(found, Place):
-        return look_at_table(found, flow.source)
-    if not isinstance(found, Place):
-        raise ConfigurationError(f"dataflow {flow.name}: expected a folder or a bucket, found {found}")
-    return _files(project, flow, found)
-
-
-def _files(project: Project, flow: Dataflow, root: Place) -> str:
-    """A listing: above the watermark where there is one and it can be read, else from the beginning."""
-    if flow.kind == "path":
-        with suppress(
-            ProviderError, CorruptWatermark, ConfigurationError
-        ):  # which the check of the state tells, or a run
-            platform = build_platform(project)
-            entry = platform.log.newest(flow.name)
-            look = platform.path_kind(flow).peek(entry, datetime.now(UTC), _BUDGET, None)
-            return f"{root}: reads, {_counted(look)} above the watermark"
-    look = list_above(root, FromBeginning(), flow.files.endings, budget=_BUDGET)
-    return f"{root}: reads, {_counted(look)}"
-
-
-def _counted(look: Listing) -> str:
-    return f"{counted(len(look.found.files), 'file')}{'' if look.complete else ' or more'}"
-
-
 def _dagster(project: Path) -> str:
     from platform_assets.build import build_definitions  # noqa: F401 - the import is the check
     from platform_assets.cli.run import instance
@@ -182,7 +146,7 @@ def _dagster(project: Path) -> str:
         return f"{os.environ.get('DAGSTER_HOME', 'no DAGSTER_HOME: runs are not kept')}, {found.get_runs_count()} runs"
 
 
-def _people(finding: Finding) -> None:
+def _print(finding: Finding) -> None:
     click.secho(
         f"{'ok  ' if finding.ok else 'FAIL'} {finding.check}: {finding.found}",
         fg=None if finding.ok else "red",

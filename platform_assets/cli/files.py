@@ -5,10 +5,12 @@ from __future__ import annotations
 import click
 
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.deciding import decided
-from platform_assets.cli.state import people
+from platform_assets.cli.deciding import apply_decision
+from platform_assets.cli.state import print_entries
 
-_REASON = click.option("--reason", default="by hand", show_default=True, help="Why; it stays in the log.")
+_REASON = click.option(
+    "--reason", default="by hand", show_default=True, help="Reason for the decision; stored in the log."
+)
 
 
 @click.group("files")
@@ -25,9 +27,9 @@ def release_command(context: Context, name: str, paths: tuple[str, ...], reason:
     """Take files out of quarantine: the next run loads them, in a slice of their own."""
     from resources.decisions import release
 
-    entry = decided(context, name, release(reason, paths), reason, yes=True)
+    entry = apply_decision(context, name, release(reason, paths), reason, yes=True)
     document = {"dataflow": name, "number": entry.number, "released": list(paths), "entry": entry.as_json()}
-    context.emit(document, lambda: people([entry]))
+    context.emit(document, lambda: print_entries([entry]))
 
 
 @command.command("unprocess")
@@ -39,11 +41,11 @@ def unprocess_command(context: Context, name: str, paths: tuple[str, ...], reaso
     """Mark ingested files for another read (tracking: set)."""
     from resources.decisions import unprocess
 
-    entry = decided(context, name, unprocess(reason, paths), reason, yes=True)
+    entry = apply_decision(context, name, unprocess(reason, paths), reason, yes=True)
     document = {
         "dataflow": name,
         "number": entry.number,
         "unprocessed": list(paths),
         "entry": entry.as_json(),
     }
-    context.emit(document, lambda: people([entry]))
+    context.emit(document, lambda: print_entries([entry]))

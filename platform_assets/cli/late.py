@@ -8,8 +8,10 @@ import click
 
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
+from platform_assets.kinds import required
+from platform_assets.kinds.profile import FindsLateFiles
 from platform_assets.platform import build_platform
-from resources.late import LateStep, late_step
+from resources.late import LateStep
 
 _SHOWN = 50
 
@@ -21,19 +23,18 @@ def command(context: Context, name: str) -> None:
     """Look one step further for late files, and do with them what ``late_files`` says."""
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
-    done = late_step(platform, flow, context.now or datetime.now(UTC))
-    by_set = flow.path.tracking == "set"
+    finder = required(flow, FindsLateFiles)
+    done, why_none = (
+        finder.late_step(platform, flow, context.now or datetime.now(UTC)),
+        finder.why_none_is_late(flow),
+    )
     context.emit(
         done.as_json(),
-        lambda: (
-            click.echo(f"{name}: tracking: set: each run looks at all files, so none is late")
-            if by_set
-            else _people(done, flow.late_files)
-        ),
+        lambda: click.echo(f"{name}: {why_none}") if why_none else _print(done, flow.late_files),
     )
 
 
-def _people(done: LateStep, policy: str) -> None:
+def _print(done: LateStep, policy: str) -> None:
     shown = done.as_json()
     click.echo(
         f"{done.dataflow}: {counted(done.found.listed, 'file')} listed, {len(done.found.late)} of them late"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,17 +10,21 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.plan import counted, lasting
+from partitions.plan import lasting
 from platform_assets.cli.attempts import Attempts, kept_runs
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.several import each
+from platform_assets.cli.several import collect_results
 from platform_assets.cli.waiting import UNKNOWN, Waiting
-from platform_assets.file_views import aside
+from platform_assets.file_views import files_aside
+from platform_assets.kinds import PROFILES, profile_of
+from platform_assets.kinds.profile import FindsLateFiles
 from platform_assets.platform import build_platform
 from platform_assets.words import held_in_words, in_words
 from resources.loop.lease import held_by
 from resources.loop.outcome import error_json
+from resources.sweep import LateFiles
 from resources.watermarks.entry import Entry
+from resources.watermarks.log import WatermarkLog
 
 _NONE = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
 _UNDECIDED = ("held", "skipped", "running", "queued")
@@ -34,23 +39,28 @@ def command(context: Context, names: tuple[str, ...]) -> int:
     flows, broken = context.asked(names)
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
     log, waiting = platform.log, Waiting(platform, now)
+    entry_kinds: dict[
+        str, str
+    ] = {}  # until a changed definition is accepted, the state may be of another kind
     with kept_runs(context.project.folder) as dagster:
         attempts = Attempts(log, dagster)
 
         def answer(flow: Dataflow) -> dict[str, Any]:
             entry = log.newest(flow.name)
             attempt = attempts.last(flow.name, entry)
+            if entry:
+                entry_kinds[flow.name] = entry.kind
             return {
                 **_of(flow),
                 **_state(entry, now),
                 "last_attempt": attempt.as_json() if attempt else None,
                 "waiting": waiting.of(flow, entry),
-                **aside(log, flow, entry, now),
+                **files_aside(log, entry, _late_files(log, flow, entry, now)),
                 "held_by": held_by(log, flow.name, entry),
             }
 
-        documents, code = each(flows, answer, _failed, broken)
-    context.emit(documents, lambda: _people(context, documents, datetime.now(UTC)))
+        documents, code = collect_results(flows, answer, _failed, broken)
+    context.emit(documents, lambda: _print(context, documents, entry_kinds, datetime.now(UTC)))
     return code
 
 
@@ -70,13 +80,20 @@ def _state(entry: Entry | None, now: datetime) -> dict[str, Any]:
     }
 
 
+def _late_files(log: WatermarkLog, flow: Dataflow, entry: Entry | None, now: datetime) -> LateFiles:
+    profile = profile_of(flow)
+    return profile.late_files(log, flow, entry, now) if isinstance(profile, FindsLateFiles) else LateFiles()
+
+
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     unknown = {"state_number": None, "watermark": None, "lag_seconds": None, "last_run": None}
     told = {"last_attempt": None, "waiting": UNKNOWN, **_NONE, "held_by": None, "error": error_json(error)}
     return {**_of(flow), **unknown, **told}
 
 
-def _people(context: Context, documents: list[dict[str, Any]], now: datetime) -> None:
+def _print(
+    context: Context, documents: list[dict[str, Any]], entry_kinds: Mapping[str, str], now: datetime
+) -> None:
     from rich.table import Column, Table
 
     names = (
@@ -97,45 +114,31 @@ def _people(context: Context, documents: list[dict[str, Any]], now: datetime) ->
         name = document["dataflow"]
         table.add_row(
             *(
-                _row(document, now)
+                _row(document, entry_kinds.get(name), now)
                 if "watermark" in document
                 else (name, *["-"] * 6, "broken file", *["-"] * 3)
             )
         )
     context.console.print(table)
     for document in documents:
-        _people_aside(context, document, now)
+        _print_aside(context, document, now)
 
 
-def _row(document: dict[str, Any], now: datetime) -> tuple[str, ...]:
+def _row(document: dict[str, Any], entry_kind: str | None, now: datetime) -> tuple[str, ...]:
     watermark, lag = document["watermark"], document["lag_seconds"]
     return (
         document["dataflow"],
         document["kind"],
         document["target"],
         "-" if document["state_number"] is None else str(document["state_number"]),
-        in_words(watermark) if watermark else "-",
+        in_words(entry_kind, watermark) if watermark else "-",
         "-" if lag is None else lasting(lag),
-        _waits(document["waiting"]),
+        PROFILES[document["kind"]].waiting_in_words(document["waiting"]) or "cannot be told",
         "cannot be told" if "error" in document else _attempt(document["last_attempt"], now),
         _ago(document["last_run"], now) if document["last_run"] else "-",
         str(document["late"]["count"] or "-"),
         str(document["quarantined"]["count"] or "-"),
     )
-
-
-def _waits(waiting: dict[str, Any]) -> str:
-    if waiting["files"] is not None:
-        more = " or more" if waiting["more"] else ""
-        return f"{counted(waiting['files'], 'file')}{more}" if waiting["files"] else "nothing"
-    if waiting["work_units"] is not None:
-        failed = f", {waiting['failed_units']:,} failed" if waiting["failed_units"] else ""
-        return (
-            f"{counted(waiting['work_units'], 'work unit')}{failed}"
-            if waiting["work_units"] or failed
-            else "nothing"
-        )
-    return "cannot be told"
 
 
 def _attempt(attempt: dict[str, Any] | None, now: datetime) -> str:
@@ -155,7 +158,7 @@ def _seconds(time: str, now: datetime) -> float:
     return now.timestamp() - datetime.fromisoformat(time).timestamp()
 
 
-def _people_aside(context: Context, document: dict[str, Any], now: datetime) -> None:
+def _print_aside(context: Context, document: dict[str, Any], now: datetime) -> None:
     """What a cell has no room for, a line each."""
     name, attempt = document["dataflow"], document.get("last_attempt")
     error = document.get("error")

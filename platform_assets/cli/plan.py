@@ -9,9 +9,9 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.several import each
+from platform_assets.cli.several import collect_results
+from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
 from resources.loop.outcome import error_json
 
@@ -29,8 +29,8 @@ def command(context: Context, names: tuple[str, ...]) -> int:
     def answer(flow: Dataflow) -> dict[str, Any]:
         return dict(platform.plan(flow, now).as_json())
 
-    documents, code = each(flows, answer, _failed, broken)
-    context.emit(documents, lambda: _people(context, documents))
+    documents, code = collect_results(flows, answer, _failed, broken)
+    context.emit(documents, lambda: _print(context, documents))
     return code
 
 
@@ -47,35 +47,21 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     return {"dataflow": flow.name, "kind": flow.kind, **empty, "error": error_json(error)}
 
 
-def _people(context: Context, documents: list[dict[str, Any]]) -> None:
+def _print(context: Context, documents: list[dict[str, Any]]) -> None:
     for document in documents:
         if "why" not in document:  # its file has errors
             click.secho(f"{document['dataflow']}: {document['error']['message']}", fg="red")
             context.offer(["strandline validate"])
             continue
         click.secho(f"{document['dataflow']}: {document['why']}", bold=True)
-        pieces = document["slices"]
-        for number, piece in enumerate(pieces[:_SHOWN], 1):
-            click.echo(f"  {_work_unit(piece) if 'window' in piece else _files(number, piece['files'])}")
-        if len(pieces) > _SHOWN:
-            what = "work units" if "window" in pieces[0] else "slices"
-            click.echo(f"  … and {len(pieces) - _SHOWN:,} more {what} (--json shows all)")
+        profile, slices = PROFILES[document["kind"]], document["slices"]
+        for number, described in enumerate(slices[:_SHOWN], 1):
+            click.echo(f"  {profile.plan_line(number, described)}")
+        if len(slices) > _SHOWN:
+            more = f"{len(slices) - _SHOWN:,} more {profile.slices_noun}s"
+            click.echo(f"  … and {more} (--json shows all)")
         for skip in document["skips"][:_SHOWN]:
             click.echo(f"  left alone: {skip['what']}: {skip['why']}")
         for warning in document["warnings"]:
             click.secho(f"  warning: {warning}", fg="yellow")
         context.offer((document.get("error") or {}).get("choices", ()))
-
-
-def _files(number: int, files: list[str]) -> str:
-    span = files[0] if len(files) == 1 else f"{files[0]} … {files[-1]}"
-    return f"slice {number}: {counted(len(files), 'file')}, {span}"
-
-
-def _work_unit(piece: dict[str, Any]) -> str:
-    """A window of a unit, what of it is read where that is not all, and why."""
-    window, read = piece["window"], piece["read"]
-    unit = ", ".join(f"{name} {value}" for name, value in piece["unit"].items())
-    span = f"[{window['start']}, {window['end']})" if window["start"] else ""
-    part = f", read from {read['start']} on" if read["start"] != window["start"] else ""
-    return f"{piece['reason']:<6}  {' '.join(filter(None, (span, unit))) or 'everything'}{part}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -13,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, StrandlineError, UpstreamNotLoaded
-from partitions.instants import Instant
+from partitions.errors import StrandlineError, UpstreamNotLoaded
 from partitions.plan import counted
-from partitions.request import Forced, Part, Request
-from partitions.window.units import identity
+from partitions.request import Request
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.deciding import YES
 from platform_assets.cli.several import worst
 from platform_assets.dagster_home import HOME, dagster_home, project_home
+from platform_assets.kinds import PROFILES, profile_of, required
+from platform_assets.kinds.profile import CanForce, LoadsAheadOfTime
 from platform_assets.platform import build_platform
 from platform_assets.project import InvalidProject
 from platform_assets.words import in_words
@@ -65,9 +64,7 @@ def command(
     flows = context.dataflows(names)
     if not yes:
         _ask_for_the_future(context, flows)
-    requests: dict[str, Request] = (
-        {flow.name: _forced(context, flow, force, unit) for flow in flows} if force else {}
-    )
+    requests = _forced(context, flows, force, unit) if force else {}
     outcomes = _run_all(context, flows, requests, list(context.project.broken) if everything else [])
     documents = [outcome.as_json() for outcome in outcomes]
     if (
@@ -77,56 +74,28 @@ def command(
         and context.as_json
     ):
         raise error
-    context.emit(documents, lambda: _people(context, outcomes))
+    context.emit(documents, lambda: _print(context, outcomes))
     # What was skipped says nothing that the failure above it does not say.
     codes = [one.error.exit_code for one in outcomes if one.error and one.status != "skipped"]
     return worst([0, *codes])
 
 
 def _ask_for_the_future(context: Context, flows: Sequence[Dataflow]) -> None:
-    """Windows would count as loaded before their time."""
-    ahead = context.now is not None and context.now - datetime.now(UTC) > _AHEAD
-    names = [flow.name for flow in flows if flow.kind == "window"]
-    if ahead and context.now is not None and names:
-        click.echo(
-            f"--now {context.now.isoformat()} lies beyond this machine's clock: windows of {', '.join(names)} that are still to come would count"
-            " as loaded, and be read again only once they are over",
-            err=True,
-        )
-        click.confirm("Run all the same?", abort=True, err=True)
+    """Ask before a run with a clock that is ahead of the machine's."""
+    if context.now is None or context.now - datetime.now(UTC) <= _AHEAD:
+        return
+    for profile in PROFILES.values():
+        names = [flow.name for flow in flows if profile_of(flow) is profile]
+        if names and isinstance(profile, LoadsAheadOfTime):
+            ahead = f"--now {context.now.isoformat()} lies beyond this machine's clock"
+            click.echo(f"{ahead}: {profile.loads_ahead(names)}", err=True)
+            click.confirm("Run all the same?", abort=True, err=True)
 
 
-def _forced(context: Context, flow: Dataflow, force: str, unit: str | None) -> Forced:
-    """What ``--force`` and ``--unit`` ask for; instants are read as those of the definition.
-
-    Raises:
-        ConfigurationError: for another form, an inverted range, or an unknown unit.
-    """
-    start, dots, end = force.partition("..")
-    if not dots:
-        raise ConfigurationError(
-            f"--force: expected START..END, such as 2020-01-01..2020-02-01, found {force!r}"
-        )
-    zone, now = flow.window.zone, context.now or datetime.now(UTC)
-    lower, upper = Instant.parse(start, zone).at(now), Instant.parse(end, zone).at(now)
-    if lower >= upper:
-        raise ConfigurationError(f"--force: expected a START before END, found {force!r}")
-    return Forced(Part(((lower, upper),), _known_unit(context, flow, unit) if unit else None))
-
-
-def _known_unit(context: Context, flow: Dataflow, text: str) -> frozenset[str]:
-    try:
-        wanted = identity(json.loads(text))
-    except (ValueError, TypeError) as error:
-        raise ConfigurationError(
-            f'--unit: expected JSON such as {{"airport": "LGA"}}, found {text!r}'
-        ) from error
-    units = build_platform(context.project).units(flow)
-    if wanted not in units:
-        raise ConfigurationError(
-            f"--unit: expected a unit of {flow.name}, such as {', '.join(units[:5]) or 'none'}, found {wanted}"
-        )
-    return frozenset((wanted,))
+def _forced(context: Context, flows: Sequence[Dataflow], force: str, unit: str | None) -> dict[str, Request]:
+    """Return what ``--force`` and ``--unit`` ask for of each dataflow."""
+    platform, now = build_platform(context.project), context.now or datetime.now(UTC)
+    return {flow.name: required(flow, CanForce).forced(platform, flow, force, unit, now) for flow in flows}
 
 
 def _run_all(
@@ -216,13 +185,13 @@ def _say(line: str) -> None:
     click.echo(f"  {line}", err=True)
 
 
-def _people(context: Context, outcomes: list[Outcome]) -> None:
+def _print(context: Context, outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         color = {"failed": "red", "blocked": "red", "held": "yellow", "skipped": "yellow"}.get(
             outcome.status, "green"
         )
-        windows = outcome.work_units or outcome.failed_units
-        amount = counted(outcome.work_units, "work unit") if windows else counted(outcome.files, "file")
+        kind = outcome.newest.kind if outcome.newest else None
+        amount = PROFILES[kind].outcome_amount(outcome) if kind else "nothing"
         done = f"{counted(outcome.rows, 'row')} of {amount} in {counted(len(outcome.committed), 'slice')}, "
         calls = f"{counted(outcome.calls, 'listing call')}, " if outcome.calls else ""
         aside = f"{counted(outcome.quarantined, 'file')} put in quarantine, " if outcome.quarantined else ""
@@ -231,7 +200,7 @@ def _people(context: Context, outcomes: list[Outcome]) -> None:
             f"{outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
             fg=color,
         )
-        before, after = in_words(outcome.before), in_words(outcome.after)
+        before, after = in_words(kind, outcome.before), in_words(kind, outcome.after)
         click.echo(f"  watermark {before} -> {after}" if before != after else f"  watermark stays at {after}")
         for warning in outcome.news:
             click.secho(f"  warning: {warning}", fg="yellow", err=True)

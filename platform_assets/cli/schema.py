@@ -24,7 +24,7 @@ def show(context: Context, name: str) -> None:
     """Show what is pinned, what is declared, and the table's columns; starts no Spark."""
     (flow,) = context.dataflows([name])
     document = known_schemas(build_platform(context.project), flow)
-    context.emit(document, lambda: _people_show(context, document))
+    context.emit(document, lambda: _print_show(context, document))
 
 
 @command.command("infer")
@@ -35,10 +35,10 @@ def infer(context: Context, name: str) -> None:
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
     document = fresh_schema(platform, flow, context.now or datetime.now(UTC))
-    context.emit(document, lambda: _people_infer(context, document))
+    context.emit(document, lambda: _print_infer(context, document))
 
 
-def _people_show(context: Context, document: dict[str, Any]) -> None:
+def _print_show(context: Context, document: dict[str, Any]) -> None:
     from rich.table import Table
 
     name, pinned, table = document["dataflow"], document["pinned"], document["table"]
@@ -68,7 +68,7 @@ _FROM = {
 }
 
 
-def _people_infer(context: Context, document: dict[str, Any]) -> None:
+def _print_infer(context: Context, document: dict[str, Any]) -> None:
     from rich.table import Table
 
     name, columns, difference = document["dataflow"], document["columns"], document["difference"]

@@ -15,7 +15,7 @@ _USAGE = 2
 _ALONE = (2, 3, 4)  # an error that is the whole answer for one dataflow
 
 
-def each(
+def collect_results(
     flows: Sequence[Dataflow],
     answer: Callable[[Dataflow], dict[str, Any]],
     failed: Callable[[Dataflow, StrandlineError], dict[str, Any]],

@@ -8,12 +8,13 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.window.simulate import graces_of, simulate
+from partitions.window.simulate import graces_of
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.several import each
+from platform_assets.cli.several import collect_results
+from platform_assets.kinds import required
+from platform_assets.kinds.profile import CanSimulate
 from platform_assets.platform import build_platform
 from resources.loop.outcome import error_json
-from resources.watermarks.observed import observations
 
 
 @click.command("simulate")
@@ -30,11 +31,10 @@ def command(context: Context, names: tuple[str, ...], grace: str) -> int:
     log, graces = build_platform(context.project).log, graces_of(grace)
 
     def answer(flow: Dataflow) -> dict[str, Any]:
-        _ = flow.window  # only windows have a grace
-        return simulate(observations(log, flow.name), graces, dataflow=flow.name).as_json()
+        return required(flow, CanSimulate).simulate(log, flow, graces)
 
-    documents, code = each(context.dataflows(names), answer, _failed)
-    context.emit(documents, lambda: _people(context, documents))
+    documents, code = collect_results(context.dataflows(names), answer, _failed)
+    context.emit(documents, lambda: _print(context, documents))
     return code
 
 
@@ -49,7 +49,7 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     return {"dataflow": flow.name, **empty, "error": error_json(error)}
 
 
-def _people(context: Context, documents: list[dict[str, Any]]) -> None:
+def _print(context: Context, documents: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     for document in documents:

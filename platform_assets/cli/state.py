@@ -11,17 +11,17 @@ import click
 from partitions.errors import ConfigurationError
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
-from platform_assets.cli.deciding import REASON, YES, decided
+from platform_assets.cli.deciding import REASON, YES, apply_decision
+from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
 from platform_assets.state_views import changes_between, exported, with_intents
-from platform_assets.words import in_words
 from resources.watermarks.entry import Entry
 
 _NUMBER = click.IntRange(0)
 _REPLACE = click.option(
     "--replace",
     is_flag=True,
-    help="Rows that are in the table make room, in the commit that loads them again.",
+    help="Delete the old rows in the commit that loads them again.",
 )
 
 
@@ -47,7 +47,7 @@ def show(context: Context, name: str, full: bool) -> None:
         "watermark": public and public["watermark"],
         "entry": public,
     }
-    context.emit(document, lambda: people([entry] if entry else [], full))
+    context.emit(document, lambda: print_entries([entry] if entry else [], full))
 
 
 @command.command("history")
@@ -65,10 +65,10 @@ def history(context: Context, name: str, limit: int, intents: bool) -> None:
     log = build_platform(context.project).log
     entries = list(log.history(name, limit))
     if not intents:
-        context.emit([entry.as_json() for entry in entries], lambda: people(entries))
+        context.emit([entry.as_json() for entry in entries], lambda: print_entries(entries))
         return
     documents = with_intents(log, name, entries)
-    context.emit(documents, lambda: _people_intents(documents, entries))
+    context.emit(documents, lambda: _print_intents(documents, entries))
 
 
 @command.command("diff")
@@ -80,7 +80,7 @@ def diff(context: Context, name: str, before: int | None, after: int | None) -> 
     """Show what changed between two entries."""
     context.dataflows([name])
     document = changes_between(build_platform(context.project).log, name, before, after)
-    context.emit(document, lambda: _people_diff(document))
+    context.emit(document, lambda: _print_diff(document))
 
 
 @command.command("export")
@@ -103,7 +103,7 @@ def reset_command(context: Context, name: str, replace: bool, reason: str, yes: 
     """Append an empty watermark: the next run loads everything that is there."""
     from resources.decisions import reset
 
-    _decided(context, name, reset(reason, replace=replace), reason, yes)
+    _apply(context, name, reset(reason, replace=replace), reason, yes)
 
 
 @command.command("accept")
@@ -115,13 +115,13 @@ def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
     """Agree to a changed definition: the watermark stays, and a slice that a run left unfinished is given up."""
     from resources.decisions import accept
 
-    _decided(context, name, accept(reason), reason, yes)
+    _apply(context, name, accept(reason), reason, yes)
 
 
 @command.command("rewind")
 @click.argument("name")
 @click.option(
-    "--to", required=True, type=_NUMBER, help="The entry whose watermark shall count again; 0: none."
+    "--to", required=True, type=_NUMBER, help="Go back to this entry's watermark; 0 is the beginning."
 )
 @_REPLACE
 @REASON
@@ -131,7 +131,7 @@ def rewind_command(context: Context, name: str, to: int, replace: bool, reason: 
     """Append the watermark of an older entry: what lies above it is read again."""
     from resources.decisions import rewind
 
-    _decided(context, name, rewind(reason, to, replace=replace), reason, yes)
+    _apply(context, name, rewind(reason, to, replace=replace), reason, yes)
 
 
 @command.command("set")
@@ -144,7 +144,7 @@ def set_command(context: Context, name: str, watermark: str, reason: str, yes: b
     """Append a watermark of your own, not below the one that is there; files that it passes over are not loaded."""
     from resources.decisions import set_watermark
 
-    _decided(context, name, set_watermark(reason, watermark), reason, yes)
+    _apply(context, name, set_watermark(reason, watermark), reason, yes)
 
 
 @command.command("adopt")
@@ -156,7 +156,7 @@ def adopt_command(context: Context, name: str, reason: str, yes: bool) -> None:
     """Append the watermark that the target table tells: for a state that was lost."""
     from resources.decisions import adopt
 
-    _decided(context, name, adopt(reason), reason, yes)
+    _apply(context, name, adopt(reason), reason, yes)
 
 
 @command.command("import")
@@ -173,51 +173,34 @@ def import_command(context: Context, name: str, file: Path, reason: str, yes: bo
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file}: expected a file of `strandline state export`: {error}") from error
-    _decided(context, name, import_entries(reason, lines), reason, yes)
+    _apply(context, name, import_entries(reason, lines), reason, yes)
 
 
-def _decided(context: Context, name: str, making: Any, reason: str, yes: bool) -> None:
-    entry = decided(context, name, making, reason, yes)
+def _apply(context: Context, name: str, making: Any, reason: str, yes: bool) -> None:
+    entry = apply_decision(context, name, making, reason, yes)
     document = {"dataflow": name, "number": entry.number, "entry": entry.as_json()}
-    context.emit(document, lambda: people([entry]))
+    context.emit(document, lambda: print_entries([entry]))
 
 
-def people(entries: list[Entry], full: bool = False) -> None:
+def print_entries(entries: list[Entry], full: bool = False) -> None:
     """Entries for people, a line each."""
     if not entries:
         click.echo("no entry: nothing was loaded yet, or the state was lost (a run says which)")
     for entry in entries:
         reason = f" ({entry.reason})" if entry.reason else ""
+        profile = PROFILES[entry.kind]
         aside = f", {entry.quarantined} quarantined" if entry.quarantined else ""
         click.echo(
-            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {counted(entry.rows, 'row')}, {_amount(entry)}{aside}"
-            f"  {entry.watermark if full else _short(entry)}"
+            f"{entry.number:>6}  {entry.time}  {entry.why}{reason}  {counted(entry.rows, 'row')}, {profile.entry_amount(entry)}{aside}"
+            f"  {entry.watermark if full else profile.entry_watermark(entry)}"
         )
 
 
-def _amount(entry: Entry) -> str:
-    if entry.kind != "window":
-        return counted(entry.files, "file")
-    failed = f", {counted(entry.failed_units, 'failed work unit')}" if entry.failed_units else ""
-    return f"{counted(entry.work_units, 'work unit')}{failed}"
-
-
-def _short(entry: Entry) -> str:
-    """A watermark; of windows, and above 1,000 items, what it comes to."""
-    watermark = json.loads(entry.watermark)
-    if entry.kind == "window":
-        return in_words(watermark)
-    paths = watermark.get("paths")
-    if not isinstance(paths, dict) or len(paths) <= 1000:
-        return entry.watermark
-    return f"{counted(len(paths), 'open partition')} (state show --full shows them)"
-
-
-def _people_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> None:
+def _print_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> None:
     by_number = {entry.number: entry for entry in entries}
     for document in documents:
         if entry := by_number.get(document["number"]):
-            people([entry])
+            print_entries([entry])
         else:
             click.echo(f"{document['number']:>6}  unfinished {document['why']}")
         if intent := document["intent"]:
@@ -227,7 +210,7 @@ def _people_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> No
             )
 
 
-def _people_diff(document: dict[str, Any]) -> None:
+def _print_diff(document: dict[str, Any]) -> None:
     click.echo(f"entry {document['from']} -> entry {document['to']}")
     for name, change in document["changed"].items():
         click.echo(f"  {name}: {json.dumps(change['before'])} -> {json.dumps(change['after'])}")

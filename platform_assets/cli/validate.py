@@ -15,11 +15,11 @@ from platform_assets.project import Project
 def command(context: Context) -> int:
     """Check all project files and show everything that is wrong with them."""
     project = context.project
-    context.emit({"errors": [error.as_json() for error in project.errors]}, lambda: _people(project))
+    context.emit({"errors": [error.as_json() for error in project.errors]}, lambda: _print(project))
     return ConfigurationError.exit_code if project.errors else 0
 
 
-def _people(project: Project) -> None:
+def _print(project: Project) -> None:
     for error in project.errors:
         click.echo(error.message)
     click.echo(_summary(project))

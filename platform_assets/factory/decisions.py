@@ -1,4 +1,4 @@
-"""An operator's decisions, and views of a state, as jobs with typed config, to be launched from the UI (spec 02, 08).
+"""An operator's decisions, and views of a state, as jobs with typed config, to be launched from the UI (docs/dagster.md).
 
 Without ``confirm`` a job only shows what the decision would lead to; with it, the entry is appended.
 """
@@ -13,7 +13,7 @@ from dagster import AssetObservation, Config, JobDefinition, MetadataValue, OpEx
 from pydantic import Field
 
 from partitions.errors import StrandlineError
-from platform_assets.factory.assets import watermark_key
+from platform_assets.factory.keys import watermark_key
 from platform_assets.metadata import watermark_metadata
 from platform_assets.project import Project
 from platform_assets.state_views import changes_between, exported
@@ -30,7 +30,7 @@ class Decision(Config):
     """What every decision asks for."""
 
     dataflow: str = Field(description="Its name.")
-    reason: str = Field(description="Why; it stays in the log. Not empty.")
+    reason: str = Field(description="Reason for the decision; stored in the log. Not empty.")
     confirm: bool = Field(default=False, description="Append the entry; else only show what would follow.")
 
 
@@ -39,14 +39,14 @@ class Replacing(Decision):
 
     replace: bool = Field(
         default=False,
-        description="Rows that are in the table make room, in the commit that loads them again.",
+        description="Delete the old rows in the commit that loads them again.",
     )
 
 
 class Rewinding(Replacing):
     """``state rewind``."""
 
-    to: int = Field(description="The number of the entry whose watermark shall count again; 0: none.")
+    to: int = Field(description="Go back to the watermark of the entry with this number; 0 is the beginning.")
 
 
 class Setting(Decision):

@@ -7,8 +7,9 @@ from typing import Any
 from dagster import AssetCheckKey, AssetSelection, define_asset_job
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.assets import table_key, watermark_key
-from platform_assets.factory.checks import LATE_FILES, LEDGER, QUARANTINED_FILES, ROW_ACCOUNTING
+from platform_assets.factory.checks import ROW_ACCOUNTING
+from platform_assets.factory.keys import table_key, watermark_key
+from platform_assets.kinds import profile_of
 from resources.reporting import DATAFLOW_TAG
 
 
@@ -34,11 +35,6 @@ def dataflow_job(dataflow: Dataflow, *, checked: bool = True) -> Any:
 
 
 def _of_the_whole_table(dataflow: Dataflow) -> AssetSelection:
-    names = [ROW_ACCOUNTING]
-    if dataflow.kind != "path":
-        names.append(LEDGER)
-    else:
-        names.append(LATE_FILES)
-        if "quarantine" not in (dataflow.on_bad_file, dataflow.late_files):
-            names.append(QUARANTINED_FILES)
-    return AssetSelection.checks(*(AssetCheckKey(table_key(dataflow), name) for name in names))
+    checks = [ROW_ACCOUNTING, *profile_of(dataflow).definitions().table_checks(dataflow)]
+    keys = (AssetCheckKey(table_key(dataflow), check.name) for check in checks if not check.with_runs)
+    return AssetSelection.checks(*keys)

@@ -1,68 +1,188 @@
-"""The sensor of a file source: asks for one run when a file lies above the committed watermark (docs/dagster.md)."""
+"""The shell of every sensor: one run at a time, and what did not get done is requested again after a pause that doubles.
+
+The truth is the watermark log and nothing else. A run did something if there is an entry of it; an entry that only abandons a number
+says that it did not. So a file that stays bad does not start a run every half minute for two weeks.
+
+What a sensor looks at, and what it requests, belongs to its kind (``platform_assets.kinds``).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from dagster import (
+    AddDynamicPartitionsRequest,
+    DagsterInstance,
     DefaultSensorStatus,
     RunRequest,
     SensorDefinition,
     SensorEvaluationContext,
     SensorResult,
+    SkipReason,
     sensor,
 )
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.asking import Cursor, Work, ask, done, skip, what
-from platform_assets.factory.in_flight import in_flight
-from resources.listing import Budget
+from platform_assets.factory.cursor import Cursor
+from platform_assets.factory.in_flight import Sign, in_flight
 from resources.platform import Platform
-from resources.reporting import DATAFLOW_TAG
+from resources.watermarks.entry import Entry, Why
+from resources.watermarks.log import WatermarkLog
 
-_BUDGET = Budget(pages=50, seconds=20.0)  # a tick has 60 s, and a slow store must not use them up
-_INTERVAL = 30
+Clock = Callable[[], float]
+"""Epoch seconds."""
+
+ABANDONED: frozenset[Why] = frozenset({"abandon"})
+"""Entries after which the work is as it was."""
+
+_FAR = 100
+"""Entries that a look back for the newest entry with progress reads at most; from tick to tick it reads only what is new."""
 
 
-def dataflow_sensor(
-    dataflow: Dataflow, platform: Platform, job: Any, clock: Callable[[], float] = time.time
-) -> SensorDefinition:
-    """A sensor that looks above the committed watermark and asks for runs of ``job``."""
+@dataclass(frozen=True)
+class Tick:
+    """One evaluation of a sensor.
 
-    @sensor(
-        name=f"{dataflow.name}_files",
-        job=job,
-        minimum_interval_seconds=_INTERVAL,
-        default_status=DefaultSensorStatus.RUNNING,
-        description=f"Finds files of {dataflow.name} above its committed watermark, and asks for a run.",
+    Attributes:
+        instance: Dagster's.
+        seconds: epoch seconds of the sensor's clock.
+        resume: where the listing of the last tick ran out of its budget, or "".
+    """
+
+    instance: DagsterInstance
+    seconds: float
+    resume: str = ""
+
+    @property
+    def now(self) -> datetime:
+        """The time of the tick, in UTC."""
+        return datetime.fromtimestamp(self.seconds, UTC)
+
+
+@dataclass(frozen=True)
+class NoWork:
+    """A tick that requests nothing.
+
+    Attributes:
+        why: for people.
+        resume: where the next tick's listing continues, or "".
+        events: what the tick reports.
+    """
+
+    why: str
+    resume: str = ""
+    events: Sequence[Any] = ()
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a tick has found to do.
+
+    Attributes:
+        entry: the newest.
+        digest: tells the work from other work, as :func:`digest` says.
+        requests: the runs, for a text that no other attempt has: a run key counts once for ever, for failed runs too.
+        new_keys: partitions that Dagster must be told first.
+        events: what the tick reports.
+        no_progress: entries that did nothing about the work.
+        unfinished: what is said of an attempt while its pause lasts; it is given the attempt's number and the seconds that are left.
+    """
+
+    entry: Entry | None
+    digest: str
+    requests: Callable[[str], Sequence[RunRequest]]
+    new_keys: Sequence[AddDynamicPartitionsRequest] = ()
+    events: Sequence[Any] = ()
+    no_progress: frozenset[Why] = ABANDONED
+    unfinished: str = "attempt {} did not commit; the next one is in {} s"
+
+
+@dataclass(frozen=True)
+class SensorShell:
+    """A sensor without its look.
+
+    Attributes:
+        name: the part behind the dataflow's name.
+        description: for people.
+        interval: seconds between two ticks, at least.
+        clock: epoch seconds.
+    """
+
+    name: str
+    description: str
+    interval: int = 30
+    clock: Clock = time.time
+
+    def build(
+        self, dataflow: Dataflow, platform: Platform, job: Any, look: Callable[[Tick], NoWork | Work]
+    ) -> SensorDefinition:
+        """Return the sensor, which requests runs of ``job`` for the work that ``look`` finds; what ``look`` raises fails the tick."""
+
+        @sensor(
+            name=f"{dataflow.name}_{self.name}",
+            job=job,
+            minimum_interval_seconds=self.interval,
+            default_status=DefaultSensorStatus.RUNNING,
+            description=self.description,
+        )
+        def tick(context: SensorEvaluationContext) -> SensorResult:
+            cursor, seconds = Cursor.read(context.cursor), self.clock()
+            busy = in_flight(context.instance, platform.log, dataflow.name, seconds, cursor.sign)
+            if busy is not None:
+                return _skip(busy.reason, replace(cursor, sign=busy.sign))
+            work = look(Tick(context.instance, seconds, cursor.resume))
+            if isinstance(work, NoWork):
+                return _skip(work.why, cursor.after_nothing(work.resume), work.events)
+            progress = _progress(platform.log, dataflow.name, cursor, work)
+            return _request(cursor, work, progress, seconds)
+
+        return tick
+
+
+def digest(*parts: object) -> str:
+    """Return a short text that tells some work from other work."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def _request(cursor: Cursor, work: Work, progress: str, now: float) -> SensorResult:
+    """Request runs, unless the pause after the last attempt lasts."""
+    number = work.entry.number if work.entry else 0
+    cursor = replace(cursor, seen=number, resume="", sign=Sign())
+    left = cursor.attempts.wait(progress, work.digest, now)
+    if left > 0:
+        return _skip(work.unfinished.format(cursor.attempts.count, int(left)), cursor, work.events)
+    after = cursor.attempts.next(progress, work.digest, now)
+    requests = list(work.requests(after.name))
+    return SensorResult(
+        run_requests=requests,
+        skip_reason=None
+        if requests
+        else SkipReason("partitions are added; the next tick asks for runs over them"),
+        cursor=(replace(cursor, attempts=after) if requests else cursor).write(),
+        dynamic_partitions_requests=list(work.new_keys),
+        asset_events=work.events,
     )
-    def files(context: SensorEvaluationContext) -> SensorResult:
-        cursor, now = Cursor.read(context.cursor), clock()
-        busy = in_flight(context.instance, platform.log, dataflow.name, now, cursor.sign)
-        if busy is not None:
-            return skip(busy.reason, replace(cursor, sign=busy.sign))
-        entry = platform.log.newest(dataflow.name)
-        look = platform.path_kind(dataflow).peek(
-            entry, datetime.fromtimestamp(now, UTC), _BUDGET, cursor.resume or None
-        )
-        if not look.found.files:
-            more = "goes on at the next tick" if look.resume else "no file is above the watermark"
-            return skip(f"{more} ({look.found.calls} listing calls)", cursor.nothing(look.resume or ""))
-        first = look.found.files[0]
-        work = Work(
-            done(platform.log, dataflow.name, entry, cursor),
-            what(first.path, first.size, first.version),
-            entry.number if entry else 0,
-        )
-        return ask(cursor, work, now, lambda attempt: [request(dataflow, f"{dataflow.name}:{attempt}")])
-
-    return files
 
 
-def request(dataflow: Dataflow, run_key: str) -> RunRequest:
-    """A run of a dataflow."""
-    return RunRequest(run_key=run_key, tags={DATAFLOW_TAG: dataflow.name})
+def _skip(reason: str, cursor: Cursor, events: Sequence[Any] = ()) -> SensorResult:
+    return SensorResult(skip_reason=SkipReason(reason), cursor=cursor.write(), asset_events=events)
+
+
+def _progress(log: WatermarkLog, dataflow: str, cursor: Cursor, work: Work) -> str:
+    """Return the id of the newest entry that did something about the work, or ""; the cursor of the last tick knows the answer of then."""
+    entry = work.entry
+    if entry is None:
+        return ""
+    if entry.why not in work.no_progress:
+        return entry.id
+    for older in log.history(dataflow, _FAR):
+        if older.number <= cursor.seen:
+            break
+        if older.why not in work.no_progress:
+            return older.id
+    return cursor.attempts.done

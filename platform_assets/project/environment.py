@@ -1,4 +1,4 @@
-"""``{env: NAME}``: texts that come from the environment (spec 09).
+"""``{env: NAME}``: texts that come from the environment (docs/project-files.md).
 
 Two ways, told apart by the models' types. Where a model says ``str`` the text is looked up when the project
 is loaded (:func:`resolved`), and the model's repr shows the variable's name instead of it (:func:`hidden`).

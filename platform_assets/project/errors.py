@@ -1,4 +1,4 @@
-"""What is wrong with a project file: where, what was found, what is expected (spec 09, All kinds)."""
+"""What is wrong with a project file: where, what was found, what is expected (docs/project-files.md)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ProjectError:
         return self.message
 
     def as_json(self) -> dict[str, Any]:
-        """The six fields of spec 09."""
+        """Return the six fields of `strandline validate --json` (docs/cli.md)."""
         return asdict(self)
 
 

@@ -6,16 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from partitions.dataflow import Dataflow, Input
 from partitions.errors import ConfigurationError
 from partitions.lineage import Lineage
-from partitions.sources import JdbcSource, TableSource
 from platform_assets.project.environment import EnvRef, used
 from platform_assets.project.errors import InvalidProject, ProjectError, nearest
 from platform_assets.project.secrets import is_secret
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
+from platform_assets.sources import place_of
 from resources.databases import Database, is_database
 from resources.jdbc import JdbcConnection
 from resources.places import Place, S3Connection
@@ -25,7 +25,7 @@ SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
 
 _SHORTEST_HIDDEN = 4
 
-C = TypeVar("C", S3Connection, JdbcConnection)
+ConnectionT = TypeVar("ConnectionT")
 
 
 class Made(NamedTuple):
@@ -79,22 +79,16 @@ class Project:
     def state(self) -> Place | Database:
         """Where the watermark log is."""
         place = self.settings.place("state")
-        return Database.parse(place.path) if is_database(place.path) else self._place(place)
+        return Database.parse(place.path) if is_database(place.path) else self._at(place)
 
     @property
     def lake(self) -> Place:
         """Where tables are."""
-        return self._place(self.settings.place("lake"))
+        return self._at(self.settings.place("lake"))
 
     def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection:
         """Where a dataflow's rows are: the root of its files, a table of the lake, a database."""
-        source = dataflow.source
-        if isinstance(source, JdbcSource):
-            return self.connection(source.connection, JdbcConnection)
-        if isinstance(source, TableSource):
-            return self.lake.child(source.table)
-        path = source.root if dataflow.kind == "window" else source.path
-        return self._place(PlaceSettings(path=path, connection=source.connection))
+        return place_of(self, dataflow)
 
     def table_place(self, dataflow: Dataflow) -> Place:
         """A dataflow's table, ``<lake>/<layer>/<name>``."""
@@ -114,25 +108,25 @@ class Project:
             raise ConfigurationError(f"{SPARK_REMOTE}: expected sc://host:port, found something else")
         return SparkSettings(remote=remote)
 
-    def connection(self, name: str, wanted: type[C]) -> C:
+    def connection(self, name: str, wanted: type[ConnectionT]) -> ConnectionT:
         """A connection with its secrets, at the moment of use.
 
         Raises:
             ConfigurationError: for an unknown name, a connection of another type, a variable that is not set, a URL of
                 another form.
         """
-        found = self.settings.connections.get(name)
-        if found is None:
+        settings = self.settings.connections.get(name)
+        if settings is None:
             raise ConfigurationError(f"expected a connection of platform.yaml, found {name!r}")
         fields = {
-            key: used(getattr(found, key), f"connections.{name}.{key}", self._environment)
-            for key in type(found).model_fields
+            key: used(getattr(settings, key), f"connections.{name}.{key}", self._environment)
+            for key in type(settings).model_fields
             if key != "type"
         }
-        made = _made(f"connections.{name}", found.type, fields)
-        if not isinstance(made, wanted):
-            raise ConfigurationError(f"connections.{name}: found type {found.type}, expected another")
-        return made
+        connection = settings.open(f"connections.{name}", fields)
+        if not isinstance(connection, wanted):
+            raise ConfigurationError(f"connections.{name}: found type {settings.type}, expected another")
+        return connection
 
     def named(self, names: Sequence[str]) -> list[Dataflow]:
         """The dataflows of these names, in this order; without names all valid ones.
@@ -174,7 +168,11 @@ class Project:
         state = (self._settings or Settings()).place("state").path
         return Database.parse(state).hide(text) if is_database(state) else text
 
-    def _place(self, place: PlaceSettings) -> Place:
+    def place(self, path: str, connection: str | None) -> Place:
+        """Return a place by its path, which counts from the project's folder, and the name of its connection."""
+        return self._at(PlaceSettings(path=path, connection=connection))
+
+    def _at(self, place: PlaceSettings) -> Place:
         connection = self.connection(place.connection, S3Connection) if place.connection else None
         return Place.parse(place.path, self.folder, connection)
 
@@ -184,12 +182,3 @@ def _hidden_by(url: str, text: str) -> str:
         return JdbcConnection.parse(url).hide(text)
     except ConfigurationError:
         return text  # which is told where it is used
-
-
-def _made(what: str, kind: str, fields: dict[str, Any]) -> S3Connection | JdbcConnection:
-    if kind == "s3":
-        return S3Connection(**fields)
-    try:
-        return JdbcConnection.parse(**fields)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{what}.url: {error.message}") from error

@@ -1,15 +1,18 @@
-"""The models of ``platform.yaml`` (spec 09). Every key has a default; an absent file means all of them."""
+"""The models of ``platform.yaml`` (docs/project-files.md). Every key has a default; an absent file means all of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from platform_assets.project.environment import EnvRef, Text
 from resources.jdbc import JdbcConnection
+from resources.places import S3Connection
 
 
 def _remote(text: str) -> str:
@@ -62,6 +65,10 @@ class S3Settings(Model):
     secret_access_key: Text | None = None
     session_token: Text | None = None
 
+    def open(self, _: str, fields: Mapping[str, Any]) -> S3Connection:
+        """Return the connection with these values, of which none is the name of a variable any more."""
+        return S3Connection(**fields)
+
 
 def _jdbc_url(text: str | EnvRef) -> str | EnvRef:
     if isinstance(text, str):
@@ -80,6 +87,17 @@ class JdbcSettings(Model):
     url: Annotated[Text, AfterValidator(_jdbc_url)]
     user: Text | None = None
     password: Text | None = None
+
+    def open(self, key: str, fields: Mapping[str, Any]) -> JdbcConnection:
+        """Return the connection with these values, of which none is the name of a variable any more.
+
+        Raises:
+            ConfigurationError: for a URL of another form; ``key`` is that of the connection.
+        """
+        try:
+            return JdbcConnection.parse(**fields)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{key}.url: {error.message}") from error
 
 
 ConnectionSettings = Annotated[S3Settings | JdbcSettings, Field(discriminator="type")]

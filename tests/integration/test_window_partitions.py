@@ -24,7 +24,7 @@ from deltalake import write_deltalake
 
 from partitions.definitions import WindowPartitions
 from platform_assets.build import build_definitions
-from platform_assets.factory.windows import window_schedule, window_sensor
+from platform_assets.kinds.window.runs import window_schedule, window_sensor
 from platform_assets.project import load_project
 from resources.io_managers import PLAN_TAG, RunOptions
 from resources.loop.outcome import Observer, Step

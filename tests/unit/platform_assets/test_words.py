@@ -48,16 +48,25 @@ def windows(units: dict[str, Any], failed: dict[str, Any] | None = None) -> dict
 
 
 @pytest.mark.parametrize(
-    ("watermark", "words"),
+    ("kind", "watermark", "words"),
     [
-        (None, "none"),
-        ({}, "none"),
-        ({"path": "d=1/a.json"}, "d=1/a.json"),
-        ({"paths": {"d=1": "a", "d=2": "b"}, "closed_before": None}, "2 open partitions, closed before None"),
-        (windows({"{}": [[0, 2 * DAY]]}), "up to 1970-01-03T00:00:00+00:00"),
-        (windows({A: [[0, 2 * DAY]], B: [[0, 2 * DAY]]}), "up to 1970-01-03T00:00:00+00:00, 2 units"),
-        (windows({A: [], B: []}), "2 units"),
+        (None, None, "none"),
+        ("path", {}, "none"),
+        ("path", {"path": "d=1/a.json"}, "d=1/a.json"),
         (
+            "path",
+            {"paths": {"d=1": "a", "d=2": "b"}, "closed_before": None},
+            "2 open partitions, closed before None",
+        ),
+        ("window", windows({"{}": [[0, 2 * DAY]]}), "up to 1970-01-03T00:00:00+00:00"),
+        (
+            "window",
+            windows({A: [[0, 2 * DAY]], B: [[0, 2 * DAY]]}),
+            "up to 1970-01-03T00:00:00+00:00, 2 units",
+        ),
+        ("window", windows({A: [], B: []}), "2 units"),
+        (
+            "window",
             windows(
                 {A: [[0, 9 * DAY]], B: [[0, 3 * DAY]]},
                 {B: {str(3 * DAY): [2, "no answer", 1], str(4 * DAY): [1, "no answer", 1]}},
@@ -65,19 +74,24 @@ def windows(units: dict[str, Any], failed: dict[str, Any] | None = None) -> dict
             "complete up to 1970-01-04T00:00:00+00:00, at most up to 1970-01-10T00:00:00+00:00 (1 of 2 units behind), 2 work units failed",
         ),
         (
+            "window",
             windows({A: [[0, 9 * DAY]]}, {B: {"0": [1, "no answer", 1]}}),
             "not all is begun, at most up to 1970-01-10T00:00:00+00:00 (1 of 2 units behind), 1 work unit failed",
         ),
         (
+            "window",
             windows({"{}": [[0, 3 * DAY], [4 * DAY, 9 * DAY]]}, {"{}": {str(3 * DAY): [1, "no answer", 1]}}),
             "complete up to 1970-01-04T00:00:00+00:00, at most up to 1970-01-10T00:00:00+00:00, 1 work unit failed",
         ),
         (
+            "window",
             windows({"{}": [[0, 3 * DAY], [3 * DAY, 9 * DAY, "weekly UTC"]]}),
             "up to 1970-01-10T00:00:00+00:00",
         ),
-        (windows({}, {A: {"": [0, None, 7]}}), "1 unit"),
+        ("window", windows({}, {A: {"": [0, None, 7]}}), "1 unit"),
     ],
 )
-def test_a_watermark_in_words_never_says_that_what_failed_has_got_there(watermark: Any, words: str) -> None:
-    assert in_words(watermark) == words
+def test_a_watermark_in_words_never_says_that_what_failed_has_got_there(
+    kind: str | None, watermark: Any, words: str
+) -> None:
+    assert in_words(kind, watermark) == words

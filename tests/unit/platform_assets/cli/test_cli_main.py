@@ -197,7 +197,7 @@ def test_all_valid_dataflows_run_beside_broken_ones(call: Callable[..., Result],
         probe=lambda context: names.extend(f.name for f in context.dataflows([])),
     )
     assert (found.exit_code, names) == (0, ["good"])
-    assert found.stderr == "bad: left out, its file has errors (strandline validate shows them)\n"
+    assert found.stderr == "bad: ignored, its file has errors; run `strandline validate`\n"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
 
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.factory.sensors import dataflow_sensor
+from platform_assets.kinds.path.arrivals import files_sensor
 from resources.io_managers import HOLDER_TAG
 from resources.loop import lease
 from resources.loop.holder import lives, process_lives
@@ -33,7 +33,7 @@ def ticker(tmp_path: Path) -> Iterator[Ticker]:
             tmp_path,
             instance,
             flow_of(),
-            lambda flow, platform, now: dataflow_sensor(flow, platform, dataflow_job(flow), now),
+            lambda flow, platform, now: files_sensor(flow, platform, dataflow_job(flow), now),
         )
         made.put("a.ndjson")
         yield made

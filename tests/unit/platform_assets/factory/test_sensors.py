@@ -1,235 +1,87 @@
-"""The sensor asks for a run exactly when the committed watermark says that there is something to load."""
+"""The shell that all sensors share: a kind only says what it has found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
-from dagster import DagsterInstance, DagsterRunStatus
-from dagster._core.test_utils import create_run_for_test
+from dagster import AddDynamicPartitionsRequest, DagsterInstance, RunRequest
 
-from partitions.errors import SourceError
-from platform_assets.factory import sensors
-from platform_assets.factory.asking import Cursor
+from platform_assets.factory.cursor import Cursor
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.factory.sensors import dataflow_sensor
-from resources.io_managers import HOLDER_TAG
-from resources.listing import Budget
-from resources.loop.holder import this_process
-from resources.reporting import DATAFLOW_TAG
-from tests.support.ticks import Ticker, asked, flow_of, ticks
+from platform_assets.factory.keys import run_request
+from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work
+from tests.support.ticks import Ticker, asked, flow_of
+
+
+@dataclass
+class Toy:
+    """A kind whose ticks find what a test says."""
+
+    found: NoWork | Work = field(default_factory=lambda: NoWork("nothing"))
+    resumed: list[str] = field(default_factory=list)
+
+    def look(self, tick: Tick) -> NoWork | Work:
+        self.resumed.append(tick.resume)
+        return self.found
 
 
 @pytest.fixture
-def make_ticker(tmp_path: Path) -> Iterator[Callable[..., Ticker]]:
+def toy() -> Toy:
+    return Toy()
+
+
+@pytest.fixture
+def ticker(tmp_path: Path, toy: Toy) -> Iterator[Ticker]:
     with DagsterInstance.ephemeral() as instance:
-
-        def make(**definition: Any) -> Ticker:
-            return Ticker(
-                tmp_path,
-                instance,
-                flow_of(**definition),
-                lambda flow, platform, now: dataflow_sensor(flow, platform, dataflow_job(flow), now),
-            )
-
-        yield make
+        yield Ticker(
+            tmp_path,
+            instance,
+            flow_of(),
+            lambda flow, platform, now: SensorShell("toys", "For tests.", clock=now).build(
+                flow, platform, dataflow_job(flow), toy.look
+            ),
+        )
 
 
-@pytest.fixture
-def ticker(make_ticker: Callable[..., Ticker]) -> Ticker:
-    return make_ticker()
+def work(ticker: Ticker, digest: str = "x", runs: int = 1, keys: tuple[str, ...] = ()) -> Work:
+    def requests(attempt: str) -> list[RunRequest]:
+        return [run_request(ticker.flow, f"{number}:{attempt}") for number in range(runs)]
+
+    new = [AddDynamicPartitionsRequest("arrivals_units", list(keys))] if keys else []
+    return Work(ticker.platform.log.newest(ticker.flow.name), digest, requests, new)
 
 
-def test_an_empty_landing_zone_asks_for_nothing(ticker: Ticker) -> None:
-    assert ticker.tick() == "no file is above the watermark (1 listing calls)"
+def test_the_name_and_the_interval_are_the_shells(ticker: Ticker) -> None:
+    assert (ticker.sensor.name, ticker.sensor.minimum_interval_seconds) == ("arrivals_toys", 30)
 
 
-def test_one_run_is_asked_for_however_many_files_are_new_and_it_carries_the_dataflow_s_tag(
-    ticker: Ticker,
-) -> None:
-    ticker.put("a.ndjson", "b.ndjson", "c.ndjson")
-    assert asked(ticker.tick()).tags[DATAFLOW_TAG] == "arrivals"
-
-
-def test_files_at_or_below_the_committed_watermark_ask_for_nothing(ticker: Ticker) -> None:
-    ticker.put("a.ndjson", "b.ndjson")
-    ticker.commit("b.ndjson")
-    assert ticker.tick() == "no file is above the watermark (1 listing calls)"
-
-
-@pytest.mark.parametrize(
-    "status",
-    [
-        DagsterRunStatus.NOT_STARTED,
-        DagsterRunStatus.STARTING,
-        DagsterRunStatus.STARTED,
-        DagsterRunStatus.CANCELING,
-    ],
-)
-def test_while_a_run_of_the_dataflow_is_in_flight_no_other_is_asked_for(
-    ticker: Ticker, status: DagsterRunStatus
-) -> None:
-    ticker.put("a.ndjson")
-    run = create_run_for_test(
-        ticker.instance, job_name="load_arrivals", status=status, tags={DATAFLOW_TAG: "arrivals"}
-    )
-    assert ticker.tick() == f"run {run.run_id[:8]} is in flight"
-
-
-def test_a_run_whose_process_is_gone_is_reported_as_failed_and_the_next_one_asked_for(ticker: Ticker) -> None:
-    ticker.put("a.ndjson")
-    gone = this_process("x").model_copy(update={"started": 1})  # the pid is another process's now
-    tags = {DATAFLOW_TAG: "arrivals", HOLDER_TAG: gone.model_dump_json()}
-    run = create_run_for_test(
-        ticker.instance, job_name="load_arrivals", status=DagsterRunStatus.STARTED, tags=tags
-    )
-    asked(ticker.tick())
-    left = ticker.instance.get_run_by_id(run.run_id)
-    assert left is not None
-    assert left.status == DagsterRunStatus.FAILURE
-
-
-def test_what_was_asked_for_and_not_committed_is_asked_for_again_after_a_pause_that_doubles(
-    ticker: Ticker,
-) -> None:
-    ticker.put("a.ndjson")
-    first = asked(ticker.tick())
-    ticker.now += 59
-    assert ticker.tick() == "attempt 1 did not commit; the next one is in 1 s"
-    ticker.now += 1
-    second = asked(ticker.tick())
-    assert second.run_key != first.run_key  # a run key counts once for ever, for failed runs too
-    ticker.now += 119
-    assert ticker.tick() == "attempt 2 did not commit; the next one is in 1 s"
-    ticker.now += 1
-    asked(ticker.tick())
-
-
-def test_a_bad_file_whose_number_is_given_up_each_time_starts_7_runs_in_two_hours_and_not_240(
-    ticker: Ticker,
-) -> None:
-    ticker.put("bad.ndjson")
-    keys = ticks(ticker, 120, ticker.abandon)
-    assert (len(keys), len(set(keys))) == (7, 7)
-    assert ticker.abandon().number == 8
-
-
-def test_a_good_file_behind_the_bad_one_changes_nothing_and_one_before_it_is_asked_for_at_once(
-    ticker: Ticker,
-) -> None:
-    ticker.put("m.ndjson")
-    ticks(ticker, 60, ticker.abandon)
-    ticker.put("z.ndjson")
-    assert isinstance(ticker.tick(), str)
-    ticker.put("c.ndjson")
-    asked(ticker.tick())
-
-
-def test_files_that_arrive_before_each_other_while_no_run_commits_are_asked_for_twice_in_a_pause(
-    ticker: Ticker,
-) -> None:
-    """Of many partitions each file may be the first; when the engine is down none of them is loaded."""
-    times = list[float]()
-    for number in range(120):
-        ticker.put(f"{500 - number}.ndjson")
-        if not isinstance(ticker.tick(), str):
-            times.append(ticker.now)
-        ticker.now += 60
-    assert len(times) <= 10
-
-
-def test_a_bad_file_that_is_repaired_is_asked_for_at_once(ticker: Ticker) -> None:
-    ticker.put("a.ndjson")
-    ticks(ticker, 60, ticker.abandon)
-    (ticker.landing / "a.ndjson").write_text("{}")
-    asked(ticker.tick())
-
-
-def test_a_run_that_commits_files_before_the_bad_one_resets_the_pause(ticker: Ticker) -> None:
-    ticker.put("a.ndjson", "bad.ndjson")
-    asked(ticker.tick())
-    ticker.commit("a.ndjson")
-    ticker.abandon()
-    ticker.now += 1
-    asked(ticker.tick())
-    ticker.abandon()
-    ticker.now += 59
-    assert ticker.tick() == "attempt 1 did not commit; the next one is in 1 s"
-
-
-def test_a_decision_resets_the_pause(ticker: Ticker) -> None:
-    ticker.put("a.ndjson")
-    ticks(ticker, 60, ticker.abandon)
-    assert isinstance(ticker.tick(), str)
-    ticker.commit(why="accept")
-    asked(ticker.tick())
-
-
-def test_a_listing_that_needs_several_ticks_keeps_the_attempts(
-    ticker: Ticker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sensors, "_BUDGET", Budget(pages=1))
-    ticker.put("d=1/a.ndjson", "d=2/b.ndjson", "d=3/c.ndjson")
-    ticker.commit("d=2/b.ndjson")
-    keys = ticks(ticker, 60, ticker.abandon)
-    assert len(set(keys)) == len(keys) <= 7
-
-
-def test_files_that_are_gone_end_the_attempts(ticker: Ticker) -> None:
-    ticker.put("a.ndjson")
-    asked(ticker.tick())
-    (ticker.landing / "a.ndjson").unlink()
-    ticker.now += 30
+def test_where_a_look_stopped_the_next_one_continues(ticker: Ticker, toy: Toy) -> None:
+    toy.found = NoWork("more", resume="page 2")
+    assert [ticker.tick(), ticker.tick()] == ["more", "more"]
+    toy.found = NoWork("nothing")
     ticker.tick()
-    ticker.put("a.ndjson")
-    asked(ticker.tick())
+    ticker.tick()
+    assert toy.resumed == ["", "page 2", "page 2", ""]
 
 
-def test_a_commit_makes_the_next_file_due_at_once(ticker: Ticker) -> None:
-    ticker.put("a.ndjson")
+def test_keys_that_dagster_must_be_told_first_are_no_attempt(ticker: Ticker, toy: Toy) -> None:
+    toy.found = work(ticker, runs=0, keys=("a",))
+    assert ticker.tick() == "partitions are added; the next tick asks for runs over them"
+    assert Cursor.read(ticker.cursor).attempts.count == 0
+    toy.found = work(ticker)
     asked(ticker.tick())
+    assert Cursor.read(ticker.cursor).attempts.count == 1
+
+
+def test_entries_that_made_no_progress_keep_the_pause_and_any_other_ends_it(ticker: Ticker, toy: Toy) -> None:
+    toy.found = work(ticker)
+    asked(ticker.tick())
+    ticker.abandon()
+    toy.found = work(ticker)
+    assert ticker.tick() == "attempt 1 did not commit; the next one is in 60 s"
     ticker.commit("a.ndjson")
-    ticker.put("b.ndjson")
+    toy.found = work(ticker)
     asked(ticker.tick())
-
-
-def test_a_state_that_was_deleted_and_made_anew_gets_run_keys_of_its_own(ticker: Ticker) -> None:
-    ticker.put("a.ndjson")
-    first = asked(ticker.tick())
-    ticker.now += 86_400
-    ticker.cursor = None
-    assert asked(ticker.tick()).run_key != first.run_key
-
-
-def test_a_listing_that_fails_fails_the_tick(ticker: Ticker) -> None:
-    ticker.landing.rmdir()
-    with pytest.raises(SourceError):
-        ticker.tick()
-
-
-def test_the_cursor_stays_under_a_kilobyte_and_one_that_does_not_read_starts_anew(ticker: Ticker) -> None:
-    ticker.put(f"{'x' * 200}.ndjson")
-    asked(ticker.tick())
-    assert len(ticker.cursor or "") < 1000
-    assert Cursor.read("not JSON") == Cursor.read('{"unknown": 1}') == Cursor()
-
-
-def test_a_file_that_was_released_asks_for_a_run_and_one_in_quarantine_does_not(ticker: Ticker) -> None:
-    ticker.put("a.ndjson", "b.ndjson")
-    ticker.commit("b.ndjson")
-    ticker.set_aside("a.ndjson", released=False)
-    assert ticker.tick() == "no file is above the watermark (1 listing calls)"
-    ticker.set_aside("a.ndjson", released=True)
-    asked(ticker.tick())
-
-
-def test_of_a_set_only_files_that_were_not_loaded_ask_for_a_run(make_ticker: Callable[..., Ticker]) -> None:
-    ticker = make_ticker(watermark={"type": "path", "tracking": "set"})
-    ticker.put("a.ndjson", "m.ndjson")
-    first = asked(ticker.tick())
-    ticker.commit("a.ndjson", "m.ndjson")
-    assert ticker.tick() == "no file is above the watermark (1 listing calls)"
-    ticker.put("b.ndjson")
-    assert asked(ticker.tick()).run_key != first.run_key

@@ -10,7 +10,7 @@ from partitions.window.definition import WindowWatermark
 from partitions.window.grid import Grid
 from partitions.window.ledger import Ledger, ledger
 from partitions.window.state import LoadedUnit, WindowState
-from platform_assets.ledger_views import ledger_metadata, picture
+from platform_assets.kinds.window.pictures import ledger_metadata, picture
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 FIRST = milliseconds(START)

@@ -7,8 +7,8 @@ left out. What lies within the grace goes along. The schedule asks for everythin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,16 +16,12 @@ from dagster import (
     AddDynamicPartitionsRequest,
     DagsterInstance,
     DefaultScheduleStatus,
-    DefaultSensorStatus,
     RunRequest,
     ScheduleDefinition,
     ScheduleEvaluationContext,
     SensorDefinition,
-    SensorEvaluationContext,
-    SensorResult,
     SkipReason,
     schedule,
-    sensor,
 )
 
 from partitions.dataflow import Dataflow
@@ -36,25 +32,24 @@ from partitions.window.grid import Windows
 from partitions.window.slices import WindowSlice, WorkUnit
 from partitions.window.state import WindowState
 from partitions.window.unit_selector import fairly
-from platform_assets.factory.asking import Cursor, Work, ask, done, skip, what
 from platform_assets.factory.in_flight import in_flight
+from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from resources.io_managers import PLAN_TAG
 from resources.platform import Platform
 from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import Entry
 
-_INTERVAL = 30
 _MOST_RUNS = 10
-"""Runs that one tick asks for; what is left is asked for when they are over."""
+"""Runs that one tick requests; the rest is requested when they are over."""
 
 
 @dataclass(frozen=True)
-class Look:
+class DueRuns:
     """What one evaluation of the plan has found.
 
     Attributes:
         plan: of now.
-        works: the work units that a run is asked for.
+        works: the work units that a run is requested for.
         new_keys: partitions that Dagster must be told first.
         ranges: the runs.
         entry: that the plan was made on.
@@ -67,12 +62,12 @@ class Look:
     entry: Entry | None
 
     @property
-    def what(self) -> str:
+    def digest(self) -> str:
         """Tells these runs from others."""
-        return what([tuple(one) for one in self.ranges], self.works[0].key if self.works else None)
+        return digest([tuple(range_) for range_ in self.ranges], self.works[0].key if self.works else None)
 
 
-def look(
+def due_runs(
     dataflow: Dataflow,
     platform: Platform,
     partitions: WindowPartitions,
@@ -80,8 +75,8 @@ def look(
     now: datetime,
     *,
     everything: bool,
-) -> Look:
-    """Evaluate the plan. Starts no Spark, changes nothing.
+) -> DueRuns:
+    """Return the runs that the plan asks for. Starts no Spark, changes nothing.
 
     Args:
         dataflow: the definition.
@@ -89,23 +84,22 @@ def look(
         partitions: of the dataflow.
         instance: which knows the dynamic partitions.
         now: the clock, aware.
-        everything: whether all that is due is asked for; else only if something of it is worth waking a run.
+        everything: whether all that is due is requested; else only if something of it is worth waking a run.
     """
     entry = platform.log.newest(dataflow.name)
     plan = platform.plan(dataflow, now)
-    due = [one for piece in plan.slices for one in piece.works]
+    due = [work for slice_ in plan.slices for work in slice_.works]
     state = WindowState.of(entry.state() if entry else None)
     works = due if everything else asked_for(dataflow.window, state, due, now)
     windows = dataflow.window.windows(now) if dataflow.window.time_entry else None
     new = _new_keys(dataflow, platform, partitions, instance, windows) if works else []
     known = _known(partitions, instance, new)
 
-    def asked(*, failed: bool) -> list[PartitionRange]:
-        some = [one for one in works if (one.reason == "failed") == failed]
+    def ranges(*, failed: bool) -> list[PartitionRange]:
+        some = [work for work in works if (work.reason == "failed") == failed]
         return partitions.ranges(some, windows, known_windows=known[0], known_units=known[1])
 
-    ranges = fairly(asked(failed=False), asked(failed=True), _MOST_RUNS)
-    return Look(plan, works, new, ranges, entry)
+    return DueRuns(plan, works, new, fairly(ranges(failed=False), ranges(failed=True), _MOST_RUNS), entry)
 
 
 def window_sensor(
@@ -113,48 +107,28 @@ def window_sensor(
     platform: Platform,
     job: Any,
     partitions: WindowPartitions,
-    clock: Callable[[], float] = time.time,
+    clock: Clock = time.time,
 ) -> SensorDefinition:
-    """A sensor that evaluates the plan and asks for runs of ``job`` over ranges of partitions."""
+    """Return a sensor that evaluates the plan and requests runs of ``job`` over ranges of partitions."""
 
-    @sensor(
-        name=f"{dataflow.name}_windows",
-        job=job,
-        minimum_interval_seconds=_INTERVAL,
-        default_status=DefaultSensorStatus.RUNNING,
-        description=f"Finds windows of {dataflow.name} that became due or failed, and asks for runs over ranges of them.",
+    def look(tick: Tick) -> NoWork | Work:
+        due = due_runs(dataflow, platform, partitions, tick.instance, tick.now, everything=False)
+        if not due.works:
+            return NoWork(f"{due.plan.why}; nothing of it is worth waking a run")
+        return Work(
+            due.entry, due.digest, lambda attempt: _requests(dataflow, due, attempt), new_keys=due.new_keys
+        )
+
+    description = (
+        f"Finds windows of {dataflow.name} that became due or failed, and asks for runs over ranges of them."
     )
-    def windows(context: SensorEvaluationContext) -> SensorResult:
-        cursor, now = Cursor.read(context.cursor), clock()
-        busy = in_flight(context.instance, platform.log, dataflow.name, now, cursor.sign)
-        if busy is not None:
-            return skip(busy.reason, replace(cursor, sign=busy.sign))
-        found = look(
-            dataflow,
-            platform,
-            partitions,
-            context.instance,
-            datetime.fromtimestamp(now, UTC),
-            everything=False,
-        )
-        if not found.works:
-            return skip(f"{found.plan.why}; nothing of it is worth waking a run", cursor.nothing())
-        progress = done(platform.log, dataflow.name, found.entry, cursor)
-        return ask(
-            cursor,
-            Work(progress, found.what, found.entry.number if found.entry else 0),
-            now,
-            lambda attempt: requests(dataflow, found, attempt),
-            new_keys=found.new_keys,
-        )
-
-    return windows
+    return SensorShell("windows", description, clock=clock).build(dataflow, platform, job, look)
 
 
 def window_schedule(
     dataflow: Dataflow, platform: Platform, job: Any, partitions: WindowPartitions
 ) -> ScheduleDefinition:
-    """A schedule that asks for everything that is due, also for windows that go on and what lies within the grace."""
+    """Return a schedule that requests everything that is due, also for windows that go on and what lies within the grace."""
 
     @schedule(
         name=f"{dataflow.name}_schedule",
@@ -169,24 +143,24 @@ def window_schedule(
         busy = in_flight(context.instance, platform.log, dataflow.name, now.timestamp())
         if busy is not None:
             return SkipReason(busy.reason)
-        found = look(dataflow, platform, partitions, context.instance, now, everything=True)
-        for request in found.new_keys:
+        runs = due_runs(dataflow, platform, partitions, context.instance, now, everything=True)
+        for request in runs.new_keys:
             context.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
-        return requests(dataflow, found, now.isoformat()) or SkipReason(found.plan.why)
+        return _requests(dataflow, runs, now.isoformat()) or SkipReason(runs.plan.why)
 
     return due
 
 
-def requests(dataflow: Dataflow, found: Look, attempt: str) -> list[RunRequest]:
-    """One run for each range; each loads what is due of it when it runs. ``attempt`` tells it from all others."""
-    told = f"{counted(len(found.works), 'work unit')} due"
+def _requests(dataflow: Dataflow, due: DueRuns, attempt: str) -> list[RunRequest]:
+    """Return one run for each range; each loads what is due of it when it runs. ``attempt`` tells it from all others."""
+    shown = f"{counted(len(due.works), 'work unit')} due"
     return [
         RunRequest(
-            run_key=f"{dataflow.name}:{found.what}:{number}:{attempt}",
-            partition_key=one.partition_key,
-            tags={DATAFLOW_TAG: dataflow.name, PLAN_TAG: told, **one.tags},
+            run_key=f"{dataflow.name}:{due.digest}:{number}:{attempt}",
+            partition_key=range_.partition_key,
+            tags={DATAFLOW_TAG: dataflow.name, PLAN_TAG: shown, **range_.tags},
         )
-        for number, one in enumerate(found.ranges)
+        for number, range_ in enumerate(due.ranges)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The ledger as Dagster shows it: a picture of units x time, and a table of what is missing."""
+"""The ledger in Dagster: a picture of units x time, and a table of what is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FULL, _PART, _FAILED, _NONE = "🟩", "🟨", "🟥", "⬜"
 
 
 def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
-    """How far everything is complete, the picture, each unit, and the gaps."""
+    """Return how far everything is complete, the picture, each unit, and the gaps."""
     complete = ledger.complete_up_to
     shown: dict[str, Any] = {
         "complete_up_to": "nothing yet"
@@ -37,17 +37,17 @@ def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
 
 
 def picture(ledger: Ledger) -> str:
-    """A line for each unit, a square for each stretch of time: loaded, loaded in part, failed, or missing."""
-    begins = [one.covered[0][0] for one in ledger.units if one.covered] + [
-        one.gaps[0].start for one in ledger.units if one.gaps
+    """Return a line for each unit, a square for each stretch of time: loaded, loaded in part, failed, or missing."""
+    begins = [unit.covered[0][0] for unit in ledger.units if unit.covered] + [
+        unit.gaps[0].start for unit in ledger.units if unit.gaps
     ]
-    ends = [one.covered[-1][1] for one in ledger.units if one.covered] + [
-        one.gaps[-1].end for one in ledger.units if one.gaps
+    ends = [unit.covered[-1][1] for unit in ledger.units if unit.covered] + [
+        unit.gaps[-1].end for unit in ledger.units if unit.gaps
     ]
     if not begins:
         return ""
     columns = _columns(min(begins), max(ends))
-    lines = [f"{''.join(_squares(one, columns))} {_name(one)}" for one in ledger.units[:_UNITS]]
+    lines = [f"{''.join(_squares(unit, columns))} {_name(unit)}" for unit in ledger.units[:_UNITS]]
     more = [f"… and {len(ledger.units) - _UNITS:,} more units"] if len(ledger.units) > _UNITS else []
     first, last = (
         as_datetime(instant, ledger.zone).isoformat() for instant in (columns[0][0], columns[-1][1])
@@ -57,16 +57,16 @@ def picture(ledger: Ledger) -> str:
 
 
 def _columns(first: int, last: int) -> list[Interval]:
-    """Equal stretches, as wide as a day where there are few."""
+    """Return equal stretches, as wide as a day if there are few."""
     count = min(_COLUMNS, max(1, -(-(last - first) // 86_400_000)))
     edges = [first + (last - first) * number // count for number in range(count + 1)]
     return list(pairwise(edges))
 
 
-def _squares(one: UnitLedger, columns: Sequence[Interval]) -> Iterator[str]:
-    failed = union((gap.start, gap.end) for gap in one.gaps if gap.why.startswith("failed"))
+def _squares(unit: UnitLedger, columns: Sequence[Interval]) -> Iterator[str]:
+    failed = union((gap.start, gap.end) for gap in unit.gaps if gap.why.startswith("failed"))
     for column in columns:
-        left = difference([column], one.covered)
+        left = difference([column], unit.covered)
         if difference([column], failed) != [column]:
             yield _FAILED
         elif not left:
@@ -76,40 +76,40 @@ def _squares(one: UnitLedger, columns: Sequence[Interval]) -> Iterator[str]:
 
 
 def _unit_table(ledger: Ledger) -> MetadataValue:
-    """How far each unit is complete; the first hundred."""
+    """Return how far each unit is complete; the first hundred."""
     records = [
         TableRecord(
             {
-                "unit": _name(one),
+                "unit": _name(unit),
                 "complete up to": "-"
-                if one.complete_up_to is None
-                else as_datetime(one.complete_up_to, ledger.zone).isoformat(),
-                "gaps": len(one.gaps),
-                "overlaps": len(one.overlaps),
+                if unit.complete_up_to is None
+                else as_datetime(unit.complete_up_to, ledger.zone).isoformat(),
+                "gaps": len(unit.gaps),
+                "overlaps": len(unit.overlaps),
             }
         )
-        for one in ledger.units[:_ROWS]
+        for unit in ledger.units[:_ROWS]
     ]
     columns = [TableColumn("unit"), TableColumn("complete up to"), TableColumn("gaps", "int"), TableColumn("overlaps", "int")]  # fmt: skip
     return MetadataValue.table(records=records, schema=TableSchema(columns=columns))
 
 
-def _name(one: UnitLedger) -> str:
-    return f"{words(one.unit) or 'all'}{' (gone)' if one.gone else ''}"
+def _name(unit: UnitLedger) -> str:
+    return f"{words(unit.unit) or 'all'}{' (gone)' if unit.gone else ''}"
 
 
 def _gap_table(ledger: Ledger) -> MetadataValue:
-    every = ((one, gap) for one in ledger.units for gap in one.gaps)
+    every = ((unit, gap) for unit in ledger.units for gap in unit.gaps)
     records = [
         TableRecord(
             {
-                "unit": _name(one),
+                "unit": _name(unit),
                 "from": as_datetime(gap.start, ledger.zone).isoformat(),
                 "to": as_datetime(gap.end, ledger.zone).isoformat(),
                 "why": gap.why,
             }
         )
-        for one, gap in islice(every, _ROWS)
+        for unit, gap in islice(every, _ROWS)
     ]
     columns = [TableColumn(name) for name in ("unit", "from", "to", "why")]
     return MetadataValue.table(records=records, schema=TableSchema(columns=columns))

@@ -14,7 +14,7 @@ from dagster import AssetCheckEvaluation, AssetObservation, DagsterInstance, Dag
 from dagster._core.test_utils import create_run_for_test
 
 from partitions.errors import NeedsDecision
-from platform_assets.factory.late import late_job, late_sensor
+from platform_assets.kinds.path.late import late_job, late_sensor
 from resources import sweep
 from resources.io_managers import RunOptions
 from resources.listing import Budget

@@ -1,0 +1,43 @@
+"""What a tick of a sensor leaves for the next one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+
+from partitions.pauses import Attempts
+from platform_assets.factory.in_flight import Sign
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """What a tick leaves for the next; small, since every tick keeps a copy.
+
+    Attributes:
+        attempts: how often a run was asked for since anything was done.
+        seen: the number of the newest entry that was looked at.
+        sign: what was seen of a run on another machine.
+        resume: where a listing that ran out of its budget continues, or "".
+    """
+
+    attempts: Attempts = field(default_factory=Attempts)
+    seen: int = 0
+    sign: Sign = field(default_factory=Sign)
+    resume: str = ""
+
+    @classmethod
+    def read(cls, text: str | None) -> Cursor:
+        """Return the cursor of a text; an empty one if the text does not parse (of another version), since it holds no truth."""
+        try:
+            raw = json.loads(text or "{}")
+            return cls(Attempts(**raw.pop("attempts", {})), sign=Sign(**raw.pop("sign", {})), **raw)
+        except (ValueError, TypeError, AttributeError):
+            return cls()
+
+    def write(self) -> str:
+        """Return JSON text."""
+        return json.dumps(asdict(self))
+
+    def after_nothing(self, resume: str = "") -> Cursor:
+        """Return the cursor after a look that found nothing to do. Only a look that saw everything ends the attempts."""
+        return replace(self, attempts=self.attempts if resume else Attempts(), sign=Sign(), resume=resume)

@@ -1,0 +1,33 @@
+"""What Dagster calls the parts of a dataflow: the keys of its assets, its pool, and the tags of its runs."""
+
+from __future__ import annotations
+
+from dagster import AssetKey, RunRequest
+
+from partitions.dataflow import Dataflow
+from resources.reporting import DATAFLOW_TAG
+
+
+def asset_key(name: str) -> AssetKey:
+    """Return the key of an asset that is named ``<layer>/<name>``."""
+    return AssetKey(name.split("/"))
+
+
+def table_key(dataflow: Dataflow) -> AssetKey:
+    """Return the key of the dataflow's table."""
+    return asset_key(dataflow.asset)
+
+
+def watermark_key(name: str) -> AssetKey:
+    """Return the key of a dataflow's watermark."""
+    return AssetKey(["watermark", name])
+
+
+def pool(name: str) -> str:
+    """Return the pool that all runs of a dataflow share."""
+    return f"strandline/{name}"
+
+
+def run_request(dataflow: Dataflow, run_key: str) -> RunRequest:
+    """Return a request for a run of a dataflow; Dagster runs each key once."""
+    return RunRequest(run_key=run_key, tags={DATAFLOW_TAG: dataflow.name})

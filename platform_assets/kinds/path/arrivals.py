@@ -1,0 +1,38 @@
+"""The sensor of new files: requests one run if a file lies above the committed watermark (docs/dagster.md)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from dagster import SensorDefinition
+
+from partitions.dataflow import Dataflow
+from platform_assets.factory.keys import run_request
+from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
+from resources.listing import Budget
+from resources.platform import Platform
+
+_BUDGET = Budget(pages=50, seconds=20.0)  # a tick has 60 s, and a slow store must not use them up
+
+
+def files_sensor(
+    dataflow: Dataflow, platform: Platform, job: Any, clock: Clock = time.time
+) -> SensorDefinition:
+    """Return a sensor that looks above the committed watermark and requests runs of ``job``."""
+
+    def look(tick: Tick) -> NoWork | Work:
+        entry = platform.log.newest(dataflow.name)
+        listing = platform.path_kind(dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
+        if not listing.found.files:
+            more = "goes on at the next tick" if listing.resume else "no file is above the watermark"
+            return NoWork(f"{more} ({listing.found.calls} listing calls)", listing.resume or "")
+        first = listing.found.files[0]
+        return Work(
+            entry,
+            digest(first.path, first.size, first.version),
+            lambda attempt: [run_request(dataflow, f"{dataflow.name}:{attempt}")],
+        )
+
+    description = f"Finds files of {dataflow.name} above its committed watermark, and asks for a run."
+    return SensorShell("files", description, clock=clock).build(dataflow, platform, job, look)

@@ -1,0 +1,129 @@
+"""The checks of files: names that sort by time, files in quarantine, late files."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckResult,
+    AssetChecksDefinition,
+    AssetCheckSeverity,
+    AssetCheckSpec,
+    asset_check,
+)
+
+from partitions.dataflow import Dataflow
+from partitions.path.plan import naming
+from partitions.path.slices import PathSlice
+from platform_assets.factory.checks import RunCheck
+from platform_assets.factory.keys import table_key
+from resources.loop.loop import clock
+from resources.loop.outcome import Outcome
+from resources.platform import Platform
+from resources.sweep import Sweep, unhandled
+from resources.watermarks.quarantine import read_quarantine
+
+LATE_FILES = "late_files"
+QUARANTINED_FILES = "quarantined_files"
+
+_SHOWN = 50
+
+_POLICIES = {
+    "ingest": "the next run loads them",
+    "quarantine": "the next step sets them aside until they are released",
+    "alert": "they wait for somebody; late_files: ingest loads them, quarantine sets them aside",
+    "ignore": "they are left alone",
+}
+"""What becomes of late files."""
+
+
+def naming_check(dataflow: Dataflow) -> RunCheck:
+    """Return the check that names of the files of a run sort by time."""
+    spec = AssetCheckSpec(
+        "names_sort_by_time",
+        asset=table_key(dataflow),
+        description="Names of a sample of the new files sort by time.",
+    )
+    return RunCheck(spec, _naming)
+
+
+def _naming(dataflow: Dataflow, _: Platform, outcome: Outcome) -> AssetCheckResult:
+    slices = outcome.plan.slices if outcome.plan else ()
+    files = [file for slice_ in slices if isinstance(slice_, PathSlice) for file in slice_.files]
+    report = naming(dataflow.path, files)
+    return AssetCheckResult(
+        passed=report.sorts,
+        check_name="names_sort_by_time",
+        asset_key=table_key(dataflow),
+        severity=AssetCheckSeverity.WARN,
+        metadata={"sample": report.sample, "findings": "\n".join(report.findings) or "none"},
+    )
+
+
+def quarantined_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
+    """Return the check that no file is in quarantine; it shows those that are, with their reasons."""
+
+    @asset_check(
+        asset=table_key(dataflow),
+        name=QUARANTINED_FILES,
+        description="Files that were passed over and that nobody has released.",
+    )
+    def quarantined() -> AssetCheckResult:
+        held = read_quarantine(platform.log, platform.log.newest(dataflow.name)).held
+        files = "; ".join(f"{file.file.path}: {file.reason}" for file in held[:_SHOWN])
+        return AssetCheckResult(
+            passed=not held,
+            severity=AssetCheckSeverity.WARN,
+            metadata={"quarantined_files": len(held), "files": files or "none"},
+        )
+
+    return quarantined
+
+
+def late_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
+    """Return the check that no late file waits, as far as the sweep has looked; it says how far that is."""
+
+    @asset_check(
+        asset=table_key(dataflow),
+        name=LATE_FILES,
+        description="Files at or below the watermark that were never ingested and that nobody has dealt with.",
+    )
+    def late() -> AssetCheckResult:
+        passed, metadata = late_findings(dataflow, platform, clock())
+        return AssetCheckResult(passed=passed, severity=AssetCheckSeverity.WARN, metadata=metadata)
+
+    return late
+
+
+def late_evaluation(dataflow: Dataflow, platform: Platform, now: datetime) -> AssetCheckEvaluation:
+    """Return the result of that check, as the sensor reports it."""
+    passed, metadata = late_findings(dataflow, platform, now)
+    return AssetCheckEvaluation(
+        asset_key=table_key(dataflow),
+        check_name=LATE_FILES,
+        passed=passed,
+        severity=AssetCheckSeverity.WARN,
+        metadata=metadata,
+    )
+
+
+def late_findings(dataflow: Dataflow, platform: Platform, now: datetime) -> tuple[bool, dict[str, Any]]:
+    """Return whether no late file waits, and what there is to show."""
+    entry = platform.log.newest(dataflow.name)
+    late = unhandled(platform.log, dataflow, entry, now)
+    metadata: dict[str, Any] = {
+        "late_files": late.count,
+        "policy": f"{dataflow.late_files}: {_POLICIES[dataflow.late_files]}",
+        "paths": ", ".join(late.first(_SHOWN)) or "none",
+        **completeness(Sweep.read(platform.log, dataflow.name, entry.era if entry else 0)),
+    }
+    return not late.count or dataflow.late_files == "ignore", metadata
+
+
+def completeness(sweep: Sweep) -> dict[str, Any]:
+    """Return how far the sweep has verified that nothing is missing."""
+    if sweep.verified_at is None:
+        return {"completeness": "no round of the sweep is over yet"}
+    return {"completeness": f"all paths up to {sweep.verified_path} verified at {sweep.verified_at}"}

@@ -1,0 +1,45 @@
+"""What path watermarks add in Dagster: a sensor of new files, the sweep for late ones, and checks of files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from platform_assets.factory.checks import RunCheck, TableCheck
+from platform_assets.kinds.definitions import KindDefinitions, Triggers
+from platform_assets.kinds.path.arrivals import files_sensor
+from platform_assets.kinds.path.checks import (
+    LATE_FILES,
+    QUARANTINED_FILES,
+    late_files,
+    naming_check,
+    quarantined_files,
+)
+from platform_assets.kinds.path.late import late_job, late_sensor
+from resources.io_managers import RunOptions
+from resources.platform import Platform
+
+
+class PathDefinitions(KindDefinitions):
+    """The Dagster definitions of path watermarks."""
+
+    def run_checks(self, dataflow: Dataflow) -> Sequence[RunCheck]:
+        """Return the check of the names of new files."""
+        return (naming_check(dataflow),)
+
+    def table_checks(self, dataflow: Dataflow) -> Sequence[TableCheck]:
+        """Return the checks of late files and of quarantine; a run that can quarantine checks the latter."""
+        quarantines = "quarantine" in (dataflow.on_bad_file, dataflow.late_files)
+        return (
+            TableCheck(LATE_FILES, late_files),
+            TableCheck(QUARANTINED_FILES, quarantined_files, with_runs=quarantines),
+        )
+
+    def triggers(self, dataflow: Dataflow, platform: Platform, options: RunOptions, job: Any) -> Triggers:
+        """Return the sensor of new files, and that of late ones with its job unless each listing is a whole one."""
+        files = files_sensor(dataflow, platform, job)
+        if dataflow.path.tracking == "set":
+            return Triggers((files,))
+        late = late_job(dataflow, platform, options)
+        return Triggers((files, late_sensor(dataflow, platform, late)), jobs=(late,))

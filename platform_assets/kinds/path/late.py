@@ -1,0 +1,156 @@
+"""The sweep for late files in Dagster: a sensor that goes one step a tick, and a job that applies the policy (docs/guide-files.md)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dagster import (
+    AssetMaterialization,
+    AssetObservation,
+    JobDefinition,
+    OpExecutionContext,
+    SensorDefinition,
+    job,
+    op,
+)
+
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
+from partitions.plan import counted
+from platform_assets.factory.keys import pool, run_request, table_key, watermark_key
+from platform_assets.factory.sensors import ABANDONED, Clock, NoWork, SensorShell, Tick, Work, digest
+from platform_assets.kinds.path.checks import completeness, late_evaluation
+from platform_assets.metadata import table_metadata, watermark_metadata
+from resources.io_managers import RunOptions, failure, mark_run
+from resources.late import LateStep, late_step
+from resources.late import look as look_further
+from resources.loop.loop import clock as machine_clock
+from resources.loop.outcome import Outcome
+from resources.platform import Platform
+from resources.reporting import DATAFLOW_TAG, tell
+from resources.sweep import unhandled
+from resources.watermarks.entry import Why
+from resources.watermarks.quarantine import read_quarantine
+
+_NOT_OF_LATE_FILES: frozenset[Why] = frozenset({*ABANDONED, "run"})
+"""Entries that say nothing of late files: a dataflow that loads new files all the time deals with no late one by that."""
+
+_INTERVAL = 300
+"""Seconds between two steps of the sweep; a round over a million keys takes four hours."""
+
+
+def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
+    """Return a job that goes one step of the sweep, and ingests or quarantines what is late."""
+
+    def late(context: Any) -> Iterator[Any]:
+        yield from _LateRun(context, dataflow, platform, options).events()
+
+    late.__annotations__["context"] = OpExecutionContext  # the type itself: Dagster takes no text for it
+    step = op(name=f"late_{dataflow.name}_step", pool=pool(dataflow.name), out={})(late)
+
+    @job(
+        name=f"late_{dataflow.name}",
+        tags={DATAFLOW_TAG: dataflow.name},
+        description=f"Looks for late files of {dataflow.name}, one step; late_files: {dataflow.late_files}.",
+    )
+    def run() -> None:
+        step()
+
+    return run
+
+
+@dataclass(frozen=True)
+class _LateRun:
+    """One run of that job."""
+
+    context: OpExecutionContext
+    dataflow: Dataflow
+    platform: Platform
+    options: RunOptions
+
+    def events(self) -> Iterator[Any]:
+        """Go the step, and yield what Dagster shows of it."""
+        mark_run(self.context.instance, self.context.run_id, self.dataflow.name)
+        loaded: list[Outcome] = []
+        try:
+            step = self._step(loaded)
+        except StrandlineError as error:
+            # What was committed is there, so it is materialised, and the run fails right after it.
+            yield from self._materialisations(loaded)
+            self._notify()
+            raise failure(error) from error
+        listed = counted(step.found.listed, "file")
+        self.context.log.info("%s listed, %d late, %d left", listed, len(step.found.late), step.left.count)
+        yield from self._materialisations(loaded)
+        if step.quarantined is not None:
+            quarantine = read_quarantine(self.platform.log, step.quarantined)
+            metadata = watermark_metadata(step.quarantined, quarantine)
+            yield AssetObservation(watermark_key(self.dataflow.name), metadata=metadata)
+        evaluation = late_evaluation(self.dataflow, self.platform, self._now())
+        self.context.instance.report_runless_asset_event(evaluation)
+        self._notify()
+
+    def _step(self, loaded: list[Outcome]) -> LateStep:
+        return late_step(
+            self.platform,
+            self.dataflow,
+            self._now(),
+            run_id=self.context.run_id,
+            job_id=self.context.job_name,
+            hold_wait=self.options.hold_wait,
+            run_is_live=self.options.run_is_live,
+            observer=lambda step, line: self.context.log.info("%s: %s", step, line),
+            report=loaded.append,
+        )
+
+    def _now(self) -> datetime:
+        return self.options.now or machine_clock()
+
+    def _materialisations(self, loaded: Sequence[Outcome]) -> Iterator[AssetMaterialization]:
+        place = self.platform.lake.child(self.dataflow.table)
+        for outcome in loaded:
+            if outcome.committed:
+                metadata = table_metadata(self.dataflow, outcome, place)
+                yield AssetMaterialization(asset_key=table_key(self.dataflow), metadata=metadata)
+
+    def _notify(self) -> None:
+        """Note that Dagster has stored all that the run has to tell."""
+        newest = self.platform.log.newest(self.dataflow.name)
+        number = newest.number if newest else 0
+        tell(self.context.instance, self.dataflow.name, [self.context.run_id], number)
+
+
+def late_sensor(
+    dataflow: Dataflow, platform: Platform, to_run: JobDefinition, clock: Clock = time.time
+) -> SensorDefinition:
+    """Return a sensor that goes one step of the sweep a tick, and requests a run if the policy has late files to deal with."""
+
+    def look(tick: Tick) -> NoWork | Work:
+        step = look_further(platform, dataflow, tick.now)
+        entry = platform.log.newest(dataflow.name)
+        late = unhandled(platform.log, dataflow, entry, tick.now)
+        events: list[Any] = (
+            [late_evaluation(dataflow, platform, tick.now)] if step.complete or late.count else []
+        )
+        if step.complete and step.listed:
+            events.append(AssetObservation(watermark_key(dataflow.name), metadata=completeness(step.sweep)))
+        looked_at = (
+            f"{counted(step.listed, 'file')} looked at ({step.calls} listing calls), {late.count} late"
+        )
+        if not late.files or dataflow.late_files not in ("ingest", "quarantine"):
+            return NoWork(looked_at, events=events)
+        return Work(
+            entry,
+            digest([(file.path, file.size, file.version) for file in late.files]),
+            lambda attempt: [run_request(dataflow, f"{dataflow.name}:late:{attempt}")],
+            events=events,
+            no_progress=_NOT_OF_LATE_FILES,
+            unfinished=f"{looked_at}; attempt {{}} did not deal with them",
+        )
+
+    description = f"Looks for files of {dataflow.name} that came below its watermark, a few pages a tick."
+    return SensorShell("late", description, _INTERVAL, clock).build(dataflow, platform, to_run, look)

@@ -1,0 +1,139 @@
+"""How path watermarks are shown: in files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from partitions.dataflow import Dataflow
+from partitions.plan import counted
+from platform_assets.kinds.profile import FindsLateFiles, KindProfile, ListsNewFiles, PlanRow
+from resources.late import LateStep, late_step
+from resources.listing import Budget, Listing
+from resources.loop.outcome import Outcome
+from resources.platform import Platform
+from resources.sweep import LateFiles, unhandled
+from resources.watermarks.entry import Entry
+from resources.watermarks.log import WatermarkLog
+
+if TYPE_CHECKING:
+    from platform_assets.cli.context import Context
+    from platform_assets.cli.waiting import Servers
+    from platform_assets.kinds.definitions import KindDefinitions
+
+_OF_A_STORE = Budget(pages=2, seconds=5.0)
+_OF_A_FOLDER = Budget(pages=200, seconds=1.0)
+
+_MOST_PATHS = 1000
+"""Open partitions of a watermark that is shown as it is stored."""
+
+
+class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
+    """The profile of path watermarks."""
+
+    slices_noun = "slice"
+    unknown_waiting: ClassVar[Mapping[str, Any]] = {"files": None}
+
+    def definitions(self) -> KindDefinitions:
+        """Return the sensors, the job and the checks of files."""
+        from platform_assets.kinds.path.definitions import PathDefinitions
+
+        return PathDefinitions()
+
+    def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
+        """Return the path, or how many partitions are open."""
+        if "path" in watermark:
+            return str(watermark["path"])
+        closed = watermark.get("closed_before")
+        return f"{counted(len(watermark.get('paths', {})), 'open partition')}, closed before {closed}"
+
+    def entry_watermark(self, entry: Entry) -> str:
+        """Return the watermark as it is stored; above 1,000 open partitions how many they are."""
+        paths = json.loads(entry.watermark).get("paths")
+        if not isinstance(paths, dict) or len(paths) <= _MOST_PATHS:
+            return entry.watermark
+        return f"{counted(len(paths), 'open partition')} (state show --full shows them)"
+
+    def entry_amount(self, entry: Entry) -> str:
+        """Return the number of files."""
+        return counted(entry.files, "file")
+
+    def outcome_amount(self, outcome: Outcome) -> str:
+        """Return the number of files."""
+        return counted(outcome.files, "file")
+
+    def amounts(self, outcome: Outcome) -> dict[str, Any]:
+        """Return files, late and quarantined ones, their bytes, and what listing them took."""
+        return {
+            "files": outcome.files,
+            "late": outcome.late,
+            "quarantined": outcome.quarantined,
+            "bytes": outcome.bytes,
+            "listing_calls": outcome.calls,
+        }
+
+    def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
+        """Return the files of a slice from the first to the last."""
+        files = described["files"]
+        return f"slice {number}: {counted(len(files), 'file')}, {_first_to_last(files)}"
+
+    def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:
+        """Return the files of a slice from the first to the last; the reason is that of the plan."""
+        files = described["files"]
+        return PlanRow(_first_to_last(files), len(files), why)
+
+    def waiting(
+        self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, servers: Servers
+    ) -> dict[str, Any]:
+        """Return how many files lie above the watermark or are released; late ones are counted elsewhere."""
+        root = platform.root_of(dataflow)
+        budget = _OF_A_FOLDER if root.local is not None else _OF_A_STORE
+        with servers.answering_for(root):
+            listing = self.list_new_files(platform, dataflow, entry, now, budget)
+        return {"files": len(listing.found.files), "more": not listing.complete}
+
+    def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
+        """Return the number of files; None if nobody can tell."""
+        if waiting["files"] is None:
+            return None
+        more = " or more" if waiting["more"] else ""
+        return f"{counted(waiting['files'], 'file')}{more}" if waiting["files"] else "nothing"
+
+    def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
+        """Return the range that the watermark covers, and what is missing below it."""
+        from platform_assets.kinds.path.ledger import file_ledger
+
+        return file_ledger(platform, dataflow, now)
+
+    def print_ledger(self, context: Context, dataflow: Dataflow, document: Mapping[str, Any]) -> None:
+        """Print the range, how far it is verified, and the files that are missing."""
+        from platform_assets.kinds.path.ledger import print_file_ledger
+
+        print_file_ledger(context, dataflow, document, self)
+
+    def late_files(
+        self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
+    ) -> LateFiles:
+        """Return the late files that the sweep has found and that no entry has dealt with."""
+        return unhandled(log, dataflow, entry, now)
+
+    def late_step(self, platform: Platform, dataflow: Dataflow, now: datetime) -> LateStep:
+        """Go one step of the sweep, and do what the policy says."""
+        return late_step(platform, dataflow, now)
+
+    def why_none_is_late(self, dataflow: Dataflow) -> str | None:
+        """Return why no file of this dataflow can be late; None if one can."""
+        by_set = dataflow.path.tracking == "set"
+        return "tracking: set: each run looks at all files, so none is late" if by_set else None
+
+    def list_new_files(
+        self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, budget: Budget
+    ) -> Listing:
+        """Return the files above the watermark, and released ones, as far as the budget goes."""
+        return platform.path_kind(dataflow).peek(entry, now, budget, None)
+
+
+def _first_to_last(files: list[str]) -> str:
+    return f"{files[0]} … {files[-1]}" if len(files) > 1 else "".join(files)

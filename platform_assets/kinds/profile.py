@@ -1,0 +1,167 @@
+"""What this layer must know of a kind of watermark: in words, in numbers, and as commands. Imports no Dagster.
+
+:class:`KindProfile` is what every kind has. What only some have is a small contract of its own below it, requested by type
+(:func:`platform_assets.kinds.required`). What a kind shows in Dagster is in ``platform_assets.kinds.definitions``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from partitions.dataflow import Dataflow
+    from partitions.request import Forced
+    from platform_assets.cli.context import Context
+    from platform_assets.cli.waiting import Servers
+    from platform_assets.kinds.definitions import KindDefinitions
+    from resources.late import LateStep
+    from resources.listing import Budget, Listing
+    from resources.loop.outcome import Outcome
+    from resources.platform import Platform
+    from resources.sweep import LateFiles
+    from resources.watermarks.entry import Entry
+    from resources.watermarks.log import WatermarkLog
+
+
+class PlanRow(NamedTuple):
+    """A row of the table that Dagster shows of a plan: one slice, or one of its work units."""
+
+    what: str
+    files: int
+    why: str
+
+
+class KindProfile(ABC):
+    """How one kind of watermark is shown.
+
+    Attributes:
+        slices_noun: what a plan's slices are counted in.
+        unknown_waiting: the kind's keys of ``waiting`` in ``strandline list --json``, as they are if nobody can tell.
+    """
+
+    slices_noun: ClassVar[str]
+    unknown_waiting: ClassVar[Mapping[str, Any]]
+
+    @abstractmethod
+    def definitions(self) -> KindDefinitions:
+        """Return what the kind adds in Dagster; imports Dagster, which takes a second."""
+
+    @abstractmethod
+    def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
+        """Return a watermark that is not empty in a few words, from its JSON form or from its values."""
+
+    @abstractmethod
+    def entry_watermark(self, entry: Entry) -> str:
+        """Return the watermark of an entry as ``strandline state`` shows it: as it is stored, or what a long one comes to."""
+
+    @abstractmethod
+    def entry_amount(self, entry: Entry) -> str:
+        """Return how much the slice of an entry has loaded, in words."""
+
+    @abstractmethod
+    def outcome_amount(self, outcome: Outcome) -> str:
+        """Return how much a run has loaded, in words."""
+
+    @abstractmethod
+    def amounts(self, outcome: Outcome) -> dict[str, Any]:
+        """Return how much a run has loaded, as metadata of its materialisation."""
+
+    @abstractmethod
+    def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
+        """Return a slice of a plan's JSON form in a line of ``strandline plan``."""
+
+    @abstractmethod
+    def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:
+        """Return a slice of a plan's JSON form as Dagster shows it; ``why`` is the plan's reason."""
+
+    @abstractmethod
+    def waiting(
+        self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, servers: Servers
+    ) -> dict[str, Any]:
+        """Return what the next run would find, as far as a short look tells: what is known of ``unknown_waiting``.
+
+        Raises:
+            StrandlineError: why nobody can tell.
+        """
+
+    @abstractmethod
+    def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
+        """Return that in words; None if nobody can tell."""
+
+    @abstractmethod
+    def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
+        """Return what is loaded and what is missing, in the public JSON form: docs/cli.md. Starts no Spark.
+
+        Raises:
+            NeedsDecision: as a run would.
+        """
+
+    @abstractmethod
+    def print_ledger(self, context: Context, dataflow: Dataflow, document: Mapping[str, Any]) -> None:
+        """Print that document for people."""
+
+
+@runtime_checkable
+class FindsLateFiles(Protocol):
+    """A kind whose files can come below its watermark."""
+
+    def late_files(
+        self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
+    ) -> LateFiles:
+        """Return the late files that the sweep has found and that no entry has dealt with."""
+        ...
+
+    def late_step(self, platform: Platform, dataflow: Dataflow, now: datetime) -> LateStep:
+        """Go one step of the sweep, and do what the policy says."""
+        ...
+
+    def why_none_is_late(self, dataflow: Dataflow) -> str | None:
+        """Return why no file of this dataflow can be late; None if one can."""
+        ...
+
+
+@runtime_checkable
+class ListsNewFiles(Protocol):
+    """A kind that finds its work by a listing, which can be cut short."""
+
+    def list_new_files(
+        self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, budget: Budget
+    ) -> Listing:
+        """Return the files that the next run would load, as far as the budget goes."""
+        ...
+
+
+@runtime_checkable
+class CanForce(Protocol):
+    """A kind that can read a range again, whatever its watermark says."""
+
+    def forced(
+        self, platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime
+    ) -> Forced:
+        """Return what ``--force`` and ``--unit`` of ``strandline run`` ask for; instants are read as those of the definition.
+
+        Raises:
+            ConfigurationError: for another form, an inverted range, or an unknown unit.
+        """
+        ...
+
+
+@runtime_checkable
+class CanSimulate(Protocol):
+    """A kind with a grace, and observations of what each grace would have caught."""
+
+    def simulate(self, log: WatermarkLog, dataflow: Dataflow, graces: Sequence[int]) -> dict[str, Any]:
+        """Return what each grace would have caught and read again, in the public JSON form: docs/cli.md."""
+        ...
+
+
+@runtime_checkable
+class LoadsAheadOfTime(Protocol):
+    """A kind for which a clock that is ahead of time loads what does not exist yet."""
+
+    def loads_ahead(self, names: Sequence[str]) -> str:
+        """Return what would happen to these dataflows, in words."""
+        ...

@@ -1,0 +1,1 @@
+"""Window watermarks: time windows of units, their partitions, and the ledger of what is missing."""

@@ -1,0 +1,43 @@
+"""What window watermarks add in Dagster: partitions, a sensor and a schedule of due windows, and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.definitions import WindowPartitions
+from platform_assets.factory.checks import RunCheck, TableCheck
+from platform_assets.kinds.definitions import HasLedgerPicture, HasPartitions, KindDefinitions, Triggers
+from platform_assets.kinds.window.checks import LEDGER, ledger_check
+from platform_assets.kinds.window.pictures import ledger_metadata
+from platform_assets.kinds.window.runs import window_schedule, window_sensor
+from resources.io_managers import RunOptions
+from resources.platform import Platform
+
+
+class WindowDefinitions(KindDefinitions, HasPartitions, HasLedgerPicture):
+    """The Dagster definitions of window watermarks."""
+
+    def run_checks(self, _: Dataflow) -> Sequence[RunCheck]:
+        """Return no check: a run of windows is checked as every run is."""
+        return ()
+
+    def table_checks(self, _: Dataflow) -> Sequence[TableCheck]:
+        """Return the check of the ledger."""
+        return (TableCheck(LEDGER, ledger_check),)
+
+    def triggers(self, dataflow: Dataflow, platform: Platform, _: RunOptions, job: Any) -> Triggers:
+        """Return the sensor of due windows, and a schedule if the definition has one."""
+        partitions = self.partitions(dataflow)
+        schedule = (window_schedule(dataflow, platform, job, partitions),) if dataflow.schedule else ()
+        return Triggers((window_sensor(dataflow, platform, job, partitions),), schedule)
+
+    def partitions(self, dataflow: Dataflow) -> WindowPartitions:
+        """Return windows and units as partitions."""
+        return WindowPartitions.of(dataflow.name, dataflow.window)
+
+    def ledger_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
+        """Return the ledger as a picture and as tables."""
+        return ledger_metadata(platform.ledger(dataflow, now))

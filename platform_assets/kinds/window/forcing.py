@@ -1,0 +1,47 @@
+"""``strandline run --force``: windows that are read again as a whole."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.instants import Instant
+from partitions.request import Forced, Part
+from partitions.window.units import identity
+from resources.platform import Platform
+
+
+def forced(platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime) -> Forced:
+    """Return what ``--force`` and ``--unit`` ask for; instants are read as those of the definition.
+
+    Raises:
+        ConfigurationError: for another form, an inverted range, or an unknown unit.
+    """
+    start, dots, end = force.partition("..")
+    if not dots:
+        raise ConfigurationError(
+            f"--force: expected START..END, such as 2020-01-01..2020-02-01, found {force!r}"
+        )
+    zone = dataflow.window.zone
+    lower, upper = Instant.parse(start, zone).at(now), Instant.parse(end, zone).at(now)
+    if lower >= upper:
+        raise ConfigurationError(f"--force: expected a START before END, found {force!r}")
+    units = frozenset((_known_unit(platform, dataflow, unit),)) if unit else None
+    return Forced(Part(((lower, upper),), units))
+
+
+def _known_unit(platform: Platform, dataflow: Dataflow, text: str) -> str:
+    try:
+        wanted = identity(json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f'--unit: expected JSON such as {{"airport": "LGA"}}, found {text!r}'
+        ) from error
+    units = platform.units(dataflow)
+    if wanted not in units:
+        raise ConfigurationError(
+            f"--unit: expected a unit of {dataflow.name}, such as {', '.join(units[:5]) or 'none'}, found {wanted}"
+        )
+    return wanted

@@ -1,0 +1,132 @@
+"""How window watermarks are shown: in work units."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from partitions.dataflow import Dataflow
+from partitions.plan import counted
+from partitions.request import Forced
+from partitions.window.simulate import simulate
+from platform_assets.kinds.profile import CanForce, CanSimulate, KindProfile, LoadsAheadOfTime, PlanRow
+from platform_assets.kinds.window.words import reach_in_words
+from resources.loop.outcome import Outcome
+from resources.platform import Platform
+from resources.watermarks.entry import Entry
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.observed import observations
+
+if TYPE_CHECKING:
+    from platform_assets.cli.context import Context
+    from platform_assets.cli.waiting import Servers
+    from platform_assets.kinds.definitions import KindDefinitions
+
+
+class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
+    """The profile of window watermarks."""
+
+    slices_noun = "work unit"
+    unknown_waiting: ClassVar[Mapping[str, Any]] = {"work_units": None, "failed_units": None}
+
+    def definitions(self) -> KindDefinitions:
+        """Return partitions, the sensor, the schedule and the check of the ledger."""
+        from platform_assets.kinds.window.definitions import WindowDefinitions
+
+        return WindowDefinitions()
+
+    def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
+        """Return how far all units are loaded, and how far the furthest."""
+        return reach_in_words(watermark)
+
+    def entry_watermark(self, entry: Entry) -> str:
+        """Return what the watermark comes to."""
+        watermark = json.loads(entry.watermark)
+        return reach_in_words(watermark) if watermark else "none"
+
+    def entry_amount(self, entry: Entry) -> str:
+        """Return the number of work units, and of those that failed."""
+        failed = f", {counted(entry.failed_units, 'failed work unit')}" if entry.failed_units else ""
+        return f"{counted(entry.work_units, 'work unit')}{failed}"
+
+    def outcome_amount(self, outcome: Outcome) -> str:
+        """Return the number of work units."""
+        return counted(outcome.work_units, "work unit")
+
+    def amounts(self, outcome: Outcome) -> dict[str, Any]:
+        """Return work units, and those that failed."""
+        return {"work_units": outcome.work_units, "failed_units": outcome.failed_units}
+
+    def plan_line(self, number: int, described: Mapping[str, Any]) -> str:  # noqa: ARG002 - work units have no number
+        """Return a window of a unit, what of it is read unless that is all, and why."""
+        unit = ", ".join(f"{name} {value}" for name, value in described["unit"].items())
+        span, read_from = _span(described)
+        part = f"{read_from} on" if read_from else ""
+        return f"{described['reason']:<6}  {' '.join(filter(None, (span, unit))) or 'everything'}{part}"
+
+    def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:  # noqa: ARG002 - each work unit has its own reason
+        """Return a window of a unit, what of it is read unless that is all, and why."""
+        unit = json.dumps(described["unit"], ensure_ascii=False) if described["unit"] else ""
+        span, read_from = _span(described)
+        return PlanRow(f"{span} {unit}{read_from}".strip(), 0, described["reason"])
+
+    def waiting(
+        self,
+        platform: Platform,
+        dataflow: Dataflow,
+        entry: Entry | None,
+        now: datetime,
+        servers: Servers,  # noqa: ARG002 - the plan opens no source
+    ) -> dict[str, Any]:
+        """Return work units that are new, grown, failed or deferred; those that grace reads again wait for nothing."""
+        plan = platform.kind(dataflow).plan(entry, now)
+        due = [work for slice_ in plan.slices for work in slice_.works if work.reason != "grace"]
+        failed = (entry.state() if entry else {}).get("failed", {})
+        count = sum(1 for of_unit in failed.values() for failure in of_unit.values() if failure[0])
+        return {"work_units": len(due), "failed_units": count}
+
+    def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
+        """Return the number of work units, and of failed ones; None if nobody can tell."""
+        if waiting["work_units"] is None:
+            return None
+        failed = f", {waiting['failed_units']:,} failed" if waiting["failed_units"] else ""
+        known = waiting["work_units"] or failed
+        return f"{counted(waiting['work_units'], 'work unit')}{failed}" if known else "nothing"
+
+    def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
+        """Return what is covered and missing of each unit."""
+        return platform.ledger(dataflow, now).as_json()
+
+    def print_ledger(self, context: Context, dataflow: Dataflow, document: Mapping[str, Any]) -> None:
+        """Print how far all units are complete, and a line for each unit."""
+        from platform_assets.kinds.window.ledger import print_unit_ledger
+
+        print_unit_ledger(context, dataflow, document)
+
+    def forced(
+        self, platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime
+    ) -> Forced:
+        """Return every window that intersects a range, of one unit or of all."""
+        from platform_assets.kinds.window.forcing import forced
+
+        return forced(platform, dataflow, force, unit, now)
+
+    def simulate(self, log: WatermarkLog, dataflow: Dataflow, graces: Sequence[int]) -> dict[str, Any]:
+        """Return what each grace would have caught of late changes, and what it would have read again."""
+        return simulate(observations(log, dataflow.name), graces, dataflow=dataflow.name).as_json()
+
+    def loads_ahead(self, names: Sequence[str]) -> str:
+        """Return that windows count as loaded before their time."""
+        return (
+            f"windows of {', '.join(names)} that are still to come would count as loaded, and be read again"
+            " only once they are over"
+        )
+
+
+def _span(described: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a work unit's window, and from where it is read; each "" if there is nothing to say."""
+    window, read = described["window"], described["read"]
+    span = f"[{window['start']}, {window['end']})" if window["start"] else ""
+    return span, f", read from {read['start']}" if read["start"] != window["start"] else ""

@@ -1,0 +1,120 @@
+"""What this layer must know of each type of source: where it lies, and whether it answers.
+
+The one place here that tells source types apart. Imported by every command, so what takes long is imported where it is used.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError
+from partitions.path.position import FromBeginning
+from partitions.plan import counted
+from partitions.sources import FilesSource, JdbcSource, TableSource
+from resources.jdbc import JdbcConnection
+from resources.places import Place
+
+if TYPE_CHECKING:
+    from platform_assets.project import Project
+    from resources.listing import Listing
+
+SourceT = TypeVar("SourceT", FilesSource, JdbcSource, TableSource)
+
+
+class SourceProfile(ABC, Generic[SourceT]):
+    """One type of source; which connection it takes its definition says (``partitions.sources``)."""
+
+    @abstractmethod
+    def place(self, project: Project, dataflow: Dataflow, source: SourceT) -> Place | JdbcConnection:
+        """Return where the rows are.
+
+        Raises:
+            ConfigurationError: for a connection that cannot be used.
+        """
+
+    @abstractmethod
+    def look(self, project: Project, dataflow: Dataflow, source: SourceT) -> str:
+        """Return what the source answers to a short look, in a line for people. Starts no Spark.
+
+        Raises:
+            StrandlineError: if it does not answer, or not as the definition expects.
+        """
+
+
+class _Files(SourceProfile[FilesSource]):
+    """A folder or a bucket."""
+
+    def place(self, project: Project, dataflow: Dataflow, source: FilesSource) -> Place:
+        """Return the root of the files."""
+        return project.place(dataflow.root_of(source), source.connection)
+
+    def look(self, project: Project, dataflow: Dataflow, source: FilesSource) -> str:
+        """List files above the watermark if there is one and it can be read, else from the beginning."""
+        from platform_assets.kinds import profile_of
+        from platform_assets.kinds.profile import ListsNewFiles
+        from platform_assets.platform import build_platform
+        from resources.listing import Budget, list_above
+
+        root, budget = self.place(project, dataflow, source), Budget(pages=5, seconds=20.0)
+        profile = profile_of(dataflow)
+        if isinstance(profile, ListsNewFiles):
+            with suppress(ProviderError, CorruptWatermark, ConfigurationError):  # which another check names
+                platform, now = build_platform(project), datetime.now(UTC)
+                entry = platform.log.newest(dataflow.name)
+                listing = profile.list_new_files(platform, dataflow, entry, now, budget)
+                return f"{root}: reads, {_counted(listing)} above the watermark"
+        return f"{root}: reads, {_counted(list_above(root, FromBeginning(), source.endings, budget=budget))}"
+
+
+class _Jdbc(SourceProfile[JdbcSource]):
+    """A database."""
+
+    def place(self, project: Project, _: Dataflow, source: JdbcSource) -> JdbcConnection:
+        """Return its connection."""
+        return project.connection(source.connection, JdbcConnection)
+
+    def look(self, project: Project, dataflow: Dataflow, source: JdbcSource) -> str:
+        """Ask for its columns."""
+        from resources.sources.look import look_at_database
+
+        return look_at_database(self.place(project, dataflow, source), source)
+
+
+class _Table(SourceProfile[TableSource]):
+    """A table of the lake."""
+
+    def place(self, project: Project, _: Dataflow, source: TableSource) -> Place:
+        """Return where the table lies."""
+        return project.lake.child(source.table)
+
+    def look(self, project: Project, dataflow: Dataflow, source: TableSource) -> str:
+        """Read the columns of its newest version."""
+        from resources.sources.look import look_at_table
+
+        return look_at_table(self.place(project, dataflow, source), source)
+
+
+PROFILES: Mapping[str, SourceProfile[Any]] = MappingProxyType(
+    {"files": _Files(), "jdbc": _Jdbc(), "table": _Table()}
+)
+"""By ``source.type`` of a dataflow."""
+
+
+def place_of(project: Project, dataflow: Dataflow) -> Place | JdbcConnection:
+    """Return where a dataflow's rows are: the root of its files, a table of the lake, a database."""
+    return PROFILES[dataflow.source.type].place(project, dataflow, dataflow.source)
+
+
+def look_at_source(project: Project, dataflow: Dataflow) -> str:
+    """Return what a dataflow's source answers to a short look."""
+    return PROFILES[dataflow.source.type].look(project, dataflow, dataflow.source)
+
+
+def _counted(listing: Listing) -> str:
+    return f"{counted(len(listing.found.files), 'file')}{'' if listing.complete else ' or more'}"

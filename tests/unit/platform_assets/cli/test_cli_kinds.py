@@ -1,0 +1,66 @@
+"""A command that only some kinds have refuses the others, names the kind that has it, and exits with 2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from platform_assets.cli.main import strandline
+
+FILES = {
+    "source": {"type": "files", "path": "./landing", "format": "ndjson"},
+    "watermark": {"type": "path"},
+    "target": {"load": "append"},
+}
+WINDOWS = {
+    "source": {"type": "table", "table": "bronze/rows", "window_column": "at"},
+    "watermark": {
+        "type": "window",
+        "definition": [{"name": "day", "type": "datetime", "range": {"from": "2024-01-01", "to": "-"}}],
+        "window": "daily",
+    },
+    "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "dataflows").mkdir()
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "platform.yaml").write_text("state: ./state\nlake: ./lake\n")
+    for name, definition in (("files", FILES), ("windows", WINDOWS)):
+        (tmp_path / f"dataflows/{name}.yaml").write_text(yaml.safe_dump(definition))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("late", "windows"), "dataflow windows: expected a watermark of type path, found window"),
+        (("simulate", "files"), "dataflow files: expected a watermark of type window, found path"),
+        (
+            ("run", "files", "--force", "2024-01-01..2024-01-02"),
+            "dataflow files: expected a watermark of type window, found path",
+        ),
+    ],
+)
+def test_a_command_that_a_kind_does_not_have_is_refused(
+    project: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    answer = CliRunner().invoke(strandline, ["--project", str(project), "--json", *arguments])
+    assert (answer.exit_code, json.loads(answer.stdout)["error"]["message"]) == (2, message)
+
+
+def test_a_run_with_a_clock_ahead_of_time_asks_for_windows_and_not_for_files(project: Path) -> None:
+    answer = CliRunner().invoke(
+        strandline, ["--project", str(project), "--now", "2999-01-01", "run", "--all"], input="n\n"
+    )
+    assert answer.exit_code == 130
+    assert answer.stderr.startswith(
+        "--now 2999-01-01T00:00:00+00:00 lies beyond this machine's clock: windows of windows that are still to come would count"
+        " as loaded, and be read again only once they are over\n"
+    )
