@@ -1,0 +1,119 @@
+"""What an implementation of a contract cannot do, with the reason; ``python -m tests.contract.capabilities`` writes docs/capabilities.md from it.
+
+A rule of a suite that an implementation cannot follow is marked here, and nowhere else:
+
+- ``never``: it makes no sense for it, or its nature rules it out.
+- ``notyet``: nobody has built it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "capabilities.md"
+
+
+@dataclass(frozen=True)
+class Cannot:
+    """Why a rule does not hold for an implementation."""
+
+    kind: Literal["never", "notyet"]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One contract.
+
+    Attributes:
+        module: of its tests.
+        title: in the page.
+        subjects: the implementations that it runs on.
+        cannot: by rule (the name of the test) and implementation.
+    """
+
+    module: str
+    title: str
+    subjects: tuple[str, ...]
+    cannot: dict[tuple[str, str], Cannot]
+
+    def params(self, rule: str) -> list[object]:
+        """The implementations that a rule runs on."""
+        return [subject for subject in self.subjects if (rule, subject) not in self.cannot]
+
+    def rules(self) -> list[str]:
+        """The names of its tests, in their order."""
+        functions = inspect.getmembers(import_module(f"tests.contract.{self.module}"), inspect.isfunction)
+        tests = [function for name, function in functions if name.startswith("test_")]
+        return [test.__name__ for test in sorted(tests, key=lambda test: test.__code__.co_firstlineno)]
+
+    def page(self) -> str:
+        """Its table: a line a rule, a column an implementation."""
+        head = (
+            f"## {self.title}\n\n| rule | {' | '.join(self.subjects)} |\n|---|{'---|' * len(self.subjects)}\n"
+        )
+        lines = [
+            f"| {_words(rule)} | {' | '.join(self._cell(rule, subject) for subject in self.subjects)} |"
+            for rule in self.rules()
+        ]
+        return head + "\n".join(lines) + "\n"
+
+    def _cell(self, rule: str, subject: str) -> str:
+        cannot = self.cannot.get((rule, subject))
+        return (
+            "yes" if cannot is None else f"{'no' if cannot.kind == 'never' else 'not yet'}: {cannot.reason}"
+        )
+
+
+_NO_VERSION = "files have no versions; each is compared with what was listed"
+
+SUITES = (
+    Suite("test_table", "Table formats", ("delta",), {}),
+    Suite(
+        "test_source",
+        "Sources",
+        ("files", "jdbc", "table"),
+        {
+            ("test_a_version_is_read_again_as_it_was", "files"): Cannot("never", _NO_VERSION),
+            ("test_a_version_is_read_again_as_it_was", "jdbc"): Cannot("never", "a database has no versions that could be read again"),
+            ("test_a_changed_column_is_refused", "files"): Cannot(
+                "never", "a declared schema is compared with the pinned one; each file is checked when it is read"
+            ),
+        },
+    ),
+    Suite("test_kind", "Kinds of watermark", ("path", "window"), {}),
+)  # fmt: skip
+
+
+def suite(module: str) -> Suite:
+    """The suite of a module of tests."""
+    return next(suite for suite in SUITES if suite.module == module.rpartition(".")[2])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each rule on the implementations that can follow it; a module of a contract imports this."""
+    made = suite(metafunc.module.__name__)
+    metafunc.parametrize("subject", made.params(metafunc.function.__name__), indirect=True)
+
+
+def page() -> str:
+    """docs/capabilities.md."""
+    head = (
+        "# Capabilities\n\nWhat each table format, source and kind of watermark can do. The suites in `tests/contract` run every rule on every\n"
+        "implementation; this page is written from them (`python -m tests.contract.capabilities`), and a test compares the two.\n\n"
+    )
+    return head + "\n".join(suite.page() for suite in SUITES)
+
+
+def _words(rule: str) -> str:
+    return rule.removeprefix("test_").replace("_", " ")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,209 @@
+"""What every kind of watermark promises to the loop (docs/architecture.md, Contracts)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partitions.errors import BadFile, BadPart, BadUnits
+from partitions.plan import Plan
+from partitions.request import LateOnly
+from partitions.sentinels import serialise
+from resources.kinds.kind import Kind
+from resources.spark import SparkEngine
+from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.log import WatermarkLog
+from tests.contract.capabilities import pytest_generate_tests
+from tests.support.feed import NAME, Feed
+from tests.support.window_feed import LakeTable, event, watermark
+
+__all__ = ["pytest_generate_tests"]
+
+NOW = datetime(2020, 1, 5, tzinfo=UTC)
+
+
+class Subject(ABC):
+    """A dataflow of one kind, with four parts of work.
+
+    Attributes:
+        feed: the dataflow.
+    """
+
+    feed: Feed
+
+    @abstractmethod
+    def put_more(self) -> None:
+        """A part comes above the watermark."""
+
+    @abstractmethod
+    def bad(self, slice_: Any) -> BadPart:
+        """The error that names the slice's first part."""
+
+    @property
+    def kind(self) -> Kind[Any]:
+        """The kind, opened anew: nothing is remembered."""
+        return self.feed.platform.kind(self.feed.dataflow)
+
+    @property
+    def log(self) -> WatermarkLog:
+        """The watermark log."""
+        return self.feed.platform.log
+
+    @property
+    def newest(self) -> Entry | None:
+        """The newest entry."""
+        return self.log.newest(NAME)
+
+    def plan(self, now: datetime = NOW) -> Plan[Any]:
+        """What is due."""
+        return self.kind.plan(self.newest, now)
+
+    def load(self, now: datetime = NOW) -> None:
+        """Load all that is due."""
+        outcome = self.feed.run(now=now)
+        assert outcome.error is None
+
+
+class _Path(Subject):
+    def __init__(self, folder: Path, engine: SparkEngine) -> None:
+        self.feed = Feed(folder, engine, {"watermark": {"checkpoint": {"interval_files": 2}}})
+        for number in range(1, 5):
+            self.feed.put(f"{number}.ndjson", number)
+
+    def put_more(self) -> None:
+        self.feed.put("9.ndjson", 9)
+
+    def bad(self, slice_: Any) -> BadPart:
+        return BadFile("it is torn", path=slice_.files[0].path, why="torn")
+
+
+class _Window(Subject):
+    def __init__(self, folder: Path, engine: SparkEngine) -> None:
+        self.feed = Feed(
+            folder,
+            engine,
+            {
+                "source": {"type": "table", "table": "bronze/events", "window_column": "at", "unit_columns": {"u": "unit"},
+                           "path": None, "format": None},
+                "watermark": watermark(units="a,b", checkpoint={"interval_windows": 2}),
+                "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+            },
+        )  # fmt: skip
+        self.table = LakeTable(self.feed.folder / "lake" / "bronze" / "events")
+        self.table.put(*[event(day, f"2020-01-0{day}", "a") for day in range(1, 5)])
+
+    def put_more(self) -> None:
+        self.table.put(event(9, "2020-01-05", "a"))
+
+    def bad(self, slice_: Any) -> BadPart:
+        work = slice_.works[0]
+        return BadUnits("it is torn", part="work", units={work.key: "torn"})
+
+
+@pytest.fixture
+def subject(request: pytest.FixtureRequest, tmp_path: Path, engine: SparkEngine) -> Subject:
+    make: dict[str, Callable[[Path, SparkEngine], Subject]] = {"path": _Path, "window": _Window}
+    return make[request.param](tmp_path / "project", engine)
+
+
+def _all_keys(plan: Plan[Any]) -> list[Any]:
+    return [key for slice_ in plan.slices for key in slice_.keys]
+
+
+def _intent(subject: Subject, slice_: Any) -> Intent:
+    """As much of an intent as tells a slice."""
+    state = subject.newest.state() if subject.newest else {}
+    known: dict[str, Any] = {
+        "before": serialise(state),
+        "watermark": serialise(slice_.advance(state)),
+        "why": slice_.why,
+        "replaces": "own" if slice_.replaces else None,
+    }
+    return Intent.model_construct(**known)
+
+
+def test_all_of_the_source_is_due_at_first_and_each_part_once(subject: Subject) -> None:
+    plan = subject.plan()
+    keys = _all_keys(plan)
+    assert plan.due
+    assert len(keys) == len(set(keys))
+    assert len(plan.slices) > 1
+
+
+def test_nothing_is_due_after_a_load_until_more_comes(subject: Subject) -> None:
+    subject.load()
+    assert not subject.plan().due
+    subject.put_more()
+    later = NOW + timedelta(days=1)
+    assert subject.plan(later).due
+
+
+def test_a_plan_is_a_function_of_state_source_and_clock(subject: Subject) -> None:
+    assert subject.plan() == subject.plan()
+
+
+def test_a_request_for_late_files_plans_nothing_that_is_new(subject: Subject) -> None:
+    assert subject.kind.plan(subject.newest, NOW, LateOnly()).slices == ()
+
+
+def test_a_slice_is_the_same_after_it_was_stored(subject: Subject) -> None:
+    kind = subject.kind
+    for slice_ in subject.plan().slices:
+        fixed = kind.fix(slice_)
+        again = subject.kind.slice_from_rows(_intent(subject, fixed), kind.slice_to_rows(fixed))
+        state = subject.newest.state() if subject.newest else {}
+        assert (again.keys, again.size, again.why, again.replaces) == (
+            fixed.keys,
+            fixed.size,
+            fixed.why,
+            fixed.replaces,
+        )
+        assert again.advance(state) == fixed.advance(state)
+        assert (again.upper, kind.slice_to_rows(again)) == (fixed.upper, kind.slice_to_rows(fixed))
+
+
+def test_the_watermark_never_falls_by_a_slice(subject: Subject) -> None:
+    kind, state = subject.kind, dict[str, Any]()
+    for slice_ in subject.plan().slices:
+        after = dict(slice_.advance(state))
+        assert kind.covers(serialise(after), serialise(state))
+        assert not kind.covers(serialise(state), serialise(after))
+        state = after
+
+
+def test_halves_hold_what_the_whole_held_in_its_order(subject: Subject) -> None:
+    for slice_ in subject.plan().slices:
+        halves = slice_.halve()
+        assert [key for half in halves for key in half.keys] == list(slice_.keys)
+        state: dict[str, Any] = {}
+        for half in halves:
+            state = dict(half.advance(state))
+        assert state == slice_.advance({})
+
+
+def test_a_slice_knows_its_own_bad_parts(subject: Subject) -> None:
+    first, second = subject.plan().slices[:2]
+    bad = subject.bad(first)
+    assert (first.contains(bad), second.contains(bad)) == (True, False)
+
+
+def test_fixing_a_slice_again_changes_nothing_while_the_source_is_the_same(subject: Subject) -> None:
+    kind = subject.kind
+    fixed = kind.fix(subject.plan().slices[0])
+    kind.check_unchanged(fixed)
+    assert kind.fix(fixed) == fixed
+
+
+def test_rows_of_no_slice_have_the_columns_of_any(subject: Subject) -> None:
+    kind, spark = subject.kind, subject.feed.platform.engine(subject.feed.dataflow).session()
+    slices = subject.plan().slices
+    pinned = kind.pin(spark, slices)
+    assert pinned is not None
+    fixed = kind.fix(slices[0])
+    none, some = kind.read(spark, None, pinned), kind.read(spark, fixed, pinned)
+    assert (none.dtypes, none.count()) == (some.dtypes, 0)

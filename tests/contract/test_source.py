@@ -1,0 +1,270 @@
+"""What every source promises to the kinds that read it (docs/architecture.md, Contracts)."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from partitions.dataflow import Dataflow
+from partitions.errors import SchemaError, SourceError, StrandlineError
+from partitions.path.position import FromBeginning
+from partitions.window.extent import Extent
+from resources.jdbc import JdbcConnection
+from resources.places import Place
+from resources.sources import open_source
+from resources.sources.files.source import FileSource
+from resources.sources.source import RowSource
+from resources.spark import SparkEngine
+from scripts import postgres as pg
+from tests.contract.capabilities import pytest_generate_tests
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["pytest_generate_tests"]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY = 86_400_000
+
+
+def at(day: int) -> datetime:
+    """Noon of a day since the epoch."""
+    return EPOCH + timedelta(days=day, hours=12)
+
+
+class Subject(ABC):
+    """A source with a row of an id for each of some days, and what can be asked of it."""
+
+    spark: SparkSession
+
+    @property
+    @abstractmethod
+    def source(self) -> Any:
+        """The source, opened anew."""
+
+    @abstractmethod
+    def put(self, *days: int) -> None:
+        """A row for each day: its number is the id."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """The whole source goes away."""
+
+    @abstractmethod
+    def pin(self) -> str:
+        """The schema as text."""
+
+    @abstractmethod
+    def read(self, days: Sequence[int], pinned: str) -> DataFrame:
+        """The rows of some days."""
+
+    @abstractmethod
+    def check_schema(self, pinned: str) -> None:
+        """Compare the source with what was pinned."""
+
+    def change_column(self) -> None:
+        """The id becomes a text."""
+        raise NotImplementedError
+
+    def ids(self, *days: int) -> list[int]:
+        """The ids of the rows of some days."""
+        return sorted(row["id"] for row in self.read(days, self.pin()).select("id").collect())
+
+
+class _Files(Subject):
+    """A file a day."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+
+    @property
+    def source(self) -> FileSource:
+        definition = {"type": "files", "path": "./landing", "format": "ndjson"}
+        dataflow = Dataflow.model_validate(
+            {"name": "flow", "source": definition, "watermark": {"type": "path"}}
+        )
+        return cast("FileSource", open_source(dataflow, Place(str(self.folder))))
+
+    def put(self, *days: int) -> None:
+        for day in days:
+            (self.folder / f"{day:02d}.ndjson").write_text(
+                f'{{"id": {day}, "at": "{at(day).isoformat()}"}}\n'
+            )
+
+    def remove(self) -> None:
+        self.folder.rename(self.folder.with_suffix(".gone"))
+
+    def pin(self) -> str:
+        source = self.source
+        return source.pin(self.spark, source.list_above(FromBeginning()).found.files) or ""
+
+    def read(self, days: Sequence[int], pinned: str) -> DataFrame:
+        source = self.source
+        listed = source.list_above(FromBeginning()).found.files
+        wanted = {f"{day:02d}.ndjson" for day in days}
+        return source.read(self.spark, [file for file in listed if file.path in wanted], pinned)
+
+    def check_schema(self, pinned: str) -> None:
+        self.source.check_schema(self.spark, pinned)
+
+
+class _Rows(Subject):
+    """A source that is asked for rows."""
+
+    def read(self, days: Sequence[int], pinned: str) -> DataFrame:
+        return self.read_version(days, pinned, None)
+
+    def read_version(self, days: Sequence[int], pinned: str, version: Any) -> DataFrame:
+        """The rows of some days, of a version."""
+        asked = [Extent(day * DAY, (day + 1) * DAY, ({},)) for day in days]
+        return self.source.read(self.spark, asked, pinned, version)  # type: ignore[no-any-return]
+
+    def pin(self) -> str:
+        return str(self.source.pin(self.spark))
+
+    def check_schema(self, pinned: str) -> None:
+        self.source.check_schema(self.spark, pinned, "flow")
+
+    def _open(self, source: dict[str, Any], given: Any) -> RowSource:
+        definition = [{"name": "day", "type": "datetime", "range": {"from": "1970-01-01", "to": "-"}}]
+        dataflow = Dataflow.model_validate(
+            {
+                "name": "flow",
+                "source": {**source, "window_column": "at"},
+                "watermark": {"type": "window", "definition": definition, "window": "daily"},
+                "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+            }
+        )
+        return cast("RowSource", open_source(dataflow, given))
+
+
+class _Jdbc(_Rows):
+    """A table of PostgreSQL."""
+
+    def __init__(self, server: pg.Postgres) -> None:
+        self.server, self.table = server, f"t_{uuid4().hex[:8]}"
+        server.ask("CREATE TABLE {name} (id bigint, at timestamptz)", name=self.table)
+
+    @property
+    def source(self) -> RowSource:
+        url = f"jdbc:postgresql://127.0.0.1:{self.server.port}/postgres"
+        connection = JdbcConnection.parse(url, "postgres", self.server.password)
+        return self._open({"type": "jdbc", "connection": "erp", "table": self.table}, connection)
+
+    def put(self, *days: int) -> None:
+        for day in days:
+            values = f"({day}, '{at(day).isoformat()}')"
+            self.server.ask(f"INSERT INTO {{name}} VALUES {values}", name=self.table)
+
+    def remove(self) -> None:
+        self.server.ask("DROP TABLE {name}", name=self.table)
+
+    def change_column(self) -> None:
+        self.server.ask("ALTER TABLE {name} ALTER COLUMN id TYPE text", name=self.table)
+
+
+class _Table(_Rows):
+    """A table of the lake."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._write(pa.int64(), [], "error")
+
+    @property
+    def source(self) -> RowSource:
+        return self._open({"type": "table", "table": "bronze/rows"}, Place(str(self.folder)))
+
+    def put(self, *days: int) -> None:
+        self._write(pa.int64(), days, "append")
+
+    def remove(self) -> None:
+        self.folder.rename(self.folder.with_suffix(".gone"))
+
+    def change_column(self) -> None:
+        self._write(pa.string(), [], "overwrite", schema_mode="overwrite")
+
+    def _write(self, kind: pa.DataType, days: Sequence[int], mode: Any, **more: Any) -> None:
+        schema = pa.schema([("id", kind), ("at", pa.timestamp("us", "UTC"))])
+        rows = pa.Table.from_pylist([{"id": day, "at": at(day)} for day in days], schema=schema)
+        write_deltalake(str(self.folder), rows, mode=mode, **more)
+
+
+@pytest.fixture(scope="module")
+def spark(engine: SparkEngine) -> SparkSession:
+    return engine.session()
+
+
+@pytest.fixture
+def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> Subject:
+    make: dict[str, Callable[[], Subject]] = {
+        "files": lambda: _Files(tmp_path / "landing"),
+        "jdbc": lambda: _Jdbc(request.getfixturevalue("postgres")),
+        "table": lambda: _Table(tmp_path / "rows"),
+    }
+    made = make[request.param]()
+    made.spark = spark
+    return made
+
+
+def test_what_is_asked_for_is_read_and_nothing_else(subject: Subject) -> None:
+    subject.put(1, 2, 3)
+    assert (subject.ids(2), subject.ids(1, 3), subject.ids(4)) == ([2], [1, 3], [])
+
+
+def test_nothing_asked_for_is_no_row_of_the_same_columns(subject: Subject) -> None:
+    subject.put(1)
+    pinned = subject.pin()
+    some, none = subject.read([1], pinned), subject.read([], pinned)
+    assert (none.dtypes, none.count()) == (some.dtypes, 0)
+
+
+def test_rows_have_the_pinned_columns_in_their_order(subject: Subject) -> None:
+    subject.put(1)
+    pinned = subject.pin()
+    named = [field["name"] for field in json.loads(pinned)["columns"]["fields"]]
+    assert sorted(named) == ["at", "id"]
+    assert subject.read([1], pinned).columns[:2] == named
+
+
+def test_rows_that_come_after_the_schema_was_pinned_are_read_with_it(subject: Subject) -> None:
+    subject.put(1)
+    pinned = subject.pin()
+    subject.put(2)
+    subject.check_schema(pinned)
+    assert [row["id"] for row in subject.read([2], pinned).collect()] == [2]
+
+
+def test_a_changed_column_is_refused(subject: Subject) -> None:
+    subject.put(1)
+    pinned = subject.pin()
+    subject.change_column()
+    with pytest.raises(SchemaError, match="id"):
+        subject.check_schema(pinned)
+
+
+def test_a_version_is_read_again_as_it_was(subject: Subject) -> None:
+    assert isinstance(subject, _Rows)
+    subject.put(1)
+    pinned, version = subject.pin(), subject.source.version()
+    subject.put(2)
+    rows = subject.read_version([1, 2], pinned, version).collect()
+    assert [row["id"] for row in rows] == [1]
+
+
+def test_a_source_that_is_gone_is_an_error_and_never_no_rows(subject: Subject) -> None:
+    subject.put(1)
+    pinned = subject.pin()
+    subject.remove()
+    with pytest.raises(SourceError) as refused:
+        subject.read([1], pinned).collect()
+    assert isinstance(refused.value, StrandlineError)

@@ -1,0 +1,285 @@
+"""What every table format promises to the protocol, the guards, decisions, checks and readers (docs/architecture.md, Contracts)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from partitions.errors import SourceError
+from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.predicate import Among
+from resources.places import Place
+from resources.spark import SparkEngine
+from resources.tables import open_table
+from resources.tables.table import Table, TableCommit, Tag, TaggedCommit, Version, adopted_state
+from tests.contract.capabilities import pytest_generate_tests
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["pytest_generate_tests"]
+
+APP = "app"
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """What another writer does to a table of a format: appends a row, overwrites all rows, restores a version."""
+
+    append: Callable[[Path], None]
+    overwrite: Callable[[Path], None]
+    restore: Callable[[Path, Version], None]
+
+
+def _delta_writer(mode: Any) -> Callable[[Path], None]:
+    rows = pa.table({"id": pa.array([77], pa.int64()), "unit": ["foreign"]})
+    return lambda folder: write_deltalake(str(folder), rows, mode=mode)
+
+
+def _delta_restore(folder: Path, version: Version) -> None:
+    DeltaTable(str(folder)).restore(int(version))
+
+
+FOREIGN = {
+    "delta": Foreign(
+        _delta_writer("append"),
+        _delta_writer("overwrite"),
+        _delta_restore,
+    )
+}
+
+
+class Subject:
+    """A table of one format, and what a test does to it.
+
+    Attributes:
+        folder: where it lies.
+        table: the format's.
+        foreign: what others do to it.
+    """
+
+    def __init__(self, name: str, folder: Path, spark: SparkSession) -> None:
+        self.folder, self.spark, self.foreign = folder, spark, FOREIGN[name]
+        self.name = name
+
+    @property
+    def table(self) -> Table:
+        """A new one each time: nothing is remembered."""
+        return open_table(self.name, Place(str(self.folder)))
+
+    def rows(self, *rows: tuple[int, str]) -> DataFrame:
+        """Rows of an id and a unit."""
+        return self.spark.createDataFrame(list(rows), "id long, unit string")
+
+    def load(self, number: int, *rows: tuple[int, str], load: Load | None = None, **tag: Any) -> None:
+        """Load rows under a number; the state after it is the number."""
+        table = self.table
+        made = Tag(APP, number, tag.pop("owner", f"owner {number}"), **tag)
+        table.write(self.rows(*rows), load or Append(), made, str(number), base=table.tip(APP).version)
+
+    def give_up(self, number: int) -> None:
+        """Fence a number."""
+        tag = Tag(APP, number, f"fence {number}", gives_up=True)
+        first = (lambda: self.rows()) if self.table.tip(APP).newest is None else None
+        self.table.give_up(self.spark, tag, "0", first)
+
+    def commit(self, number: int) -> TaggedCommit:
+        """The commit of a number, with its counts."""
+        found = self.table.head(None, APP).find_tagged_commit(number)
+        assert found is not None
+        return self.table.counted(found, 0)
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids in the table, read without Spark."""
+        return [row["id"] for row in self.table.distinct_rows(["id"])]
+
+
+@pytest.fixture(scope="module")
+def spark(engine: SparkEngine) -> SparkSession:
+    return engine.session()
+
+
+@pytest.fixture
+def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> Subject:
+    return Subject(request.param, tmp_path / "table", spark)
+
+
+def test_a_table_that_is_not_there_has_nothing(subject: Subject) -> None:
+    table = subject.table
+    assert (table.tip(APP).newest, table.head(None, APP).newest, table.has_data()) == (None, None, False)
+    assert (table.columns(), table.schema(), table.count_rows(), table.texts("unit")) == ([], None, 0, set())
+    for read in (table.newest_version, lambda: table.distinct_rows(["id"])):
+        with pytest.raises(SourceError) as refused:
+            read()
+        assert refused.value.code == "source_missing"
+
+
+def test_a_write_makes_the_table_and_its_commit_says_whose_it_is(subject: Subject) -> None:
+    subject.load(1, (1, "a"), (2, "b"))
+    commit = subject.commit(1)
+    assert (commit.owner, commit.number, commit.rows, commit.removed) == ("owner 1", 1, 2, 0)
+    assert (commit.gives_up, commit.follows) == (False, None)
+    assert (subject.ids, subject.table.columns(), subject.table.has_data()) == ([1, 2], ["id", "unit"], True)
+
+
+def test_an_append_adds_rows_and_follows_the_version_before(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    first = subject.table.tip(APP).version
+    subject.load(2, (2, "b"))
+    assert (subject.ids, subject.commit(2).follows) == ([1, 2], first)
+
+
+@pytest.mark.parametrize("number", [2, 1])
+def test_a_number_that_is_there_or_below_is_skipped_in_silence(subject: Subject, number: int) -> None:
+    subject.load(1, (1, "a"))
+    subject.load(2, (2, "b"))
+    subject.load(number, (3, "c"), owner="zombie")
+    assert (subject.ids, subject.table.tip(APP).tag) == ([1, 2], 2)
+
+
+def test_a_replace_deletes_what_its_predicate_means_and_nothing_else(subject: Subject) -> None:
+    subject.load(1, (1, "a"), (2, "b"), (3, "it's"))
+    subject.load(2, (4, "a"), load=Replace(Among("unit", ("a", "it's"))))
+    assert subject.ids == [2, 4]
+    assert (subject.commit(2).rows, subject.commit(2).removed) == (1, 2)
+
+
+def test_a_replace_by_no_rows_deletes_all_the_same(subject: Subject) -> None:
+    subject.load(1, (1, "a"), (2, "b"))
+    subject.load(2, load=Replace(Among("unit", ("a",))))
+    assert (subject.ids, subject.commit(2).removed) == ([2], 1)
+
+
+def test_a_replace_of_all_rows_gives_the_table_new_columns(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    tag, base = Tag(APP, 2, "owner 2"), subject.table.tip(APP).version
+    other = subject.spark.createDataFrame([("x", 9)], "name string, id long")
+    subject.table.write(other, ReplaceAll(), tag, "2", base=base)
+    assert (subject.table.columns(), subject.ids, subject.commit(2).removed) == (["name", "id"], [9], None)
+
+
+def test_a_first_write_has_nothing_to_replace(subject: Subject) -> None:
+    subject.load(1, (1, "a"), load=Replace(Among("unit", ("a",))))
+    assert subject.ids == [1]
+
+
+def test_a_fence_changes_no_row_and_keeps_its_number_from_every_writer(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    subject.give_up(2)
+    subject.load(2, (2, "b"))
+    fence = subject.commit(2)
+    assert (subject.ids, fence.gives_up, fence.owner, fence.rows) == ([1], True, "fence 2", 0)
+
+
+def test_a_fence_of_a_number_that_landed_changes_nothing(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    subject.give_up(1)
+    assert (subject.ids, subject.commit(1).owner) == ([1], "owner 1")
+
+
+def test_a_fence_makes_the_table_where_there_is_none(subject: Subject) -> None:
+    subject.give_up(1)
+    assert (subject.table.columns(), subject.ids, subject.commit(1).follows) == (["id", "unit"], [], None)
+    assert subject.table.has_data()  # a tag is remembered
+
+
+def _recorded(subject: Subject, number: int) -> TableCommit:
+    return subject.commit(number).commit
+
+
+def test_a_head_tells_the_commits_after_the_recorded_one(subject: Subject) -> None:
+    for number in (1, 2, 3):
+        subject.load(number, (number, "a"))
+    head = subject.table.head(_recorded(subject, 1), APP)
+    assert (head.kept, head.tag, [commit.number for commit in head.tagged]) == (True, 3, [2, 3])
+    assert (head.undone, head.older, head.cleaned) == (None, False, False)
+
+
+def test_rows_that_others_append_undo_nothing(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    recorded = _recorded(subject, 1)
+    subject.foreign.append(subject.folder)
+    head = subject.table.head(recorded, APP)
+    assert (head.kept, head.undone, head.tagged, subject.ids) == (True, None, (), [1, 77])
+
+
+def test_an_overwrite_by_others_is_told(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    recorded = _recorded(subject, 1)
+    subject.foreign.overwrite(subject.folder)
+    assert subject.table.head(recorded, APP).undone is not None
+
+
+def test_a_table_that_was_made_again_does_not_have_the_recorded_commit(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    subject.load(2, (2, "a"))
+    recorded = _recorded(subject, 2)
+    rmtree(subject.folder)
+    assert subject.table.head(recorded, APP).newest is None
+    subject.foreign.append(subject.folder)
+    head = subject.table.head(recorded, APP)
+    assert (head.kept, head.older) == (False, True)
+
+
+def test_another_dataflows_tags_are_not_this_ones(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    head = subject.table.head(None, "another")
+    assert (head.tag, head.tagged, subject.table.tip("another").tag) == (0, (), 0)
+
+
+@pytest.mark.parametrize("length", [10, 100_000])
+def test_a_commit_tells_the_state_that_it_was_written_with(subject: Subject, length: int) -> None:
+    state = "s" * length
+    subject.load(1, (1, "a"))
+    tag = Tag(APP, 2, "owner 2", after=_recorded(subject, 1))
+    table = subject.table
+    table.write(subject.rows((2, "b")), Append(), tag, state, base=table.tip(APP).version)
+    told = adopted_state(subject.table)
+    assert told is not None
+    assert (told.state, told.app_id, told.number, told.owner) == (state, APP, 2, "owner 2")
+
+
+def test_a_state_is_told_as_far_as_the_rows_go_back_to_it(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    first, version = _recorded(subject, 1), subject.table.tip(APP).version
+    subject.load(2, (2, "b"), after=first)
+    assert version is not None
+    subject.foreign.restore(subject.folder, version)
+    told = adopted_state(subject.table)
+    assert (told and told.state, subject.ids) == ("1", [1])
+
+
+def test_a_version_is_read_as_it_was(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    version = subject.table.newest_version()
+    subject.load(2, (2, "b"))
+    rows: Sequence[Any] = subject.table.read(subject.spark, version).collect()
+    assert [row["id"] for row in rows] == [1]
+
+
+def test_distinct_rows_are_sorted_with_null_first_and_never_cut_short(subject: Subject) -> None:
+    subject.load(1, (2, "b"), (1, "a"), (2, "b"))
+    table = subject.table
+    table.write(
+        subject.spark.createDataFrame([(3, None)], "id long, unit string"),
+        Append(),
+        Tag(APP, 2, "owner 2"),
+        "2",
+        base=table.tip(APP).version,
+    )
+    assert list(subject.table.distinct_rows(["unit", "id"])) == [
+        {"unit": None, "id": 3},
+        {"unit": "a", "id": 1},
+        {"unit": "b", "id": 2},
+    ]
+    assert subject.table.texts("unit") == {"a", "b"}
+    with pytest.raises(SourceError, match="at most 2 distinct rows"):
+        subject.table.distinct_rows(["id"], most=2)
