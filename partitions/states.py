@@ -13,6 +13,10 @@ STATES: Mapping[str, type[PathState | WindowState]] = {"path": PathState, "windo
 """By kind of watermark."""
 
 
+REMEMBERS_FILES = frozenset({"path"})
+"""Kinds whose log remembers each file that was ingested; of the others the watermark says all that there is to know."""
+
+
 def nothing_loaded(kind: str, watermark: Mapping[str, Any] | None) -> bool:
     """Return whether a watermark counts nothing as loaded, in whatever form its kind says so.
 

@@ -18,7 +18,7 @@ from partitions.sentinels import Watermark, deserialise, serialise
 from resources.decisions.reasons import DECIDED, IN_TABLE
 from resources.decisions.rules import HeldFiles
 from resources.kinds.path import cold_start_of, state_of
-from resources.sources.files.reader import SOURCE_FILE
+from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.tables.table import Table
 from resources.watermarks.entry import Entry

@@ -21,7 +21,7 @@ from partitions.predicate import Among
 from partitions.request import DUE, Request
 from partitions.sentinels import deserialise
 from resources.listing import FILE_CHANGED, Budget, Listing
-from resources.sources.files.reader import SOURCE_FILE
+from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.sweep import unhandled
 from resources.watermarks.entry import Entry, Intent, corrupt

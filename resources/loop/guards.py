@@ -80,14 +80,14 @@ def check_intent(dataflow: Dataflow, intent: Intent) -> None:
 
 def definition_of(dataflow: Dataflow) -> dict[str, object]:
     """What a write depends on; holds no secret, since connections are only named."""
-    replacing = {"merge_keys": list(dataflow.target.merge_keys)} if dataflow.kind == "window" else {}
+    target = dataflow.target
     return {
-        **replacing,
+        **{key: list(getattr(target, key)) for key in dataflow.watermark.target_keys},
         **dataflow.identity(),
         **dataflow.source.reading(),
-        "load": dataflow.target.load,
-        "partition_by": list(dataflow.target.partition_by),
-        "origin_columns": dataflow.target.origin_columns,
+        "load": target.load,
+        "partition_by": list(target.partition_by),
+        "origin_columns": target.origin_columns,
         "transform": dataflow.transform,
         "sql": dataflow.sql,
     }

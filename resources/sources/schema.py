@@ -10,7 +10,7 @@ from partitions.errors import ConfigurationError
 from partitions.sources import JdbcSource, TableSource
 from partitions.unit_values import WORDS, Kind
 from resources.sources.files.failures import other_schema
-from resources.sources.files.reader import PinnedSchema
+from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from partitions.states import REMEMBERS_FILES
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.log import FILES, LEASES, OBSERVED, QUARANTINE, WatermarkLog
@@ -42,8 +43,7 @@ def compact_log(
     if newest is None:
         return
     log.delete_numbered(dataflow, LEASES, newest.number)  # of holders that died
-    # Only files are remembered one by one: of other kinds the watermark says all that there is to know.
-    by_file = newest.kind == "path"
+    by_file = newest.kind in REMEMBERS_FILES
     covered = Ingested(log, dataflow, newest).merge(history.merge_every).number if by_file else newest.number
     numbers = [number for number in log.numbers(dataflow) if number < newest.number]
     beyond = sorted(number for number in numbers[max(0, history.entries - 1) :] if number <= covered)
@@ -77,6 +77,6 @@ def _delete(log: WatermarkLog, dataflow: str, newest: Entry, numbers: list[int])
     log.delete_numbered(dataflow, "intents", floor)
     keep = newest.quarantine.rpartition("/")[2] if newest.quarantine else None
     log.delete_numbered(dataflow, QUARANTINE, floor, keep)
-    if newest.kind != "path":
+    if newest.kind not in REMEMBERS_FILES:
         log.delete_numbered(dataflow, FILES, floor)
         log.delete_numbered(dataflow, OBSERVED, floor)

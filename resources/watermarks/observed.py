@@ -16,7 +16,7 @@ _ALL = 1_000_000
 def observations(log: WatermarkLog, dataflow: str) -> Iterator[Observation]:
     """Each time that a work unit was read, as far as the log goes back; in no order."""
     for entry in log.history(dataflow, _ALL):
-        if entry.kind == "window" and entry.work_units and entry.file_list:
+        if entry.work_units and entry.file_list:
             yield from _of(log, dataflow, entry, entry.file_list)
 
 

@@ -19,8 +19,9 @@ from resources.sources.files.failures import (
     open_quote,
     unknown_field,
 )
+from resources.sources.files.inspection import FileInspector
 from resources.sources.files.lines import line_of, line_with_field
-from resources.sources.files.reader import FilesReader, PinnedSchema
+from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 class BadFiles:
     """Looks at the files of one source."""
 
-    def __init__(self, place: Place, reader: FilesReader, dataflow: Dataflow) -> None:
-        """Use the reader of a dataflow, and its policies."""
+    def __init__(self, place: Place, inspector: FileInspector, dataflow: Dataflow) -> None:
+        """Use what looks at the files of a dataflow, and its policies."""
         self._place = place
-        self._reader = reader
+        self._inspector = inspector
         self._dataflow = dataflow
 
     def misleading(
@@ -43,7 +44,7 @@ class BadFiles:
         yield from self._with_unknown_fields(spark, files, pinned)
 
     def _with_open_quotes(self, spark: SparkSession, files: Sequence[SourceFile]) -> Iterator[BadFile]:
-        found = self._reader.open_quotes(spark, files) if files else {}
+        found = self._inspector.open_quotes(spark, files) if files else {}
         for file in files:
             if file.path in found:
                 yield open_quote(file.path, line_of(self._place, file.path, found[file.path]))
@@ -54,7 +55,7 @@ class BadFiles:
         """Files with fields that the pinned schema lacks, in their order; none where such fields are left out (``unknown_fields: ignore``)."""
         if self._dataflow.unknown_fields == "ignore" or not files:
             return
-        found = self._reader.unknown(spark, files, pinned)
+        found = self._inspector.unknown(spark, files, pinned)
         is_lines = self._dataflow.files.format == "ndjson"
         for file in files:
             if names := found.get(file.path):
@@ -78,8 +79,8 @@ class BadFiles:
         return list(self._with_unknown_fields(spark, files, pinned)) if bad.code == UNKNOWN_FIELD else []
 
     def _header(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
-        expected = self._reader.expected_header(file.path, pinned)
-        found = self._reader.header(file.path) if expected is not None else None
+        expected = self._inspector.expected_header(file.path, pinned)
+        found = self._inspector.header(file.path) if expected is not None else None
         if expected is None or found is None or _folded(expected) == _folded(found):
             return None
         return bad_header(file.path, expected, found)
@@ -88,7 +89,7 @@ class BadFiles:
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> list[BadFile]:
         try:
-            found = self._reader.bad_records(spark, files, pinned)
+            found = self._inspector.bad_records(spark, files, pinned)
         except Exception:  # noqa: BLE001 - looking closer is a courtesy; whatever is bad is found when it is written
             return []
         return [

@@ -140,3 +140,20 @@ def unknown_columns(footer: Footer, known: Collection[FieldPath]) -> list[FieldP
     """The columns of a file that are not known, without those inside them."""
     folded = {tuple(part.casefold() for part in path): path for path in footer.fields}
     return sorted(path for key, path in folded.items() if key not in known and key[:-1] in known)
+
+
+class FooterCache:
+    """The footers of the Parquet files of a slice, each read once."""
+
+    def __init__(self, place: Place) -> None:
+        """Use the root of the files."""
+        self._place = place
+        self._known: dict[SourceFile, Footer] = {}
+
+    def read(self, files: Sequence[SourceFile]) -> dict[str, Footer]:
+        """Return the footers of these files by path, without those that do not read; what other files had is forgotten."""
+        missing = [file for file in files if file not in self._known]
+        read = footers(self._place, missing)
+        kept = {file: self._known[file] for file in files if file in self._known}
+        self._known = kept | {file: read[file.path] for file in missing if file.path in read}
+        return {file.path: footer for file, footer in self._known.items()}

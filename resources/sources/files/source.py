@@ -14,7 +14,12 @@ from resources.listing import FILE_VANISHED, Budget, Listing
 from resources.places import Place
 from resources.sources.files.bad_files import BadFiles
 from resources.sources.files.failures import bad_file
-from resources.sources.files.reader import FilesReader, PinnedSchema
+from resources.sources.files.footers import FooterCache
+from resources.sources.files.inspection import FileInspector
+from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.pinning import SchemaPinner
+from resources.sources.files.reader import FilesReader
+from resources.sources.files.scan import Scanner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,8 +33,10 @@ class FileSource:
         self.root = root
         self._dataflow = dataflow
         self._definition = dataflow.files
-        self._reader = FilesReader(root, dataflow.files)
-        self._bad_files = BadFiles(root, self._reader, dataflow)
+        scanner, footers = Scanner(root, dataflow.files), FooterCache(root)
+        self._reader = FilesReader(scanner, footers)
+        self._pinner = SchemaPinner(scanner, footers)
+        self._bad_files = BadFiles(root, FileInspector(scanner, footers), dataflow)
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -72,7 +79,7 @@ class FileSource:
             BadFile: a file of the sample cannot be read.
         """
         try:
-            pinned = self._reader.pin(spark, files)
+            pinned = self._pinner.pin(spark, files)
         except StrandlineError:
             raise
         except Exception as error:
@@ -84,7 +91,7 @@ class FileSource:
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Raise SchemaError if ``source.schema`` differs from the pinned schema."""
-        self._reader.agree(spark, PinnedSchema.of(pinned), self._dataflow.name)
+        self._pinner.check_schema(spark, PinnedSchema.of(pinned), self._dataflow.name)
 
     def read(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> DataFrame:
         """Return the rows of exactly these files, with the pinned columns and, if the target has them, the columns of their origin.

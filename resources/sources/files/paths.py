@@ -1,0 +1,91 @@
+"""What a file's path tells: its folders' values, its separator, and how Spark takes and reports it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from partitions.path.hive import NULL_FOLDER, partition_columns
+from partitions.sources import FilesSource
+from resources.places import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+SOURCE_FILE = "_source_file"
+"""The column that tells the file of a row: its path below the root."""
+
+_GLOB = frozenset("{}[]*?\\")
+_PLAIN = re.compile(r"[A-Za-z0-9_.=/:+@,~-]*")
+"""What no writer of URIs escapes."""
+
+
+def separator_of(source: FilesSource, path: str) -> str:
+    """The user's own goes before what the ending says."""
+    given = source.options.get("sep", source.options.get("delimiter"))
+    return separator(path) if given is None else str(given)
+
+
+def separator(path: str) -> str:
+    """Return what separates the values of a CSV file, as its ending says."""
+    return "\t" if ".tsv" in path.rpartition("/")[2] else ","
+
+
+def spellings(paths: Iterable[str]) -> dict[str, str]:
+    """The names of the folders above these files as they are first spelt there, by their lower case: Spark's columns are told apart by that."""
+    names: dict[str, str] = {}
+    for name in partition_columns(list(paths)):
+        names.setdefault(name.lower(), name)
+    return names
+
+
+def is_plain(path: str) -> bool:
+    """Whether Spark reports a path letter by letter."""
+    return _PLAIN.fullmatch(path) is not None
+
+
+def is_hive(path: str) -> bool:
+    """Whether Spark reads the folders of a plain path as we do: there are some, each a column of its own with a value."""
+    folders = [part.partition("=") for part in path.split("/")[:-1]]
+    names = {name.lower() for name, _, value in folders if name and value}
+    return 0 < len(names) == len(folders)
+
+
+def is_glob(text: str) -> bool:
+    """Return whether Spark takes a path for a glob."""
+    return not _GLOB.isdisjoint(text)
+
+
+def escaped(root: str) -> str:
+    """Return a root in which Spark takes every character for itself."""
+    return "".join(f"\\{character}" if character in _GLOB else character for character in root)
+
+
+def relative_path(place: Place, *, plain: bool) -> Column:
+    """The file's path below the root. Spark writes it as a URI: ``file:/x`` or ``file:///x``, percent-encoded unless it is plain."""
+    from pyspark.sql import functions as F
+
+    root = place.spark_url.rstrip("/") + "/"
+    uri = F.col("_metadata.file_path")
+    if not (plain and is_plain(root)):
+        decoded = F.url_decode(F.replace(uri, F.lit("+"), F.lit("%2B")))
+        uri = F.when(uri.contains("%"), decoded).otherwise(uri)
+    return F.substr(uri, F.locate(root, uri) + F.lit(len(root)))
+
+
+def folder_column(path: Column, name: str) -> Column:
+    """The text of the first folder ``name=value`` in a path that has one, unescaped as Hive's and Spark's writers escape it."""
+    from pyspark.sql import functions as F
+
+    mark, below = f"/{name}=", F.concat(F.lit("/"), path)
+    text = F.substring_index(F.substr(below, F.locate(mark, below) + F.lit(len(mark))), "/", 1)
+    unescaped = F.coalesce(F.try_url_decode(F.replace(text, F.lit("+"), F.lit("%2B"))), text)
+    return F.when(text != NULL_FOLDER, F.when(text.contains("%"), unescaped).otherwise(text))
+
+
+def text_column(value: str | None) -> Column:
+    """Return a column of one text."""
+    from pyspark.sql import functions as F
+
+    return F.lit(value).cast("string")

@@ -1,0 +1,155 @@
+"""The schema of files: declared, or inferred from a bounded sample, with the folders' columns (docs/guide-files.md, The pinned schema)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from partitions.errors import BadFile, ConfigurationError
+from partitions.path.source import SourceFile
+from resources.sources.files.failures import other_schema
+from resources.sources.files.footers import FieldPath, FooterCache
+from resources.sources.files.nanoseconds import as_inferred
+from resources.sources.files.paths import spellings
+from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.scan import Scanner
+from resources.spark_process import said
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+_SAMPLE_FILES = 20
+_SAMPLE_BYTES = 64 * 2**20
+
+
+class SchemaPinner:
+    """Finds the schema of files under a root."""
+
+    def __init__(self, scanner: Scanner, footers: FooterCache) -> None:
+        """Use what scans the files, and what their footers say."""
+        self._scanner, self._footers, self._source = scanner, footers, scanner.source
+
+    def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> PinnedSchema | None:
+        """The schema of the source: the declared one, or one inferred from a bounded sample, with the folders' columns.
+
+        Args:
+            spark: a session.
+            files: what is about to be loaded. At most 20 of them, of 64 MiB together, are read.
+
+        Returns:
+            None where no file of the sample holds a row and no schema is declared.
+        """
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        declared = self._declared(spark)
+        data = declared if declared is not None else self._infer(spark, _sample(files))
+        folders = spellings(file.path for file in files)
+        if data is None or (declared is None and not data.fields):
+            return None
+        known = {field.name.lower() for field in data.fields}
+        added = [StructField(name, StringType()) for lower, name in folders.items() if lower not in known]
+        names = tuple(field.name for field in [*data.fields, *added] if field.name.lower() in folders)
+        return PinnedSchema(StructType([*data.fields, *added]).json(), names, self._source.schema_)
+
+    def check_schema(self, spark: SparkSession, pinned: PinnedSchema, dataflow: str) -> None:
+        """Refuse a declared schema that was changed after it was pinned: to go on with the old one would say nothing.
+
+        Raises:
+            SchemaError: reason ``incompatible_schema``.
+        """
+        if self._source.schema_ == pinned.declared:
+            return
+        declared = self._declared(spark)
+        if declared is None or declared.fields == pinned.struct.fields[: len(declared.fields)]:
+            return
+        was = {field.name: field.dataType.simpleString() for field in pinned.struct.fields}
+        now = {field.name: field.dataType.simpleString() for field in declared.fields}
+        gone = [field.name for field in pinned.data.fields if field.name not in now]
+        changed = [name for name in now if was.get(name) != now[name]] + gone
+        told = [f"{name} {now[name]}" if name in now else f"no {name}" for name in changed]
+        was_told = ", ".join(f"{name} {kind}" for name, kind in was.items())
+        raise other_schema(
+            f"source.schema: expected the schema that was pinned ({was_told}), found another ({', '.join(told) or 'another order'})",
+            "Put it back",
+            dataflow,
+            changed[0] if changed else None,
+        )
+
+    def _declared(self, spark: SparkSession) -> StructType | None:
+        if self._source.schema_ is None:
+            return None
+        from pyspark.errors import PySparkException
+
+        try:
+            return spark.createDataFrame([], self._source.schema_).schema
+        except (PySparkException, ValueError, TypeError) as error:
+            raise ConfigurationError(
+                f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {said(error)}"
+            ) from error
+
+    def _infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
+        plain = [file for file in files if not self._scanner.is_odd(file)] or list(files[:1])
+        if not plain:
+            return None
+        if self._source.format != "parquet":
+            return _nullable(self._scanner.scan(spark, plain, None).schema)
+        return self._infer_parquet(spark, plain)
+
+    def _infer_parquet(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
+        """Spark's own way; of files with nanoseconds apart, since Spark tells these times as whole numbers, if at all."""
+        found = self._footers.read(files)
+        groups: dict[frozenset[tuple[FieldPath, bool]], list[SourceFile]] = {}
+        for file in files:
+            nanoseconds = found[file.path].nanoseconds if file.path in found else {}
+            groups.setdefault(frozenset(nanoseconds.items()), []).append(file)
+        if any(groups):
+            spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
+        schemas = {
+            group[0].path: as_inferred(
+                _nullable(self._scanner.scan(spark, group, None).schema), dict(nanoseconds)
+            )
+            for nanoseconds, group in groups.items()
+        }
+        return _merged(schemas)
+
+
+def _nullable(schema: StructType) -> StructType:
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType(
+        [StructField(field.name, field.dataType, True, field.metadata) for field in schema.fields]
+    )
+
+
+def _merged(schemas: Mapping[str, StructType]) -> StructType:
+    """The columns of all these schemas, each by the path of a file that has it.
+
+    Raises:
+        BadFile: where a column has two types.
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    found: dict[str, StructField] = {}
+    for path, schema in schemas.items():
+        for field in schema.fields:
+            known = found.setdefault(field.name.lower(), field)
+            if known.dataType != field.dataType:
+                kinds = known.dataType.simpleString(), field.dataType.simpleString()
+                why = f"column {field.name}: expected {kinds[0]}, as in other files, found {kinds[1]}"
+                raise BadFile(
+                    f"file {path}, {why}. Declare source.schema, or mend the file", path=path, why=why
+                )
+    return StructType(list(found.values()))
+
+
+def _sample(files: Sequence[SourceFile]) -> list[SourceFile]:
+    """Files with content, evenly over the list, within the bounds; one at least."""
+    filled = [file for file in files if file.size > 0]
+    step = max(1, len(filled) // _SAMPLE_FILES)
+    chosen: list[SourceFile] = []
+    for file in filled[::step][:_SAMPLE_FILES]:
+        if chosen and sum(each.size for each in chosen) + file.size > _SAMPLE_BYTES:
+            break
+        chosen.append(file)
+    return chosen
