@@ -1,4 +1,4 @@
-"""A dataflow: a source, a watermark and a target, as a user declares it (spec 09).
+"""A dataflow: a source, a watermark and a target, as a user declares it (docs/project-files.md).
 
 Here is what every part of the product agrees on; how the text comes from a YAML file is ``platform_assets.project``'s.
 """
@@ -108,24 +108,24 @@ class Dataflow(Model):
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The tables of the lake that it reads: as its source, and for the units of its windows."""
-        found = []
+        tables = []
         if self.source.lake_table is not None:
-            found.append(Input(("source", "table"), self.source.lake_table))
+            tables.append(Input(("source", "table"), self.source.lake_table))
         given = self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
         for index, each in enumerate(given):
             key = ("watermark", "secondary_input", index)
             if each.table:
-                found.append(Input((*key, "table"), each.table))
+                tables.append(Input((*key, "table"), each.table))
             elif each.asset:
-                found.append(Input((*key, "asset"), each.asset, is_asset=True))
-        return tuple(found)
+                tables.append(Input((*key, "asset"), each.asset, is_asset=True))
+        return tuple(tables)
 
     @property
     def files(self) -> FilesSource:
         """Its source, for what only files have.
 
         Raises:
-            ConfigurationError: where it is another.
+            ConfigurationError: if it is another.
         """
         if isinstance(self.source, FilesSource):
             return self.source
@@ -142,7 +142,7 @@ class Dataflow(Model):
         """Its watermark, for what only path watermarks have.
 
         Raises:
-            ConfigurationError: where it is another.
+            ConfigurationError: if it is another.
         """
         if isinstance(self.watermark, PathWatermark):
             return self.watermark
@@ -155,7 +155,7 @@ class Dataflow(Model):
         """Its watermark, for what only window watermarks have.
 
         Raises:
-            ConfigurationError: where it is another.
+            ConfigurationError: if it is another.
         """
         if isinstance(self.watermark, WindowWatermark):
             return self.watermark
@@ -164,7 +164,7 @@ class Dataflow(Model):
         )
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on: a change of any of it needs a decision (spec 09, Fingerprint)."""
+        """What the state depends on: a change of any of it needs a decision (docs/state.md)."""
         own = self.watermark.identity()
         return {
             "kind": self.kind,

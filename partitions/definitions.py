@@ -1,4 +1,4 @@
-"""Windows and units as Dagster's partitions (spec 08).
+"""Windows and units as Dagster's partitions (docs/dagster.md).
 
 The one module of this floor that knows Dagster. Which windows cron can express, what keys say and how rectangles are found needs
 no Dagster, and is in ``partitions.window``. Dagster itself is never asked here: what it knows already is handed in.
@@ -54,7 +54,7 @@ class WindowPartitions(Partitioning):
 
     @cached_property
     def definition(self) -> PartitionsDefinition[str] | None:
-        """What both assets get; None where there is only one window and no unit dimension."""
+        """What both assets get; None if there is only one window and no unit dimension."""
         windows, units = self._window_dimension(), self._unit_dimension()
         if windows is not None and units is not None:
             return MultiPartitionsDefinition({WINDOW: windows, UNIT: units})
@@ -74,12 +74,12 @@ class WindowPartitions(Partitioning):
 
     @property
     def windows_name(self) -> str | None:
-        """The name that dynamic keys of windows are kept by; None where there are none."""
+        """The name that dynamic keys of windows are kept by; None if there are none."""
         return f"{self.name}_windows" if self.timed and self.cron is None else None
 
     @property
     def units_name(self) -> str | None:
-        """The name that dynamic keys of units are kept by; None where there are none."""
+        """The name that dynamic keys of units are kept by; None if there are none."""
         return f"{self.name}_units" if self.units == "dynamic" else None
 
     def missing_keys(
@@ -94,11 +94,11 @@ class WindowPartitions(Partitioning):
         Args:
             existing_windows: the dynamic keys of windows that it has.
             existing_units: those of units.
-            windows: all; None where there is no time dimension.
+            windows: all; None if there is no time dimension.
             units: identities, in their order.
 
         Raises:
-            ConfigurationError: where there are more units than Dagster bears.
+            ConfigurationError: if there are more units than Dagster bears.
         """
         requests: list[AddDynamicPartitionsRequest] = []
         if self.units_name:
@@ -106,7 +106,7 @@ class WindowPartitions(Partitioning):
             few = NEW_KEYS // 2 if self.windows_name else NEW_KEYS
             _add(requests, self.units_name, map(self.unit_key, units), existing_units, few)
         if self.windows_name and windows is not None:
-            few = NEW_KEYS - sum(len(one.partition_keys) for one in requests)
+            few = NEW_KEYS - sum(len(request.partition_keys) for request in requests)
             _add(requests, self.windows_name, map(self.window_key, windows.starts), existing_windows, few)
         return requests
 

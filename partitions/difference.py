@@ -1,4 +1,4 @@
-"""What changed between two JSON objects, so that a long state is not written whole for each small step (spec 02, The log)."""
+"""What changed between two JSON objects, so that a long state is not written whole for each small step (docs/state.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def applied(old: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
     """``new`` again; ``old`` stays as it is.
 
     Raises:
-        ValueError: where the difference is not one of ``old``.
+        ValueError: if the difference is not one of ``old``.
     """
     made: dict[str, Any] = json.loads(json.dumps(old))
     try:

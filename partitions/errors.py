@@ -14,7 +14,7 @@ _LONGEST = 2000
 
 def in_one_line(text: str, most: int = _LONGEST) -> str:
     """Return what a library said in one line; a longer text loses its middle, since the cause often stands at its end."""
-    line = "; ".join(stripped for one in text.splitlines() if (stripped := one.strip()))
+    line = "; ".join(stripped for part in text.splitlines() if (stripped := part.strip()))
     kept = (most - 3) // 2
     return line if len(line) <= most else f"{line[:kept]} … {line[-kept:]}"
 
@@ -24,7 +24,7 @@ class StrandlineError(Exception):
 
     Attributes:
         code: stable machine name, shown in JSON output.
-        exit_code: what the command line ends with (spec 09, Exit codes).
+        exit_code: what the command line ends with (docs/cli.md).
         transient: whether trying the same again can help.
         choices: commands that lead on, most advisable first.
     """

@@ -1,4 +1,4 @@
-"""Instants as users write them, and steps on a zone's calendar (spec 03, Instants).
+"""Instants as users write them, and steps on a zone's calendar (docs/guide-windows.md).
 
 Instants are epoch milliseconds everywhere below the text: zones only matter where a text is read and where a calendar is
 stepped on. Where a local time does not exist it counts by the offset before the change (02:30 becomes 03:30); where it
@@ -60,7 +60,7 @@ class Instant:
         """Read a text.
 
         Args:
-            text: any form of spec 03.
+            text: any form of docs/guide-windows.md.
             zone: of texts that name none.
             now_allowed: whether ``-`` may stand for now, floored to the minute.
 
@@ -69,21 +69,21 @@ class Instant:
         """
         if text == "-" and now_allowed:
             return cls(text, "minute", lambda now: _before(now, zone, "minute", 0, 0))
-        if found := _CONSTANT.fullmatch(text):
-            constant = _constant(found, zone)
+        if match := _CONSTANT.fullmatch(text):
+            constant = _constant(match, zone)
             return cls(text, None, lambda now: constant)
-        if found := _BEFORE_NOW.fullmatch(text):
-            return cls._duration(found, zone)
+        if match := _BEFORE_NOW.fullmatch(text):
+            return cls._duration(match, zone)
         allowed = _WANTED + (", or - for now" if now_allowed else "; - (now) only stands in `to`")
         raise ConfigurationError(f"expected {allowed}, found {text!r}")
 
     @classmethod
-    def _duration(cls, found: re.Match[str], zone: tzinfo) -> Instant:
-        days, hours, minutes = (int(found[name] or 0) for name in ("days", "hours", "minutes"))
+    def _duration(cls, match: re.Match[str], zone: tzinfo) -> Instant:
+        days, hours, minutes = (int(match[name] or 0) for name in ("days", "hours", "minutes"))
         if hours > 23 or minutes > 59:
-            raise ConfigurationError(f"expected hours up to 23 and minutes up to 59, found {found[0]!r}")
-        own = zone_of(found["zone"]) if found["zone"] else zone
-        floor: Floor = "minute" if found["minutes"] else "hour" if found["hours"] else "day"
+            raise ConfigurationError(f"expected hours up to 23 and minutes up to 59, found {match[0]!r}")
+        own = zone_of(match["zone"]) if match["zone"] else zone
+        floor: Floor = "minute" if match["minutes"] else "hour" if match["hours"] else "day"
         elapsed = hours * HOUR + minutes * MINUTE
 
         def at(now: datetime | None) -> int:
@@ -91,10 +91,10 @@ class Instant:
                 return _before(now, own, floor, days, elapsed)
             except OverflowError as error:
                 raise ConfigurationError(
-                    f"expected a duration that ends after the year 1, found {found[0]!r}"
+                    f"expected a duration that ends after the year 1, found {match[0]!r}"
                 ) from error
 
-        return cls(found[0], floor, at)
+        return cls(match[0], floor, at)
 
 
 @lru_cache(maxsize=1000)
@@ -163,15 +163,15 @@ def _instant(naive: datetime, zone: tzinfo, preferred: timedelta | None = None) 
     return milliseconds(chosen.astimezone(UTC))
 
 
-def _constant(found: re.Match[str], zone: tzinfo) -> int:
-    fraction = (found["fraction"] or "").ljust(3, "0")[:3]
-    own = zone_of(found["zone"]) if found["zone"] else zone
+def _constant(match: re.Match[str], zone: tzinfo) -> int:
+    fraction = (match["fraction"] or "").ljust(3, "0")[:3]
+    own = zone_of(match["zone"]) if match["zone"] else zone
     try:
-        naive = datetime.fromisoformat(f"{found['date']}T{found['time'] or '00:00:00'}.{fraction}")
+        naive = datetime.fromisoformat(f"{match['date']}T{match['time'] or '00:00:00'}.{fraction}")
         return _instant(naive, own)
     except (ValueError, OverflowError) as error:
         raise ConfigurationError(
-            f"expected a date and time that exist, found {found[0]!r}: {error}"
+            f"expected a date and time that exist, found {match[0]!r}: {error}"
         ) from error
 
 

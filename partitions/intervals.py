@@ -1,4 +1,4 @@
-"""Sets of half-open stretches of time, each answered in one pass (spec 03, Ledger).
+"""Sets of half-open stretches of time, each answered in one pass (docs/cli.md, docs/guide-windows.md).
 
 All that is given is ascending by start and may overlap, if nothing else is said; all that is returned is ascending and lies apart.
 """
@@ -20,7 +20,7 @@ def consecutive(
     ascending: Iterable[int], label: Callable[[int], object] = lambda number: None
 ) -> Iterator[Interval]:
     """Whole numbers that follow each other and have one label, as ``[first, after)``."""
-    for _, same in groupby(enumerate(ascending), lambda one: (one[1] - one[0], label(one[1]))):
+    for _, same in groupby(enumerate(ascending), lambda item: (item[1] - item[0], label(item[1]))):
         run = [number for _, number in same]
         yield run[0], run[-1] + 1
 
@@ -43,13 +43,13 @@ def union(intervals: Iterable[Sequence[int]]) -> list[Interval]:
 
 def overlaps(intervals: Iterable[Sequence[int]]) -> list[Interval]:
     """What at least two cover."""
-    found: list[Interval] = []
+    twice: list[Interval] = []
     reached: int | None = None
     for start, end in intervals:
         if reached is not None and start < reached:
-            found.append((start, min(end, reached)))
+            twice.append((start, min(end, reached)))
         reached = end if reached is None else max(end, reached)
-    return union(found)
+    return union(twice)
 
 
 def missing(intervals: Iterable[Sequence[int]], start: int, end: int) -> list[Interval]:
@@ -101,9 +101,9 @@ def overlaid(
         else:
             rest = missing(islice(covered, index, None), start, end)
             made.extend((first, after, label) for first, after in rest)
-    return sorted(made, key=lambda one: one[0])
+    return sorted(made, key=lambda interval: interval[0])
 
 
 def _near(others: Sequence[Interval], start: int) -> Iterable[Interval]:
     """Those that end after an instant; they lie apart."""
-    return islice(others, bisect_right(others, start, key=lambda one: one[1]), None)
+    return islice(others, bisect_right(others, start, key=lambda interval: interval[1]), None)

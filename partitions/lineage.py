@@ -57,22 +57,22 @@ class Lineage:
         """The table of an asset: a dataflow's may have another name, all others are named alike."""
         return self._table_of_asset.get(asset, asset)
 
-    def assets_above(self, flow: Maker) -> tuple[str, ...]:
+    def upstream_assets(self, flow: Maker) -> tuple[str, ...]:
         """The assets of the tables that a dataflow reads, each once, made by dataflows or not.
 
         A table that is only named like the asset of a dataflow with another table has none.
         """
-        found: dict[str, None] = {}
+        assets: dict[str, None] = {}
         for given in flow.inputs:
             table = self._table(given)
             maker = self._maker_of_table.get(table)
             if maker is not None:
-                found[maker.asset] = None
+                assets[maker.asset] = None
             elif table not in self._table_of_asset:
-                found[table] = None
-        return tuple(found)
+                assets[table] = None
+        return tuple(assets)
 
-    def above(self, name: str) -> tuple[str, ...]:
+    def upstream_dataflows(self, name: str) -> tuple[str, ...]:
         """The dataflows whose tables a dataflow reads, each once."""
         return tuple(dict.fromkeys(each.maker for each in self._upstream.get(name, ())))
 
@@ -83,7 +83,7 @@ class Lineage:
             graphlib.CycleError: for a circle; projects refuse them.
         """
         every = dict.fromkeys([*names, *self._upstream])
-        ordered = TopologicalSorter({name: self.above(name) for name in every}).static_order()
+        ordered = TopologicalSorter({name: self.upstream_dataflows(name) for name in every}).static_order()
         return [name for name in ordered if name in set(names)]
 
     def circular(self, name: str) -> tuple[Upstream, ...]:
@@ -92,12 +92,12 @@ class Lineage:
 
     def _reach(self, name: str) -> set[str]:
         """A dataflow with all whose rows can come into it."""
-        found, waiting = {name}, [name]
+        reached, waiting = {name}, [name]
         while waiting:
-            new = set(self.above(waiting.pop())) - found
-            found |= new
+            new = set(self.upstream_dataflows(waiting.pop())) - reached
+            reached |= new
             waiting += new
-        return found
+        return reached
 
     def _table(self, given: Input) -> str:
         return self.table_of(given.name) if given.is_asset else given.name

@@ -20,11 +20,11 @@ def local(ms: int, zone: tzinfo) -> datetime:
         ms: epoch milliseconds.
         zone: of the local time.
     """
-    found = as_datetime(ms, zone)
-    repeated = _offset(found, 0) - _offset(found, 1)
-    if found.fold or repeated <= timedelta(0):
-        return found.replace(tzinfo=None)
-    first, last = found.astimezone(UTC), found.astimezone(UTC) + repeated
+    moment = as_datetime(ms, zone)
+    repeated = _offset(moment, 0) - _offset(moment, 1)
+    if moment.fold or repeated <= timedelta(0):
+        return moment.replace(tzinfo=None)
+    first, last = moment.astimezone(UTC), moment.astimezone(UTC) + repeated
     while last - first > _MILLISECOND:  # where the clock is put back lies between them
         middle = first + (last - first) / 2
         first, last = (first, middle) if middle.astimezone(zone).fold else (middle, last)
@@ -37,5 +37,5 @@ def local_day(ms: int, zone: tzinfo) -> date:
     return local(ms, zone).date()
 
 
-def _offset(found: datetime, fold: int) -> timedelta:
-    return found.replace(fold=fold).utcoffset() or timedelta(0)
+def _offset(moment: datetime, fold: int) -> timedelta:
+    return moment.replace(fold=fold).utcoffset() or timedelta(0)

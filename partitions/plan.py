@@ -6,11 +6,12 @@ instant, and it says what the state is after a slice. The loop around it (``reso
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
+from partitions.errors import BadPart
 from partitions.sentinels import Watermark
 
 
@@ -25,6 +26,29 @@ class Skip:
 
     what: str
     why: str
+
+
+class Size(NamedTuple):
+    """How much a slice is.
+
+    Attributes:
+        files: that are loaded.
+        bytes: of these files; None if unknown before the read.
+        work_units: that are loaded.
+        failed_units: that the slice passes over and records as failed.
+    """
+
+    files: int = 0
+    bytes: int | None = None
+    work_units: int = 0
+    failed_units: int = 0
+
+    @property
+    def amount(self) -> str:
+        """In words: ``3 files``, ``1 work unit``."""
+        if self.work_units or self.failed_units:
+            return counted(self.work_units, "work unit")
+        return counted(self.files, "file")
 
 
 class Slice(Protocol):
@@ -55,12 +79,35 @@ class Slice(Protocol):
         """Whether rows of the same origin that are in the table already make room."""
         ...
 
+    @property
+    def size(self) -> Size:
+        """How much it is, as far as it is known before it is read."""
+        ...
+
+    @property
+    def keys(self) -> Collection[Any]:
+        """What tells the parts that it loads from those of other slices."""
+        ...
+
+    @property
+    def failures(self) -> Mapping[Any, str]:
+        """The parts that it records as failed: by key, each in a line for people."""
+        ...
+
+    def contains(self, bad: BadPart) -> bool:
+        """Whether something of it is bad."""
+        ...
+
+    def up_to(self, bad: BadPart) -> Self | None:
+        """The part of it before a bad one, in order; None if there is none."""
+        ...
+
     def advance(self, before: Watermark) -> Watermark:
         """The state after it, on top of the newest one."""
         ...
 
     def describe(self) -> list[dict[str, Any]]:
-        """The slice in the plan's JSON form (spec 09, JSON): one object, or one for each of its work units."""
+        """The slice in the plan's JSON form (docs/cli.md): one object, or one for each of its work units."""
         ...
 
     def halve(self) -> tuple[Self, ...]:
@@ -83,7 +130,8 @@ class Plan(Generic[SliceT]):
         why: a sentence for people.
         slices: what will run, in this order.
         skips: what will not, each with its reason.
-        warnings: what the user should know although the run goes on.
+        warnings: what the user should know although the run continues.
+        calls: LIST calls, or folders opened, to make it.
     """
 
     dataflow: str
@@ -94,6 +142,7 @@ class Plan(Generic[SliceT]):
     slices: tuple[SliceT, ...] = ()
     skips: tuple[Skip, ...] = ()
     warnings: tuple[str, ...] = ()
+    calls: int = 0
 
     @property
     def due(self) -> bool:
@@ -101,7 +150,7 @@ class Plan(Generic[SliceT]):
         return bool(self.slices)
 
     def as_json(self) -> Mapping[str, Any]:
-        """The plan in the public JSON form (spec 09, JSON)."""
+        """The plan in the public JSON form (docs/cli.md)."""
         return {
             "dataflow": self.dataflow,
             "kind": self.kind,
@@ -109,7 +158,7 @@ class Plan(Generic[SliceT]):
             "now": self.now.isoformat(),
             "due": self.due,
             "why": self.why,
-            "slices": [one for piece in self.slices for one in piece.describe()],
+            "slices": [described for slice_ in self.slices for described in slice_.describe()],
             "skips": [{"what": skip.what, "why": skip.why} for skip in self.skips],
             "warnings": list(self.warnings),
         }
@@ -131,6 +180,6 @@ def lasting(seconds: float) -> str:
             count, rest = divmod(left, size)
             first = counted(count, name) if name == "day" else f"{count} {name}"
             below = _STEPS[place + 1 : place + 2]
-            more = [f"{rest // one} {step}" for step, one in below if rest >= one and count < 10]
+            more = [f"{rest // length} {step}" for step, length in below if rest >= length and count < 10]
             return " ".join([first, *more])
     return "0 s"

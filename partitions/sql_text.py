@@ -53,10 +53,10 @@ def spans(text: str, reading: Reading) -> Iterator[Span]:
     """All that is no code, in order."""
     position = 0
     while position < len(text):
-        found = _span(text, position, reading)
-        if found:
-            yield found
-        position = found.end if found else position + 1
+        span = _span(text, position, reading)
+        if span:
+            yield span
+        position = span.end if span else position + 1
 
 
 def without_end(text: str, reading: Reading) -> str:

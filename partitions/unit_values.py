@@ -32,7 +32,7 @@ def fitted(value: Any, kind: Kind, zone: tzinfo) -> Any:
         zone: of times that are given without one, or wanted without one.
 
     Raises:
-        ValueError: where it cannot be one.
+        ValueError: if it cannot be one.
     """
     if value is None:
         return None
@@ -41,10 +41,10 @@ def fitted(value: Any, kind: Kind, zone: tzinfo) -> Any:
             value = _READ[kind](value.strip())
         except (ValueError, InvalidOperation, KeyError) as error:
             raise ValueError(f"found text {value!r}") from error
-    found = _FITTED[kind](value, zone)
-    if found is None:
+    fitting = _FITTED[kind](value, zone)
+    if fitting is None:
         raise ValueError(f"found {type(value).__name__} {value!r}")
-    return found
+    return fitting
 
 
 def _flag(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""What holds for every watermark: when it is empty, and that no column of it falls (spec 02)."""
+"""What holds for every watermark: when it is empty, and that no column of it falls (docs/state.md)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,7 @@ def is_empty(watermark: Mapping[str, Any] | None) -> bool:
     return watermark is None or all(value is None for value in watermark.values())
 
 
-def nothing_loaded(watermark: Mapping[str, Any] | None) -> bool:
-    """Whether it counts nothing as loaded: it is empty, or after a reset knows only which old windows the table may hold."""
-    if watermark is None or is_empty(watermark):
-        return True
-    return set(watermark) == {"grid", "units", "stale"} and watermark["units"] == {}
-
-
-def compare(left: Any, right: Any) -> int:
+def compare_values(left: Any, right: Any) -> int:
     """Order two values of one column: -1, 0 or 1. A date counts as its midnight beside a naive datetime.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from resources.platform import Platform
-from resources.readers.files import PinnedSchema
+from resources.sources.files.reader import PinnedSchema
 from resources.watermarks.entry import Entry
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError
-from partitions.path.position import Start
+from partitions.path.position import FromBeginning
 from partitions.plan import counted
 from partitions.sources import FilesSource, JdbcSource, TableSource
 from resources.jdbc import JdbcConnection
@@ -69,7 +69,7 @@ class _Files(SourceProfile[FilesSource]):
                 entry = platform.log.newest(dataflow.name)
                 listing = profile.list_new_files(platform, dataflow, entry, now, budget)
                 return f"{root}: reads, {_counted(listing)} above the watermark"
-        return f"{root}: reads, {_counted(list_above(root, Start(), source.endings, budget=budget))}"
+        return f"{root}: reads, {_counted(list_above(root, FromBeginning(), source.endings, budget=budget))}"
 
 
 class _Jdbc(SourceProfile[JdbcSource]):
@@ -81,7 +81,7 @@ class _Jdbc(SourceProfile[JdbcSource]):
 
     def look(self, project: Project, dataflow: Dataflow, source: JdbcSource) -> str:
         """Ask for its columns."""
-        from resources.readers.look import look_at_database
+        from resources.sources.look import look_at_database
 
         return look_at_database(self.place(project, dataflow, source), source)
 
@@ -95,7 +95,7 @@ class _Table(SourceProfile[TableSource]):
 
     def look(self, project: Project, dataflow: Dataflow, source: TableSource) -> str:
         """Read the columns of its newest version."""
-        from resources.readers.look import look_at_table
+        from resources.sources.look import look_at_table
 
         return look_at_table(self.place(project, dataflow, source), source)
 

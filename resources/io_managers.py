@@ -33,7 +33,7 @@ from partitions.request import DUE, Request
 from partitions.sentinels import Watermark
 from partitions.window.slices import WindowSlice, WorkUnit
 from resources.attempts import not_begun
-from resources.loop.flow import Flow
+from resources.kinds.kind import Kind
 from resources.loop.holder import RunIsLive, this_process
 from resources.loop.loop import Loop, clock
 from resources.loop.outcome import Committed, Observer, Outcome, Step
@@ -246,8 +246,8 @@ class TableIOManager(IOManager):
             if partitions is None or partitions.definition is None:
                 yield AssetMaterialization(context.asset_key, metadata=_summed([*entries]) | by)
                 continue
-            flow, log = self._platform.flow(dataflow), self._platform.log
-            pieces = [_again(log, dataflow.name, flow, entry) for entry in entries]
+            kind, log = self._platform.kind(dataflow), self._platform.log
+            pieces = [_again(log, dataflow.name, kind, entry) for entry in entries]
             failed = _failed_keys(partitions, outcome.committed)
             for key, metadata in _partitions_of(partitions, [one for one in pieces if one]).items():
                 of_both = [
@@ -341,15 +341,15 @@ def _failed_keys(partitions: WindowPartitions, committed: Sequence[Committed]) -
     return {partitions.key(one.work.start, one.work.unit) for piece in slices for one in piece.failed}
 
 
-def _again(log: WatermarkLog, dataflow: str, flow: Flow[Any], entry: Entry) -> Committed | None:
+def _again(log: WatermarkLog, dataflow: str, kind: Kind[Any], entry: Entry) -> Committed | None:
     """A slice as it was committed by another run; None where the log is too short to tell."""
     intent = log.intent(dataflow, entry.number)
     if intent is None or intent.id != entry.id:
         return None
-    piece = flow.restore(intent, log.get_list(intent.file_list, flow.list_kind))
+    slice_ = kind.slice_from_rows(intent, log.get_list(intent.file_list, kind.list_kind))
     stored = log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}", SEEN_WORK_UNITS)
     seen = {(start, unit): found for start, unit, *found in stored.rows} if stored else {}
-    return Committed(entry, entry.rows, entry.files, 0, 0.0, slice=piece, stats=seen)
+    return Committed(entry, entry.rows, entry.files, 0, 0.0, slice=slice_, stats=seen)
 
 
 def _summed(entries: Sequence[Entry]) -> dict[str, Any]:

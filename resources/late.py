@@ -127,7 +127,7 @@ def _set_aside(
     platform: Platform, dataflow: Dataflow, now: datetime, found: LateFiles, run_is_live: RunIsLive
 ) -> Entry | None:
     """Quarantine late files as they are now; what is gone, or is being written again, is left to the next round."""
-    there = listing.look(platform.root_of(dataflow), [file.path for file in found.files])
+    there = listing.stat_files(platform.root_of(dataflow), [file.path for file in found.files])
     files = [file for file in there.values() if not settles(dataflow.path, file, now)]
     if not files:
         return None

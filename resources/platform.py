@@ -12,21 +12,17 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.lineage import Lineage
-from partitions.path.definition import PathWatermark
 from partitions.plan import Plan
 from partitions.request import DUE, Request
-from partitions.sources import JdbcSource, TableSource
 from partitions.window.ledger import Ledger, ledger
 from partitions.window.state import WindowState
 from partitions.window.units import SecondaryInput, listed
 from resources.databases import Database
 from resources.jdbc import JdbcConnection
-from resources.kinds.path import PathFlow
-from resources.kinds.window import WindowFlow
-from resources.kinds.window_asked import AskedFlow
-from resources.kinds.window_folders import FolderFlow
+from resources.kinds import open_kind
+from resources.kinds.kind import Kind
+from resources.kinds.path import PathKind
 from resources.loop.context import RunContext
-from resources.loop.flow import Flow
 from resources.loop.guards import check_definition, check_intent
 from resources.loop.holder import RunIsLive
 from resources.loop.loop import Loop
@@ -34,8 +30,8 @@ from resources.loop.outcome import Observer
 from resources.loop.table_guard import check_table
 from resources.loop.unfinished import Patience, Unfinished
 from resources.places import Place
-from resources.readers.jdbc import JdbcReader
-from resources.readers.lake import LakeReader
+from resources.sources import Source, open_source
+from resources.sources.files.source import FileSource
 from resources.spark import SparkEngine
 from resources.tables import open_table
 from resources.tables.table import Table
@@ -85,19 +81,26 @@ class Platform:
         """A watermark manager of its own: it remembers what it read last."""
         return WatermarkManager(LogProvider(self.log))
 
-    def flow(self, dataflow: Dataflow) -> Flow[Any]:
-        """The dataflow's kind, bound to its source."""
-        if isinstance(dataflow.watermark, PathWatermark):
-            return self.path_flow(dataflow)
-        return self._window_flow(dataflow)
+    def kind(self, dataflow: Dataflow) -> Kind[Any]:
+        """Return the dataflow's kind of watermark, bound to its source."""
+        return open_kind(
+            dataflow,
+            self.source(dataflow),
+            self.log,
+            lambda: self.units(dataflow),
+        )
 
-    def path_flow(self, dataflow: Dataflow) -> PathFlow:
-        """The flow of files.
+    def path_kind(self, dataflow: Dataflow) -> PathKind:
+        """Return the kind of a dataflow of files.
 
         Raises:
-            ConfigurationError: for another kind.
+            ConfigurationError: it is of another kind.
         """
-        return PathFlow(dataflow, self.root_of(dataflow), self.log)
+        return PathKind(dataflow, self.files(dataflow), self.log)
+
+    def source(self, dataflow: Dataflow) -> Source:
+        """Return what the dataflow reads."""
+        return open_source(dataflow, self.source_of(dataflow))
 
     def units(self, dataflow: Dataflow) -> tuple[str, ...]:
         """The identities of all units of a window watermark, in the order that they were listed or read. Starts no Spark.
@@ -126,29 +129,26 @@ class Platform:
             place = self.lake.child(given.table or self.lineage.table_of(given.asset or ""))
         return open_table("delta", place).distinct_rows(given.columns)
 
-    def _window_flow(self, dataflow: Dataflow) -> WindowFlow:
-        given: Any = (
-            dataflow,
-            lambda: self.units(dataflow),
-            lambda: self.log.history(dataflow.name),
-        )
-        source, found, zone = dataflow.source, self.source_of(dataflow), dataflow.window.zone
-        if isinstance(source, JdbcSource) and isinstance(found, JdbcConnection):
-            return AskedFlow(*given, reader=JdbcReader(found, source, zone))
-        if isinstance(source, TableSource) and isinstance(found, Place):
-            return AskedFlow(*given, reader=LakeReader(open_table("delta", found), source, zone))
-        return FolderFlow(*given, root=self.root_of(dataflow))
-
-    def root_of(self, dataflow: Dataflow) -> Place:
-        """The root of a dataflow's files.
+    def files(self, dataflow: Dataflow) -> FileSource:
+        """Return the files that the dataflow reads.
 
         Raises:
-            ConfigurationError: where it reads something else.
+            ConfigurationError: it reads something else.
         """
-        found = self.source_of(dataflow)
-        if dataflow.files and isinstance(found, Place):
-            return found
-        raise ConfigurationError(f"dataflow {dataflow.name}: expected a folder or a bucket, found {found}")
+        source = self.source(dataflow)
+        if isinstance(source, FileSource):
+            return source
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a folder or a bucket, found {self.source_of(dataflow)}"
+        )
+
+    def root_of(self, dataflow: Dataflow) -> Place:
+        """Return the root of the dataflow's files.
+
+        Raises:
+            ConfigurationError: it reads something else.
+        """
+        return self.files(dataflow).root
 
     def table(self, dataflow: Dataflow) -> Table:
         """Return the table that the dataflow loads into."""
@@ -166,7 +166,7 @@ class Platform:
             NeedsDecision: as a run would.
         """
         entry = self.checked(dataflow)
-        return self.flow(dataflow).plan(entry, now)
+        return self.kind(dataflow).plan(entry, now)
 
     def checked(self, dataflow: Dataflow) -> Entry | None:
         """The newest entry, where definition, open intent and table belong to it. Starts no Spark, changes nothing.
@@ -216,7 +216,7 @@ class Platform:
         """
         context = RunContext(
             dataflow,
-            self.flow(dataflow),
+            self.kind(dataflow),
             self.log,
             self.table(dataflow),
             self.engine(dataflow).session,

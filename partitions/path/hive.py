@@ -1,4 +1,4 @@
-"""Values in hive-style folders: ``date=2024-01-28/hour=14/`` (spec 01; spec 09, Files above a path watermark)."""
+"""Values in hive-style folders: ``date=2024-01-28/hour=14/`` (docs/guide-files.md)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def partition_columns(paths: Collection[str]) -> list[str]:
 
 
 def folder_value(path: str, name: str) -> str | None:
-    """The value that a path's first folder of this name stands for; None where it has no such folder, or where it says NULL.
+    """The value that a path's first folder of this name stands for; None if it has no such folder, or where it says NULL.
 
     Hive's and Spark's writers escape a value with ``%XX``; a text with another ``%`` stands for itself.
     """
-    found = re.search(rf"(?:^|/){re.escape(name)}=([^/]*)/", path)
-    if found is None or found[1] == NULL_FOLDER:
+    match = re.search(rf"(?:^|/){re.escape(name)}=([^/]*)/", path)
+    if match is None or match[1] == NULL_FOLDER:
         return None
-    return found[1] if re.search("%(?![0-9A-Fa-f]{2})", found[1]) else unquote(found[1])
+    return match[1] if re.search("%(?![0-9A-Fa-f]{2})", match[1]) else unquote(match[1])

@@ -1,4 +1,4 @@
-"""Does a name sort by time, and the report over a sample of names (spec 01, Late files and bad names)."""
+"""Does a name sort by time, and the report over a sample of names (docs/guide-files.md)."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def sorts_by_time(filename: str) -> bool:
 
 
 def _front(name: str) -> str | None:
-    """What stands before the time in a name, up to a separator: ``orders_`` of ``orders_2024-01-01.csv``; None where no time follows."""
+    """What stands before the time in a name, up to a separator: ``orders_`` of ``orders_2024-01-01.csv``; None if no time follows."""
     return next(
-        (name[: found.end()] for found in _SEPARATOR.finditer(name) if sorts_by_time(name[found.end() :])),
+        (name[: match.end()] for match in _SEPARATOR.finditer(name) if sorts_by_time(name[match.end() :])),
         None,
     )
 

@@ -1,4 +1,4 @@
-"""Where a file stands: the pair (partition, name), and the two orders in which a store may list keys (spec 01, Order, Listing).
+"""Where a file stands: the pair (partition, name), and the two orders in which a store may list keys (docs/guide-files.md, docs/s3.md).
 
 Texts are compared as UTF-8 bytes; Python's ``str`` order is the same order. No comparison is left to a JVM or a database.
 
@@ -34,7 +34,7 @@ class FileKey(NamedTuple):
         return f"{self.partition}/{self.name}" if self.partition else self.name
 
 
-def compare(a: str, b: str) -> int:
+def compare_texts(a: str, b: str) -> int:
     """Order two texts by their UTF-8 bytes: -1, 0 or 1."""
     return (a > b) - (a < b)
 
@@ -51,16 +51,27 @@ def upwards(partition: str) -> Iterator[str]:
         partition = partition.rpartition("/")[0]
 
 
+_HIDDEN = ("_", ".")
+"""How the name of a hidden file or folder starts; Spark skips those, too."""
+
+_HIDDEN_INSIDE = tuple(f"/{start}" for start in _HIDDEN)
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether a name, of one component, is hidden: such files are never listed."""
+    return name.startswith(_HIDDEN)
+
+
 def hidden(path: str) -> bool:
-    """Whether any component starts with ``_`` or ``.``: such files are never listed."""
-    return path[:1] in ("_", ".") or "/_" in path or "/." in path
+    """Return whether any component of a path is hidden."""
+    return is_hidden(path) or any(start in path for start in _HIDDEN_INSIDE)
 
 
 def hidden_until(path: str) -> str | None:
     """The key after which a listing leaves the hidden folder that ``path`` lies in; ``None`` outside of one."""
     parts = path.split("/")
     for index, part in enumerate(parts[:-1]):
-        if part[:1] in ("_", "."):
+        if is_hidden(part):
             return f"{'/'.join(parts[: index + 1])}/{LAST}"
     return None
 

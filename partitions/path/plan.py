@@ -1,4 +1,4 @@
-"""The planner of the path kind: which files are next, cut into slices, and the state after each (spec 01, Advancing)."""
+"""The planner of the path kind: which files are next, cut into slices, and the state after each (docs/guide-files.md)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from partitions.instants import milliseconds
 from partitions.path.definition import PathWatermark
 from partitions.path.naming import NamingReport, examine
 from partitions.path.order import FileKey
-from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, Position, Start
-from partitions.path.slices import PathSlice, cut, cut_beside, watermark_of
-from partitions.path.source import Found, SourceFile, in_pair_order
+from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
+from partitions.path.slices import PathSlice, cut, cut_pending, watermark_of
+from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
 from partitions.plan import Plan, Skip, counted, lasting
@@ -22,7 +22,7 @@ from partitions.request import DUE, LateOnly, Request
 from partitions.sentinels import Watermark
 
 ROOT_FILES_IGNORED = "root_level_files_ignored"
-"""Warning: there are files at the root, and the watermark has a partition, so they are not found (spec 01, Scope)."""
+"""Warning: there are files at the root, and the watermark has a partition, so they are not found (docs/guide-files.md)."""
 
 _SAMPLE = 1000
 _CLOCKS_DIFFER = timedelta(minutes=1)
@@ -30,14 +30,14 @@ _CLOCKS_DIFFER = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
-class Beside:
+class PendingFiles:
     """What waits beside the watermark, and what an operator has decided about the files above it.
 
     Attributes:
         late: files at or below the watermark that were never ingested.
         released: files that somebody took out of quarantine.
         replace_until: rows of files at or below this state make room when the files are loaded again.
-        known: set tracking: which of the found files were ingested.
+        known: set tracking: which of the listed files were ingested.
     """
 
     late: tuple[SourceFile, ...] = ()
@@ -46,7 +46,7 @@ class Beside:
     known: frozenset[str] = frozenset()
 
 
-_NOTHING = Beside()
+_NONE_PENDING = PendingFiles()
 
 
 def position(
@@ -61,19 +61,19 @@ def position(
         since: where a filtered cold start began (:func:`cold_start`).
     """
     if definition.tracking == "set" and state.status != "initial":
-        return _above(definition, since) if since else Start()
+        return _above(definition, since) if since else FromBeginning()
     if state.status == "initial":
-        return Start.within(_cold_prefixes(definition, now))
+        return FromBeginning.within(_cold_prefixes(definition, now))
     return _above(definition, state)
 
 
 def at_or_below(definition: PathWatermark, state: PathState, since: PathState | None) -> Position:
     """Where the late-file sweep looks: at everything from the cold start's beginning up to the watermark."""
-    return AtOrBelow(_above(definition, state), _above(definition, since) if since else Start())
+    return AtOrBelow(_above(definition, state), _above(definition, since) if since else FromBeginning())
 
 
-def covering(definition: PathWatermark, state: PathState, paths: Iterable[str]) -> Watermark:
-    """A watermark that no file is above that a state covers, nor any of these."""
+def upper_bound(definition: PathWatermark, state: PathState, paths: Iterable[str]) -> Watermark:
+    """Return a watermark at or above all that a state covers, and at or above these paths."""
     above = _above(definition, state).above
     return watermark_of(definition, state.processed(path for path in paths if above(path)))
 
@@ -96,19 +96,19 @@ def _above(definition: PathWatermark, state: PathState) -> Position:
         leaf = leaf or all(_reaches_leaves(definition, partition) for partition in state.names if partition)
         return AbovePartitions(state.names, definition.template, state.closed_before, leaf)
     if state.last is None:
-        return Start()
+        return FromBeginning()
     return AbovePath(state.last, leaf or _reaches_leaves(definition, state.last.partition))
 
 
 def plan(
     definition: PathWatermark,
     state: PathState,
-    found: Found,
+    listed: ListedFiles,
     now: datetime,
     *,
     dataflow: str,
     number: int,
-    beside: Beside = _NOTHING,
+    pending: PendingFiles = _NONE_PENDING,
     request: Request = DUE,
 ) -> Plan[PathSlice]:
     """Cut what was found into slices; what waits beside the watermark goes first.
@@ -116,11 +116,11 @@ def plan(
     Args:
         definition: what the user declared.
         state: what is committed.
-        found: the files above ``position(definition, state, now)``.
+        listed: the files above ``position(definition, state, now)``.
         now: the clock of this run, aware.
         dataflow: its name.
         number: of the entry that holds ``state``; 0 without one.
-        beside: what waits beside the watermark.
+        pending: what waits beside the watermark.
         request: what the run is asked for.
 
     Raises:
@@ -128,39 +128,39 @@ def plan(
     """
     if not isinstance(request, LateOnly) and request.of is not None:
         raise ConfigurationError(f"dataflow {dataflow}: expected a watermark of type window, found path")
-    fresh = tuple(file for file in found.files if file.path not in beside.known)
+    fresh = tuple(file for file in listed.files if file.path not in pending.known)
     files, skips = _settled(definition, fresh, now)
     # A file that settles must not be late by then because its partition was closed.
     closing = None if skips else now
     # What lies beside the watermark has no order that others would have to wait for.
-    late, young = _settled_each(definition, beside.late, now)
-    released, younger = _settled_each(definition, beside.released, now)
-    warnings = list(_of_the_future(definition, fresh, (*beside.late, *beside.released), now))
-    beside, skips = replace(beside, late=late, released=released), (*young, *younger, *skips)
-    if found.root_files and position(definition, state, now).partitioned:
+    late, young = _settled_each(definition, pending.late, now)
+    released, younger = _settled_each(definition, pending.released, now)
+    warnings = list(_of_the_future(definition, fresh, (*pending.late, *pending.released), now))
+    pending, skips = replace(pending, late=late, released=released), (*young, *younger, *skips)
+    if listed.root_files and position(definition, state, now).partitioned:
         warnings.append(ROOT_FILES_IGNORED)
-    if definition.layout == "leaf" and state.status == "initial" and (breach := _leaf_breach(found.files)):
+    if definition.layout == "leaf" and state.status == "initial" and (breach := _leaf_breach(listed.files)):
         warnings.append(
             f"layout leaf: {breach} holds files and folders; its sub-folders may be found only by the late-file sweep"
         )
     unparsed = _unparsed(definition, files)
     if unparsed:
         named = repr(unparsed[0]) if unparsed[0] else "the root"
-        one = len(unparsed) == 1
+        single = len(unparsed) == 1
         warnings.append(
-            f"{counted(len(unparsed), 'partition')} {'does' if one else 'do'} not fit the time template and never"
-            f" {'closes' if one else 'close'}{':' if one else ', such as'} {named}"
+            f"{counted(len(unparsed), 'partition')} {'does' if single else 'do'} not fit the time template and never"
+            f" {'closes' if single else 'close'}{':' if single else ', such as'} {named}"
         )
     slices = (
-        *_beside_slices(definition, state, beside),
-        *_new_slices(definition, state, files, now, closing, beside.replace_until),
+        *_pending_slices(definition, state, pending),
+        *_new_slices(definition, state, files, now, closing, pending.replace_until),
     )
     by_set = definition.tracking == "set"
-    why = _why(state, files, slices, skips, beside, by_set)
+    why = _why(state, files, slices, skips, pending, by_set)
     if not by_set:
-        warnings.extend(naming(definition, found.files).findings)
+        warnings.extend(naming(definition, listed.files).findings)
     if isinstance(request, LateOnly):
-        slices = tuple(piece for piece in slices if piece.why == "late")
+        slices = tuple(slice_ for slice_ in slices if slice_.why == "late")
     return Plan(dataflow, "path", number, now, why, slices, skips, tuple(warnings))
 
 
@@ -175,12 +175,12 @@ def _why(
     files: Sequence[SourceFile],
     slices: Sequence[PathSlice],
     skips: Sequence[Skip],
-    beside: Beside,
+    pending: PendingFiles,
     by_set: bool,
 ) -> str:
     parts = [
         f"{counted(len(waiting), 'file')} {how}"
-        for waiting, how in ((beside.late, "late"), (beside.released, "released"))
+        for waiting, how in ((pending.late, "late"), (pending.released, "released"))
         if waiting
     ]
     if files:
@@ -267,16 +267,16 @@ def _settled(
 
 
 def _of_the_future(
-    definition: PathWatermark, fresh: Sequence[SourceFile], beside: Sequence[SourceFile], now: datetime
+    definition: PathWatermark, fresh: Sequence[SourceFile], pending: Sequence[SourceFile], now: datetime
 ) -> Iterator[str]:
     """A warning that names the first file whose time lies in the future: it settles then, and nobody would know why nothing is loaded."""
     if not definition.settle:
         return
     latest = milliseconds(now + _CLOCKS_DIFFER)
-    found = [file for file in (*fresh, *beside) if file.modified > latest]
-    if not found:
+    files = [file for file in (*fresh, *pending) if file.modified > latest]
+    if not files:
         return
-    first, others = found[0], len(found) - 1
+    first, others = files[0], len(files) - 1
     after = ""
     if first in fresh and definition.tracking == "watermark":
         after = (
@@ -308,10 +308,12 @@ def _unparsed(definition: PathWatermark, files: Sequence[SourceFile]) -> list[st
     return [partition for partition in partitions if template.time(partition) is None]
 
 
-def _beside_slices(definition: PathWatermark, state: PathState, beside: Beside) -> Iterator[PathSlice]:
+def _pending_slices(
+    definition: PathWatermark, state: PathState, pending: PendingFiles
+) -> Iterator[PathSlice]:
     unmoved = watermark_of(definition, state)
-    yield from cut_beside(definition, unmoved, in_pair_order(beside.late), "late")
-    yield from cut_beside(definition, unmoved, in_pair_order(beside.released), "release")
+    yield from cut_pending(definition, unmoved, in_pair_order(pending.late), "late")
+    yield from cut_pending(definition, unmoved, in_pair_order(pending.released), "release")
 
 
 def _new_slices(
@@ -327,9 +329,9 @@ def _new_slices(
     if definition.scope == "partition" and since:
         before = since
     old = position(definition, replace_until, now) if replace_until else None
-    for piece in cut(definition, before, files, closing):
-        again = old is not None and any(not old.above(file.path) for file in piece.files)
-        yield replace(piece, replaces=again, since=since)
+    for slice_ in cut(definition, before, files, closing):
+        again = old is not None and any(not old.above(file.path) for file in slice_.files)
+        yield replace(slice_, replaces=again, since=since)
 
 
 def cold_start(definition: PathWatermark, now: datetime) -> Watermark | None:

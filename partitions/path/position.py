@@ -1,4 +1,4 @@
-"""What a listing starts from: which files are new, and where they can lie (spec 01, Listing, Cold start, Scope).
+"""What a listing starts from: which files are new, and where they can lie (docs/guide-files.md, docs/s3.md).
 
 A *position* answers four questions, so that every store lists with the same rule: ``above`` (is this file new?),
 ``may_hold`` (must this folder be opened?), ``span`` and ``seek`` (which keys must a listing by key walk?).
@@ -74,7 +74,7 @@ class Position(Protocol):
 
 
 @dataclass(frozen=True)
-class Start:
+class FromBeginning:
     """No position yet: everything, or what lies in the given partitions and below them.
 
     Attributes:
@@ -85,13 +85,17 @@ class Start:
     partitioned: bool = field(default=False, init=False)
 
     @classmethod
-    def within(cls, prefixes: Iterable[str] | None) -> Start:
+    def within(cls, prefixes: Iterable[str] | None) -> FromBeginning:
         """Leave out duplicates and what another prefix covers. None or none at all: no filter."""
         unique = dict.fromkeys(prefix.strip("/") for prefix in prefixes or ())
         if "" in unique:
             return cls()
         return cls(
-            tuple(one for one in unique if not any(up in unique for up in upwards(FileKey.of(one).partition)))
+            tuple(
+                prefix
+                for prefix in unique
+                if not any(up in unique for up in upwards(FileKey.of(prefix).partition))
+            )
         )
 
     def above(self, path: str) -> bool:
@@ -133,7 +137,7 @@ class Start:
         """The prefixes in the order that all stores list them in; none where there is no such order."""
         steps = sorted(_Step(below(prefix), f"{prefix}/{LAST}") for prefix in self.prefixes)
         agreed = all(
-            past(later.start, one.start) and past(later.end, one.end) for one, later in pairwise(steps)
+            past(later.start, step.start) and past(later.end, step.end) for step, later in pairwise(steps)
         )
         return tuple(steps) if agreed else ()
 
@@ -251,7 +255,7 @@ class AbovePartitions:
         if self.template is None or not self._closed(FileKey.of(key).partition):
             return None
         both = zip(key.split("/"), target.split("/"), strict=False)
-        folder = "/".join(one for one, other in takewhile(lambda pair: pair[0] == pair[1], both))
+        folder = "/".join(part for part, _ in takewhile(lambda pair: pair[0] == pair[1], both))
         return None if self._closed(folder) else folder
 
     def belongs(self, folder: str) -> bool:

@@ -1,4 +1,4 @@
-"""Files that were passed over, and those of them that somebody has released (spec 01, Advancing; spec 09, files release).
+"""Files that were passed over, and those of them that somebody has released (docs/guide-files.md, docs/state.md).
 
 A quarantined file counts as dealt with: neither a listing nor the sweep brings it up again. A released one is loaded by the
 next run, in a slice of its own.
@@ -43,17 +43,17 @@ class Quarantine:
     @property
     def held(self) -> tuple[Quarantined, ...]:
         """Those that wait for somebody."""
-        return tuple(one for one in self.files if not one.released)
+        return tuple(bad for bad in self.files if not bad.released)
 
     @property
     def released(self) -> tuple[Quarantined, ...]:
         """Those that the next run loads."""
-        return tuple(one for one in self.files if one.released)
+        return tuple(bad for bad in self.files if bad.released)
 
     def after(self, loaded: Collection[str], quarantined: Sequence[Quarantined]) -> Quarantine:
         """What is left after a slice has loaded some files and passed over others."""
-        gone = {*loaded, *(one.file.path for one in quarantined)}
-        return Quarantine((*(one for one in self.files if one.file.path not in gone), *quarantined))
+        gone = {*loaded, *(bad.file.path for bad in quarantined)}
+        return Quarantine((*(bad for bad in self.files if bad.file.path not in gone), *quarantined))
 
     def release(self, paths: Sequence[str], dataflow: str) -> Quarantine:
         """Hand files to the next run.
@@ -61,7 +61,7 @@ class Quarantine:
         Raises:
             ConfigurationError: for a path that is not held, with the nearest one that is.
         """
-        held = [one.file.path for one in self.held]
+        held = [bad.file.path for bad in self.held]
         for path in paths:
             if path not in held:
                 close = get_close_matches(path, held, 1)
@@ -75,14 +75,14 @@ class Quarantine:
         chosen = set(paths)
         return Quarantine(
             tuple(
-                Quarantined(one.file, one.reason, released=True) if one.file.path in chosen else one
-                for one in self.files
+                Quarantined(bad.file, bad.reason, released=True) if bad.file.path in chosen else bad
+                for bad in self.files
             )
         )
 
     def rows(self) -> list[list[Any]]:
         """As plain data."""
-        return [[*one.file.row, one.reason, one.released] for one in self.files]
+        return [[*bad.file.row, bad.reason, bad.released] for bad in self.files]
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[Any]]) -> Quarantine:

@@ -1,18 +1,20 @@
-"""Slices of the path kind: some files, one commit, and the state after it (spec 01, Advancing)."""
+"""Slices of the path kind: some files, one commit, and the state after it (docs/guide-files.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from partitions.errors import BadPart
 from partitions.path.definition import Checkpoint, PathWatermark
 from partitions.path.order import pair_order
 from partitions.path.quarantine import Quarantined
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
+from partitions.plan import Size
 from partitions.sentinels import Watermark
 
 SliceWhy = Literal["run", "late", "release"]
@@ -46,7 +48,7 @@ class PathSlice:
     @property
     def all_files(self) -> tuple[SourceFile, ...]:
         """Those that are passed over, too; in pair order."""
-        return in_pair_order([*self.files, *(one.file for one in self.quarantined)])
+        return in_pair_order([*self.files, *(held.file for held in self.quarantined)])
 
     @property
     def lower(self) -> Watermark | None:
@@ -60,9 +62,28 @@ class PathSlice:
         return {"path": self.all_files[-1].path}
 
     @property
-    def size(self) -> int:
-        """Bytes of the files that are loaded."""
-        return sum(file.size for file in self.files)
+    def size(self) -> Size:
+        """Files and bytes."""
+        return Size(len(self.files), sum(file.size for file in self.files))
+
+    @property
+    def keys(self) -> Collection[str]:
+        """The paths of its files."""
+        return [file.path for file in self.files]
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """None: files go to quarantine, and do not fail."""
+        return {}
+
+    def contains(self, bad: BadPart) -> bool:
+        """Whether the file is of this slice."""
+        return any(file.path == bad.part for file in self.files)
+
+    def up_to(self, bad: BadPart) -> PathSlice | None:
+        """The files before the bad one, in order."""
+        count = next((index for index, file in enumerate(self.files) if file.path == bad.part), 0)
+        return self.take(count) if count else None
 
     def advance(self, before: Watermark) -> Watermark:  # noqa: ARG002 - the protocol's; no path depends on it
         """The state after it; a plan's slices follow each other, so each knows its own."""
@@ -77,7 +98,7 @@ class PathSlice:
         """The slice of only the first ``count`` files and of what is passed over before the last of them; it closes nothing."""
         files = self.files[:count]
         last = pair_order(files[-1].path)
-        aside = tuple(one for one in self.quarantined if pair_order(one.file.path) < last)
+        aside = tuple(held for held in self.quarantined if pair_order(held.file.path) < last)
         return self._of(self.before, files, None, aside)
 
     def halve(self) -> tuple[PathSlice, ...]:
@@ -92,12 +113,12 @@ class PathSlice:
         bad = next(file for file in self.files if file.path == path)
         kept = tuple(file for file in self.files if file.path != path)
         aside = sorted(
-            [*self.quarantined, Quarantined(bad, reason)], key=lambda one: pair_order(one.file.path)
+            [*self.quarantined, Quarantined(bad, reason)], key=lambda held: pair_order(held.file.path)
         )
         return replace(self, files=kept, quarantined=tuple(aside))
 
     def leaving(self, paths: Collection[str]) -> PathSlice | None:
-        """The same slice beside the watermark, without files that wait; None where these are all of it."""
+        """The same slice beside the watermark, without files that wait; None if these are all of it."""
         files = tuple(file for file in self.files if file.path not in paths)
         return replace(self, files=files) if files or self.quarantined else None
 
@@ -110,7 +131,7 @@ class PathSlice:
     ) -> PathSlice:
         if self.why != "run":
             return replace(self, files=files, quarantined=aside)
-        made = slice_of(self.definition, before, (*files, *(one.file for one in aside)), closing)
+        made = slice_of(self.definition, before, (*files, *(held.file for held in aside)), closing)
         return replace(made, files=files, quarantined=aside, replaces=self.replaces, since=self.since)
 
 
@@ -130,12 +151,12 @@ def cut(
     """
     for portion in _portions(definition.checkpoint, files):
         last = portion[-1] is files[-1]
-        piece = slice_of(definition, before, portion, closing if last else None)
-        yield piece
-        before = piece.after
+        slice_ = slice_of(definition, before, portion, closing if last else None)
+        yield slice_
+        before = slice_.after
 
 
-def cut_beside(
+def cut_pending(
     definition: PathWatermark, state: Watermark, files: Sequence[SourceFile], why: SliceWhy
 ) -> Iterator[PathSlice]:
     """Cut files that do not move the watermark into slices within the checkpoint's limits."""

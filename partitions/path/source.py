@@ -31,7 +31,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
-class Found:
+class ListedFiles:
     """What a listing found above a position.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""The state of a path watermark: the last file, or one name per open partition (spec 01, Scope, Source state)."""
+"""The state of a path watermark: the last file, or one name per open partition (docs/guide-files.md)."""
 
 from __future__ import annotations
 
@@ -56,6 +56,11 @@ class PathState:
             'path watermark: expected {"path": text} or {"paths": {partition: name}, "closed_before": instant or null},'
             f" found {dict(watermark)!r}"
         )
+
+    @staticmethod
+    def holds_nothing(watermark: Mapping[str, Any]) -> bool:  # noqa: ARG004 - the same question for every kind
+        """Return whether a watermark that is not empty counts nothing as loaded: of this kind none does."""
+        return False
 
     @property
     def path(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Time in partition names: ``date=%Y-%m-%d`` and its like (spec 01, Cold start and the partition filter; Scope).
+"""Time in partition names: ``date=%Y-%m-%d`` and its like (docs/guide-files.md).
 
 A template names one or more leading components of a partition. It is used both ways: to write the prefixes of a cold
 start, and to read the time of a partition so that old ones can be closed. All times are UTC.
@@ -178,7 +178,7 @@ class TimeTemplate:
 def _regex(part: str, seen: set[str]) -> str:
     """What a component looks like; a directive that was ``seen`` before has to agree with itself."""
 
-    def piece(text: str) -> str:
+    def pattern_of(text: str) -> str:
         name = text[1:]
         if text[:1] != "%" or name not in _DIRECTIVES:
             return re.escape(text.replace("%%", "%"))
@@ -186,4 +186,4 @@ def _regex(part: str, seen: set[str]) -> str:
         seen.add(name)
         return f"(?P={name})" if again else f"(?P<{name}>{_DIRECTIVES[name]})"
 
-    return "[^/]+" if part == "*" else "".join(map(piece, re.split(r"(%.)", part)))
+    return "[^/]+" if part == "*" else "".join(map(pattern_of, re.split(r"(%.)", part)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from partitions.model import Model
 from partitions.refusals import Refusal
@@ -13,6 +13,18 @@ WHOLE_WINDOW = frozenset({"start", "end"})
 """The placeholders that stand for a window."""
 
 NO_TIME = "a datetime entry in watermark.definition beside it (without one there are no windows)"
+
+
+class RowColumns(NamedTuple):
+    """The columns that tell a row's window and unit.
+
+    Attributes:
+        window: the time that decides on a row's window; None: no column tells it.
+        units: the names of a unit's values to the columns that hold them.
+    """
+
+    window: str | None
+    units: Mapping[str, str]
 
 
 class SourceDefinition(Model):
@@ -59,18 +71,26 @@ class SourceDefinition(Model):
         return self
 
     @property
+    def row_columns(self) -> RowColumns:
+        """The columns that tell a row's window and unit, as far as the user has named some."""
+        return RowColumns(None, {})
+
+    @property
     def by_range(self) -> bool:
         """Whether rows are asked for by a range of time."""
         return False
 
-    def rows_tell(self, *, timed: bool, unit_fields: Sequence[str]) -> bool:  # noqa: ARG002 - of rows without columns for them
+    def rows_tell(self, *, timed: bool, unit_fields: Sequence[str]) -> bool:
         """Return whether columns of its rows tell a row's window and unit.
 
         Args:
             timed: whether there are windows of time.
             unit_fields: the names of a unit's values.
         """
-        return False
+        if self.holds_files:  # its rows know their file; which window that was of is not in it
+            return False
+        columns = self.row_columns
+        return (not timed or columns.window is not None) and set(unit_fields) <= set(columns.units)
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:

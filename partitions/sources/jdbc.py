@@ -47,9 +47,9 @@ def _query(text: str) -> str:
 
 def _quoted_placeholder(text: str, reading: Reading) -> str | None:
     """What is wrong with a query whose placeholders stand where a literal would not be one."""
-    found = list(spans(text, reading))
+    quoted = list(spans(text, reading))
     for each in Template.parse(text).placeholders:
-        around = next((span for span in found if span.start < each.position < span.end), None)
+        around = next((span for span in quoted if span.start < each.position < span.end), None)
         if around:
             where = "in a comment" if around.kind == "comment" else "in quotes"
             return (
@@ -108,7 +108,7 @@ class JdbcSource(RowsSource):
         """Look at the query again as its own database reads quotes and comments.
 
         Raises:
-            ConfigurationError: where a placeholder stands in quotes or in a comment.
+            ConfigurationError: if a placeholder stands in quotes or in a comment.
         """
         problem = _quoted_placeholder(self.query or "", reading)
         if problem:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field, model_validator
 
 from partitions.refusals import Refusal
-from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, SourceDefinition
+from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, RowColumns, SourceDefinition
 
 
 def _column(text: str) -> str:
@@ -49,13 +49,14 @@ class RowsSource(SourceDefinition):
         return f"a source of type {self.type}"
 
     @property
+    def row_columns(self) -> RowColumns:
+        """``window_column`` and ``unit_columns``."""
+        return RowColumns(self.window_column, self.unit_columns)
+
+    @property
     def by_range(self) -> bool:
         """Whether rows are asked for by a range of time."""
         return self.window_column is not None or self.placeholders >= WHOLE_WINDOW
-
-    def rows_tell(self, *, timed: bool, unit_fields: Sequence[str]) -> bool:
-        """Return whether columns tell a row's window and unit."""
-        return (not timed or self.window_column is not None) and set(unit_fields) <= set(self.unit_columns)
 
     def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
         """Yield what neither columns nor the query say, and what they say too much."""

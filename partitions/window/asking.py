@@ -27,25 +27,25 @@ def asked_for(
         due: the work units of a plan.
         now: the clock, aware.
     """
-    ready = [one for one in due if _rested(state, one, milliseconds(now))]
+    ready = [work for work in due if _rested(state, work, milliseconds(now))]
     cutoff = job_cutoff(state, definition.grace_ms, milliseconds(now))
-    return tuple(ready) if any(_wakes(definition, state, one, cutoff) for one in ready) else ()
+    return tuple(ready) if any(_wakes(definition, state, work, cutoff) for work in ready) else ()
 
 
-def _rested(state: WindowState, one: WorkUnit, now: int) -> bool:
-    failure = state.failed.get(one.unit, {}).get(one.start)
+def _rested(state: WindowState, work: WorkUnit, now: int) -> bool:
+    failure = state.failed.get(work.unit, {}).get(work.start)
     return failure is None or failure.rested(now)
 
 
-def _wakes(definition: WindowWatermark, state: WindowState, one: WorkUnit, cutoff: int | None) -> bool:
-    failure = state.failed.get(one.unit, {}).get(one.start)
-    if (failure is not None and failure.attempts) or one.reason == "forced":
+def _wakes(definition: WindowWatermark, state: WindowState, work: WorkUnit, cutoff: int | None) -> bool:
+    failure = state.failed.get(work.unit, {}).get(work.start)
+    if (failure is not None and failure.attempts) or work.reason == "forced":
         return True
-    if one.end is None:  # without time every run leaves some out, and no run ends that
-        return one.unit not in state.units
-    if one.reason == "grace":
+    if work.end is None:  # without time every run leaves some out, and no run ends that
+        return work.unit not in state.units
+    if work.reason == "grace":
         # Only what the cap has left out is due behind the cutoff. Within the grace it is due with or without that, and in each run
         # what has the lowest high goes first: waking for it would read the same again and again.
-        return cutoff is not None and one.end <= cutoff
-    grows_by_the_minute = one.open and definition.to_floor == "minute"
+        return cutoff is not None and work.end <= cutoff
+    grows_by_the_minute = work.open and definition.to_floor == "minute"
     return not grows_by_the_minute

@@ -1,4 +1,4 @@
-"""Windows as a cron expression, where one gives exactly ours (spec 08, Facts about Dagster).
+"""Windows as a cron expression, where one gives exactly ours (docs/adr/0009-cron-only-where-it-is-exact.md).
 
 Cron ticks at wall times. It gives our windows where each starts at the same wall time of a day that every month has, and where
 no change of the zone's offset skips or repeats that wall time. What cannot be said so exactly is not said at all.
@@ -35,7 +35,7 @@ class Cron:
         schedule: five fields; each tick starts a window.
         zone: where the fields are wall times.
         start: of the first window, wall time.
-        end: of the last window, wall time, as whole as its grid makes it; None where there is no last one.
+        end: of the last window, wall time, as whole as its grid makes it; None if there is no last one.
         offset: windows that exist beyond the last one that has ended: 1 for the one that holds now, negative where ``to`` lies back.
         format: of a window's start in its key.
     """
@@ -49,7 +49,7 @@ class Cron:
 
     @classmethod
     def of(cls, watermark: WindowWatermark) -> Cron | None:
-        """The expression of a definition's windows; None where there is none that is exact."""
+        """The expression of a definition's windows; None if there is none that is exact."""
         grain, zone = watermark.window, _zone(watermark)
         if not isinstance(grain, str) or grain == "none" or watermark.time_entry is None or zone is None:
             return None
@@ -143,7 +143,7 @@ def _bisect(zone: tzinfo, low: int, high: int, before: timedelta) -> int:
 
 
 def _offset(watermark: WindowWatermark, grain: Grain, start: datetime) -> int | None:
-    """Windows beyond the last one that has ended; None where that depends on the time of day."""
+    """Windows beyond the last one that has ended; None if that depends on the time of day."""
     text = watermark.time_entry.range.to if watermark.time_entry else "-"
     to = Instant.parse(text, watermark.zone)
     if text == "-" or to.floor is None:

@@ -1,4 +1,4 @@
-"""What a user declares of a window watermark (spec 03, Definition; spec 09, Windows x units)."""
+"""What a user declares of a window watermark (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ DagsterUnits = Literal["auto", "partitions", "ledger"] | Buckets
 
 
 class Range(Model):
-    """From when to when; both are instants (spec 03, Instants), ``to`` may be ``-``."""
+    """From when to when; both are instants (docs/guide-windows.md), ``to`` may be ``-``."""
 
     from_: Annotated[str, Field(alias="from")]
     to: str
@@ -126,7 +126,7 @@ class UnitEntry(Model):
     @property
     def listed(self) -> tuple[Unit, ...]:
         """Each of them as names to values."""
-        return tuple(one if isinstance(one, dict) else {self.name: one} for one in self.units)
+        return tuple(unit if isinstance(unit, dict) else {self.name: unit} for unit in self.units)
 
 
 Entry = Annotated[DatetimeEntry | UnitEntry, Field(discriminator="type")]
@@ -235,11 +235,11 @@ class WindowWatermark(Model):
                 read.append(Instant.parse(text, self.zone, now_allowed=now_allowed or name in ("to", "1")))
             except ConfigurationError as error:
                 raise ConfigurationError(f"{key}.{name}: {error.message}") from error
-        if all(one.floor is None for one in read) and read[0].at(None) > read[1].at(None):
+        if all(instant.floor is None for instant in read) and read[0].at(None) > read[1].at(None):
             raise ConfigurationError(f"{key}: expected a start before the end, found {start!r} and {end!r}")
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on (spec 09, Fingerprint)."""
+        """What the state depends on (docs/state.md)."""
         window = {grain: list(given) for grain, given in self._composite.items()} or self.window
         return {
             "time": self.time_entry.name if self.time_entry else None,
@@ -266,7 +266,7 @@ class WindowWatermark(Model):
 
     @property
     def units(self) -> tuple[Unit, ...] | None:
-        """The explicit units, or the one unit of a definition without any; None where a secondary input gives them."""
+        """The explicit units, or the one unit of a definition without any; None if a secondary input gives them."""
         if self.secondary_input:
             return None
         return self.unit_entry.listed if self.unit_entry else ({},)
@@ -308,14 +308,14 @@ class WindowWatermark(Model):
 
     @property
     def to_floor(self) -> Floor | None:
-        """What ``to`` is floored to; None where it is constant."""
+        """What ``to`` is floored to; None if it is constant."""
         return Instant.parse(self._range().to, self.zone).floor
 
     def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
         """All windows at an instant.
 
         Args:
-            now: the clock, aware; None where no text needs it.
+            now: the clock, aware; None if no text needs it.
             clipped: whether windows end at now, floored to the minute.
         """
         start, end = self.from_at(now), self.to_at(now)
@@ -323,7 +323,10 @@ class WindowWatermark(Model):
         end = end if limit is None else min(end, limit)
         stretches = self._stretches(start, end, now)
         if (
-            sum((one.end - one.start) / _SHORTEST.get(one.grid.grain, DAY * 7) for one in stretches)
+            sum(
+                (stretch.end - stretch.start) / _SHORTEST.get(stretch.grid.grain, DAY * 7)
+                for stretch in stretches
+            )
             > MOST_WINDOWS
         ):
             raise ConfigurationError(
@@ -341,17 +344,17 @@ class WindowWatermark(Model):
         for grain, (lower, upper) in self._composite.items():
             if not self._stands(lower, grain):
                 yield ("window", grain), lower
-            others = [one for name, (one, _) in self._composite.items() if name != grain]
-            if self._floats(upper) and not all(self._begins_before(one, lower) for one in others):
+            others = [begin for name, (begin, _) in self._composite.items() if name != grain]
+            if self._floats(upper) and not all(self._begins_before(begin, lower) for begin in others):
                 yield ("window", grain), upper
 
     def _floats(self, text: str) -> bool:
         return Instant.parse(text, self.zone).floor is not None
 
-    def _begins_before(self, one: str, other: str) -> bool:
+    def _begins_before(self, begin: str, other: str) -> bool:
         """Whether a range begins before another, whatever the time is."""
-        fixed = not self._floats(one) and not self._floats(other)
-        return fixed and self._at(one, None) < self._at(other, None)
+        fixed = not self._floats(begin) and not self._floats(other)
+        return fixed and self._at(begin, None) < self._at(other, None)
 
     def _stands(self, text: str, grain: object) -> bool:
         """Whether windows of a grain that are cut from an instant on start where they started a day before."""

@@ -1,4 +1,4 @@
-"""Which windows of a unit are due, and why (spec 03, State and what runs).
+"""Which windows of a unit are due, and why (docs/guide-windows.md).
 
 Windows are spoken of as ranges of indexes, so that the work of a unit that is complete costs the same however many windows it
 has, and the whole plan as much as there is to tell apart.
@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 
 from partitions.intervals import union
 from partitions.window.grid import Grid, Windows, steps
-from partitions.window.runs import Run
 from partitions.window.state import Failure, WindowState
+from partitions.window.window_intervals import WindowInterval
 
 Reason = Literal["new", "grace", "failed", "forced", "rest"]
 """Why a work unit runs; ``rest`` is what an old window held, no window holds now, and is deleted with the old one."""
@@ -70,7 +70,7 @@ class Cutoffs:
     """What decides about windows that were loaded before.
 
     Attributes:
-        job: the job's cutoff; None where nothing is loaded.
+        job: the job's cutoff; None if nothing is loaded.
         grace: milliseconds.
         abstinent: milliseconds.
     """
@@ -118,7 +118,7 @@ class UnitDue:
     def before(self, until: int, most: int, unit: str) -> tuple[list[Due], int]:
         """All that is due of a unit, but that of windows which were never loaded some are only counted.
 
-        A plan looks at every run of every unit, and at most of them only here.
+        A plan looks at every interval of every unit, and at most of them only here.
 
         Args:
             until: those from this index on are counted.
@@ -126,21 +126,21 @@ class UnitDue:
             unit: its identity.
         """
         state = self.state
-        if any(unit in found for found in (state.failed, state.left, state.whole, state.stale, state.early)):
+        if any(unit in part for part in (state.failed, state.left, state.whole, state.stale, state.early)):
             return self.of(unit), 0
-        runs: Sequence[Run] = self.state.units.get(unit, ())
+        intervals: Sequence[WindowInterval] = self.state.units.get(unit, ())
         again = self._again(unit)
         firsts, afters = self._edges
         dues, more, reached = list[Due](), 0, 0
-        for run in runs:
-            first, after = firsts.get(run[0], -1), afters.get(run[1], -1)
-            if first < reached or after < first or len(run) > 2:
-                # The last run may well end with an open window; where others lie otherwise, all have to be compared.
-                found: list[Known] = [*self._known(run)] if run is runs[-1] else []
-                found.sort(key=lambda one: one[:2])
-                if not found or found[0][0] < reached:
+        for interval in intervals:
+            first, after = firsts.get(interval[0], -1), afters.get(interval[1], -1)
+            if first < reached or after < first or len(interval) > 2:
+                # The last interval may well end with an open window; where others lie otherwise, all have to be compared.
+                known: list[Known] = [*self._known(interval)] if interval is intervals[-1] else []
+                known.sort(key=lambda each: each[:2])
+                if not known or known[0][0] < reached:
                     return self.of(unit), 0
-                return dues + self._dues(unit, found, reached), more
+                return dues + self._dues(unit, known, reached), more
             if reached < first:
                 if reached < until and most > 0:
                     dues.append(Due(reached, first, "new"))
@@ -188,24 +188,24 @@ class UnitDue:
 
     def known(self, unit: str) -> list[Known]:
         """The windows of a unit that have a high, ascending; of two highs of one window the higher counts."""
-        found: list[Known] = []
+        known: list[Known] = []
         firsts, afters = self._edges
         reached, apart = 0, True
-        for run in self.state.units.get(unit, ()):
-            first, after = firsts.get(run[0]), afters.get(run[1])
-            if first is None or after is None or len(run) > 2:
-                found += self._known(run)
+        for interval in self.state.units.get(unit, ()):
+            first, after = firsts.get(interval[0]), afters.get(interval[1])
+            if first is None or after is None or len(interval) > 2:
+                known += self._known(interval)
                 apart = False
                 continue
-            found.append((first, after, None))
+            known.append((first, after, None))
             if first < reached:
                 apart = False
             reached = after
         if not apart:
-            found.sort(key=lambda one: one[:2])
-            if any(one[1] > other[0] for one, other in pairwise(found)):
-                return _apart(found, self.windows)
-        return found
+            known.sort(key=lambda each: each[:2])
+            if any(below[1] > above[0] for below, above in pairwise(known)):
+                return _apart(known, self.windows)
+        return known
 
     @cached_property
     def _edges(self) -> tuple[dict[int, int], dict[int, int]]:
@@ -273,40 +273,40 @@ class UnitDue:
         if not failed:
             return {}
         index = self.windows.index
-        return {index[start]: one for start, one in failed.items() if start in index}
+        return {index[start]: failure for start, failure in failed.items() if start in index}
 
     def _marks(self, unit: str, failed: Sequence[int]) -> list[Mark]:
         """What was left out, what failed, and what somebody has asked for; of two the latter counts. Each failure stands apart."""
-        left: list[Mark] = [(*found, "grace") for found in self._marked(self.state.left.get(unit, ()))]
+        left: list[Mark] = [(*range_, "grace") for range_ in self._marked(self.state.left.get(unit, ()))]
         again = [*self._marked(self.state.whole.get(unit, ())), *self._come(self.state.early.get(unit, ()))]
-        whole: list[Mark] = [(*found, "forced") for found in union(sorted(again))]
+        whole: list[Mark] = [(*range_, "forced") for range_ in union(sorted(again))]
         tried: list[Mark] = [(index, index + 1, "failed") for index in failed]
         if not (left or whole or tried):
             return []
         asked: list[Mark] = [
-            (*mark[:2], "forced") for mark in tried if any(one[0] <= mark[0] < one[1] for one in whole)
+            (*mark[:2], "forced") for mark in tried if any(start <= mark[0] < end for start, end, _ in whole)
         ]
         return over(over(over(left, tried), whole), asked)
 
-    def _marked(self, runs: Iterable[Run]) -> list[tuple[int, int]]:
+    def _marked(self, intervals: Iterable[WindowInterval]) -> list[tuple[int, int]]:
         made: list[tuple[int, int]] = []
-        for first, after in sorted(part[:2] for run in runs for part in self._known(run)):
+        for first, after in sorted(part[:2] for interval in intervals for part in self._known(interval)):
             if made and first <= made[-1][1]:
                 made[-1] = made[-1][0], max(after, made[-1][1])
             else:
                 made.append((first, after))
         return made
 
-    def _come(self, runs: Iterable[Run]) -> Iterator[tuple[int, int]]:
-        """The windows of these runs whose time has come: now, they end no earlier than they were loaded up to."""
-        for first, after, high in (part for run in runs for part in self._known(run)):
+    def _come(self, intervals: Iterable[WindowInterval]) -> Iterator[tuple[int, int]]:
+        """The windows of these intervals whose time has come: now, they end no earlier than they were loaded up to."""
+        for first, after, high in (part for interval in intervals for part in self._known(interval)):
             if high is None or high <= self.windows.ends[first]:
                 yield first, after
 
-    def _known(self, run: Run) -> Iterator[Known]:
-        """The planned windows that a run says something of."""
-        windows, high, found = self.windows, run[1], self._coincide(run)
-        for first, last in found.ranges:
+    def _known(self, interval: WindowInterval) -> Iterator[Known]:
+        """The planned windows that an interval says something of."""
+        windows, high, coinciding = self.windows, interval[1], self._coincide(interval)
+        for first, last in coinciding.ranges:
             # Only the last may be loaded in part; and one that now cuts short may have been loaded further than now.
             odd = high < windows.ends[last - 1] or last - 1 in windows.cut
             if last - odd > first:
@@ -314,24 +314,24 @@ class UnitDue:
             if odd:
                 whole = windows.cut.get(last - 1, windows.ends[last - 1])
                 yield last - 1, last, min(high, whole)
-        for index, end in found.singles:
+        for index, end in coinciding.singles:
             yield index, index + 1, min(high, end)
 
-    def _coincide(self, run: Run) -> Coinciding:
-        grid = self.state.grid_of(run)
-        key = (run[0], run[1], grid.text)
+    def _coincide(self, interval: WindowInterval) -> Coinciding:
+        grid = self.state.grid_of(interval)
+        key = (interval[0], interval[1], grid.text)
         if key not in self._coinciding:
-            self._coinciding[key] = Coinciding.of(self.windows, grid, run[0], run[1])
+            self._coinciding[key] = Coinciding.of(self.windows, grid, interval[0], interval[1])
         return self._coinciding[key]
 
 
 @dataclass(frozen=True)
 class Coinciding:
-    """Which planned windows start where windows of a run start, below its high.
+    """Which planned windows start where windows of an interval start, below its high.
 
     Attributes:
-        ranges: those that follow each other as the run's do.
-        singles: those of another grid, with the end that the run's grid gives them.
+        ranges: those that follow each other as the interval's do.
+        singles: those of another grid, with the end that the interval's grid gives them.
     """
 
     ranges: tuple[tuple[int, int], ...]
@@ -346,8 +346,8 @@ class Coinciding:
             above = bisect_left(windows.starts, high, below, after)
             same = (index for index in range(below, above) if own.on(windows.starts[index]))
             if stretch.grid == grid:
-                if (one := next(same, None)) is not None:
-                    ranges.append((one, above))
+                if (lowest := next(same, None)) is not None:
+                    ranges.append((lowest, above))
             else:
                 singles += [(index, own.next(windows.starts[index])) for index in same]
         return cls(tuple(ranges), tuple(singles))
@@ -368,16 +368,16 @@ def over(below: Sequence[Mark], above: Sequence[Mark]) -> list[Mark]:
     return sorted(made)
 
 
-def _apart(found: Sequence[Known], windows: Windows) -> list[Known]:
-    """One answer for each window, where several runs know it; ``found`` is ascending."""
+def _apart(known: Sequence[Known], windows: Windows) -> list[Known]:
+    """One answer for each window, where several intervals know it; ``known`` is ascending."""
     made: list[Known] = []
-    edges = sorted({edge for first, after, _ in found for edge in (first, after)})
+    edges = sorted({edge for first, after, _ in known for edge in (first, after)})
     number, active = 0, list[Known]()
     for first, after in pairwise(edges):
-        while number < len(found) and found[number][0] == first:
-            active.append(found[number])
+        while number < len(known) and known[number][0] == first:
+            active.append(known[number])
             number += 1
-        active = [one for one in active if one[1] > first]
+        active = [answer for answer in active if answer[1] > first]
         if active:
             # Of several windows at once all answers are their ends.
             ends = [windows.ends[first] if high is None else high for _, _, high in active]

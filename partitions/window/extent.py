@@ -15,8 +15,8 @@ class Extent:
     """The rows of one stretch of time, of some units.
 
     Attributes:
-        lower: inclusive, epoch milliseconds; None where there is no time dimension.
-        upper: exclusive, epoch milliseconds; None where there is no time dimension.
+        lower: inclusive, epoch milliseconds; None if there is no time dimension.
+        upper: exclusive, epoch milliseconds; None if there is no time dimension.
         units: at least one.
     """
 

@@ -1,4 +1,4 @@
-"""Windows: half-open, cut from ``from`` and ``to`` only, so that every run cuts the same (spec 03, Windows)."""
+"""Windows: half-open, cut from ``from`` and ``to`` only, so that every run cuts the same (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Grid:
 
     @cached_property
     def size(self) -> int | None:
-        """The length of all windows; None where they differ."""
+        """The length of all windows; None if they differ."""
         if self.grain == "hourly":
             return HOUR
         fixed = isinstance(zone_of(self.zone), timezone)

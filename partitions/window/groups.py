@@ -20,7 +20,7 @@ class Group(NamedTuple):
     Attributes:
         place: of the unit, in the order of units.
         bound: the windows, the old ones that make room, and what of these no window holds now.
-        failure: of a work unit of it whose last attempt failed, the latest; None where none has.
+        failure: of a work unit of it whose last attempt failed, the latest; None if none has.
     """
 
     place: int
@@ -54,15 +54,16 @@ class Groups:
 
     def bounds(self, unit: str) -> list[Bound]:
         """What old windows bind; most units have the same ones."""
-        runs = self.state.stale.get(unit)
-        if not runs:
+        intervals = self.state.stale.get(unit)
+        if not intervals:
             return []
-        key = repr(runs)
+        key = repr(intervals)
         if key not in self._known:
-            old = sorted((start, end) for start, end, _ in each(runs, self.state.grid))
-            found = bounds(old, self.windows)
+            old = sorted((start, end) for start, end, _ in each(intervals, self.state.grid))
+            all_bounds = bounds(old, self.windows)
             self._known[key] = [
-                one if self.ranged or waits(one, self.windows) else one._replace(rest=()) for one in found
+                bound if self.ranged or waits(bound, self.windows) else bound._replace(rest=())
+                for bound in all_bounds
             ]
         return self._known[key]
 
@@ -78,34 +79,34 @@ class Groups:
             chosen: the windows that are meant, ascending; a group is meant if one of its windows is. None: all.
         """
         self.waiting.clear()
-        found = []
+        due_groups = []
         for place, unit in enumerate(self.units):
             if unit not in self.state.stale or (units is not None and unit not in units):
                 continue
-            for one in self.bounds(unit):
-                if not is_group(one) or not _meant(one, chosen):
+            for bound in self.bounds(unit):
+                if not is_group(bound) or not _meant(bound, chosen):
                     continue
-                if one.rest and not self.ranged:
-                    self.waiting.append((place, one, waits(one, self.windows)))
+                if bound.rest and not self.ranged:
+                    self.waiting.append((place, bound, waits(bound, self.windows)))
                 else:
-                    found.append(Group(place, one, self._failure(unit, one)))
-        return sorted(found, key=_order)
+                    due_groups.append(Group(place, bound, self._failure(unit, bound)))
+        return sorted(due_groups, key=_order)
 
-    def others(self, unit: str, found: Sequence[Due]) -> list[Due]:
+    def others(self, unit: str, dues: Sequence[Due]) -> list[Due]:
         """Of what is due of a unit all that is in no group."""
         if unit not in self.state.stale:
-            return list(found)
-        bound = [one for one in self.bounds(unit) if is_group(one)]
-        return [part for due in found for part in _outside(due, bound)]
+            return list(dues)
+        bound = [each for each in self.bounds(unit) if is_group(each)]
+        return [part for due in dues for part in _outside(due, bound)]
 
-    def _failure(self, unit: str, one: Bound) -> Failure | None:
-        failed, starts = self.state.failed.get(unit, {}), self.windows.starts[one.first : one.after]
+    def _failure(self, unit: str, bound: Bound) -> Failure | None:
+        failed, starts = self.state.failed.get(unit, {}), self.windows.starts[bound.first : bound.after]
         return max((failed[start] for start in starts if start in failed), key=_at, default=None)
 
 
-def is_group(one: Bound) -> bool:
+def is_group(bound: Bound) -> bool:
     """Whether several work units are bound; one by itself is planned like any other."""
-    return one.after - one.first + len(one.rest) > 1
+    return bound.after - bound.first + len(bound.rest) > 1
 
 
 def taken(groups: Sequence[Group], most: int, *, at_least_one: bool) -> list[Group]:
@@ -118,44 +119,44 @@ def taken(groups: Sequence[Group], most: int, *, at_least_one: bool) -> list[Gro
     """
     chosen: list[Group] = []
     left = most
-    for one in groups:
-        if one.size > left and (chosen or not at_least_one):
+    for group in groups:
+        if group.size > left and (chosen or not at_least_one):
             break
-        chosen.append(one)
-        left -= one.size
+        chosen.append(group)
+        left -= group.size
     return chosen
 
 
 def packed(groups: Sequence[Group], limit: int) -> Iterator[list[Group]]:
     """Groups that share a slice: as many as fit; one that failed has a slice of its own."""
     portion: list[Group] = []
-    for one in groups:
-        full = sum(other.size for other in portion) + one.size > limit
-        if portion and (full or one.failure or portion[-1].failure):
+    for group in groups:
+        full = sum(other.size for other in portion) + group.size > limit
+        if portion and (full or group.failure or portion[-1].failure):
             yield portion
             portion = []
-        portion.append(one)
+        portion.append(group)
     if portion:
         yield portion
 
 
-def _meant(one: Bound, chosen: Sequence[int] | None) -> bool:
-    return chosen is None or bisect_left(chosen, one.first) < bisect_left(chosen, one.after)
+def _meant(bound: Bound, chosen: Sequence[int] | None) -> bool:
+    return chosen is None or bisect_left(chosen, bound.first) < bisect_left(chosen, bound.after)
 
 
 def _outside(due: Due, bound: Sequence[Bound]) -> Iterator[Due]:
     first = due.first
-    for one in bound:
-        if one.first < due.after and first < one.after:
-            if first < one.first:
-                yield due._replace(first=first, after=one.first)
-            first = one.after
+    for held in bound:
+        if held.first < due.after and first < held.after:
+            if first < held.first:
+                yield due._replace(first=first, after=held.first)
+            first = held.after
     if first < due.after:
         yield due._replace(first=first)
 
 
-def _order(one: Group) -> tuple[bool, int, int, int]:
-    return one.failure is not None, _at(one.failure), one.bound.first, one.place
+def _order(group: Group) -> tuple[bool, int, int, int]:
+    return group.failure is not None, _at(group.failure), group.bound.first, group.place
 
 
 def _at(failure: Failure | None) -> int:

@@ -40,15 +40,15 @@ def unit_of_key(key: str, fields: Sequence[str]) -> str:
     """
     try:
         text = unquote(key, errors="surrogatepass")
-        found = identity(unit_of(text) if key.startswith("{") else {fields[0]: text})
+        read = identity(unit_of(text) if key.startswith("{") else {fields[0]: text})
     except (StrandlineError, ValueError, IndexError):
-        found = None
-    if found is None or unit_key(found, fields) != key:
+        read = None
+    if read is None or unit_key(read, fields) != key:
         raise ConfigurationError(
             f"expected the key of a unit of {', '.join(fields) or 'no field'}, such as"
             f" {unit_key(canonical(dict.fromkeys(fields, 'id1')), fields)}, found {key!r}"
         )
-    return found
+    return read
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _numbered(number: int, count: int) -> str:
 
 
 def _escape(text: str) -> str:
-    escaped = _ESCAPED.sub(lambda found: "".join(map(_percent, found[0])), text)
+    escaped = _ESCAPED.sub(lambda match: "".join(map(_percent, match[0])), text)
     return escaped if escaped.isprintable() else "".join(map(_printable, escaped))
 
 

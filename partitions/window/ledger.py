@@ -1,6 +1,6 @@
-"""The ledger: what is covered of each unit, what is missing and why, what was loaded by two grids, how far it is complete (spec 03).
+"""The ledger: what is covered of each unit, what is missing and why, what was loaded by two grids, how far it is complete (docs/guide-windows.md).
 
-Every committed window of every unit is an interval. They are kept as runs, so a unit that is complete costs one, however many windows it
+Every committed window of every unit is an interval. They are kept as window intervals, so a unit that is complete costs one, however many windows it
 has; one pass over its sorted intervals answers everything.
 """
 
@@ -44,7 +44,7 @@ class UnitLedger:
         covered: ascending, apart from each other.
         gaps: ascending.
         overlaps: what windows of two grids have covered.
-        complete_up_to: the end of what is covered without a gap from the first window on; None where there is no window yet.
+        complete_up_to: the end of what is covered without a gap from the first window on; None if there is no window yet.
     """
 
     unit: str
@@ -82,14 +82,14 @@ class Ledger:
 
     @property
     def complete_up_to(self) -> int | None:
-        """The lowest of all units that are there; None where one has nothing."""
-        ends = [one.complete_up_to for one in self.units if not one.gone]
+        """The lowest of all units that are there; None if one has nothing."""
+        ends = [unit.complete_up_to for unit in self.units if not unit.gone]
         return None if None in ends else min((end for end in ends if end is not None), default=None)
 
     @property
     def gaps(self) -> int:
         """How many, over all units."""
-        return sum(len(one.gaps) for one in self.units)
+        return sum(len(unit.gaps) for unit in self.units)
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form of ``strandline ledger``."""
@@ -97,7 +97,7 @@ class Ledger:
             "dataflow": self.dataflow,
             "now": self.now.isoformat(),
             "complete_up_to": _iso(self.complete_up_to, self.zone),
-            "units": [one.as_json(self.zone) for one in self.units],
+            "units": [unit.as_json(self.zone) for unit in self.units],
         }
 
 
@@ -116,9 +116,9 @@ def ledger(
     windows = definition.windows(now) if definition.time_entry else Windows.of(())
     there = set(units)
     gone = [unit for unit in state.units if unit not in there and unit != NO_UNIT]
-    look = _Looking(state, windows, union(windows), milliseconds(now))
-    listed = [look.unit(unit) for unit in units]
-    return Ledger(dataflow, now, definition.zone, [*listed, *(look.gone(unit) for unit in gone)])
+    looking = _Looking(state, windows, union(windows), milliseconds(now))
+    listed = [looking.unit(unit) for unit in units]
+    return Ledger(dataflow, now, definition.zone, [*listed, *(looking.gone(unit) for unit in gone)])
 
 
 @dataclass(frozen=True)
@@ -142,28 +142,36 @@ class _Looking:
         complete = gaps[0].start if gaps else (wanted[-1][1] if wanted else None)
         first = wanted[0][0] if wanted else None
         return UnitLedger(
-            unit, False, covered, gaps, overlaps(self._runs(unit)), None if complete == first else complete
+            unit,
+            False,
+            covered,
+            gaps,
+            overlaps(self._intervals(unit)),
+            None if complete == first else complete,
         )
 
     def gone(self, unit: str) -> UnitLedger:
         """One that the units no longer hold."""
         covered = self._covered(unit)
         return UnitLedger(
-            unit, True, covered, (), overlaps(self._runs(unit)), covered[-1][1] if covered else None
+            unit, True, covered, (), overlaps(self._intervals(unit)), covered[-1][1] if covered else None
         )
 
-    def _runs(self, unit: str) -> list[Interval]:
+    def _intervals(self, unit: str) -> list[Interval]:
         """Nothing above now is there yet, whatever a clock that ran ahead has made of it."""
-        runs = self.state.units.get(unit, ())
-        return [(run[0], min(run[1], self.now)) for run in runs if run[0] < self.now]
+        intervals = self.state.units.get(unit, ())
+        return [(interval[0], min(interval[1], self.now)) for interval in intervals if interval[0] < self.now]
 
     def _covered(self, unit: str) -> list[Interval]:
         """All that was read."""
-        runs, unread = union(self._runs(unit)), union(sorted([*self._skipped(unit), *self._early(unit)]))
-        return difference(runs, unread) if unread else runs
+        intervals, unread = (
+            union(self._intervals(unit)),
+            union(sorted([*self._skipped(unit), *self._early(unit)])),
+        )
+        return difference(intervals, unread) if unread else intervals
 
     def _early(self, unit: str) -> list[Interval]:
-        return union(sorted((run[0], run[1]) for run in self.state.early.get(unit, ())))
+        return union(sorted((interval[0], interval[1]) for interval in self.state.early.get(unit, ())))
 
     def _skipped(self, unit: str) -> list[Interval]:
         return union(sorted((start, end) for start, end in self.state.skipped.get(unit, ())))
@@ -176,12 +184,17 @@ class _Looking:
         left = [*self.state.left.get(unit, ()), *self.state.whole.get(unit, ())]
         for layer in (
             [
-                (*one, OLD)
-                for one in union(sorted((run[0], run[1]) for run in self.state.stale.get(unit, ())))
+                (*interval, OLD)
+                for interval in union(
+                    sorted((interval[0], interval[1]) for interval in self.state.stale.get(unit, ()))
+                )
             ],
-            [(*one, EARLY) for one in self._early(unit)],
-            [(*one, ABSTINENT) for one in self._skipped(unit)],
-            [(*one, LEFT_OUT) for one in union(sorted((run[0], run[1]) for run in left))],
+            [(*interval, EARLY) for interval in self._early(unit)],
+            [(*interval, ABSTINENT) for interval in self._skipped(unit)],
+            [
+                (*interval, LEFT_OUT)
+                for interval in union(sorted((interval[0], interval[1]) for interval in left))
+            ],
             self._failed(unit),
         ):
             marks = overlaid(marks, layer)

@@ -1,4 +1,4 @@
-"""What the partitions of a dataflow are called, and which of them one run takes (spec 08). Dagster itself is not needed for that."""
+"""What the partitions of a dataflow are called, and which of them one run takes (docs/dagster.md). Dagster itself is not needed for that."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from partitions.window.keys import (
     unit_of_key,
 )
 from partitions.window.ranges import PartitionRange
-from partitions.window.rectangles import ONE, Axis, covering
+from partitions.window.rectangles import ONE, Axis, rectangle_cover
 from partitions.window.slices import WorkUnit
-from partitions.window.state import Start
+from partitions.window.state import TimeBound
 from partitions.window.units import distinct
 
 _FEW = 100
@@ -81,8 +81,8 @@ class Partitioning:
         """The key of a unit, or of the bucket that it is in."""
         return bucket_key(identity, self._buckets) if self._buckets else unit_key(identity, self._fields)
 
-    def key(self, start: Start, unit: str) -> str | None:
-        """The partition that holds a work unit; None where the asset has no partitions."""
+    def key(self, start: TimeBound, unit: str) -> str | None:
+        """The partition that holds a work unit; None if the asset has no partitions."""
         window = self.window_key(start) if self.timed and start is not None else None
         return _together(self.unit_key(unit) if self.units else None, window)
 
@@ -91,7 +91,7 @@ class Partitioning:
 
         Args:
             keys: in any order, as a run has them.
-            windows: all at the instant of the run; None where there is no time dimension.
+            windows: all at the instant of the run; None if there is no time dimension.
             forced: whether it is read whatever the cutoffs say.
 
         Raises:
@@ -130,7 +130,7 @@ class Partitioning:
 
         Args:
             works: what is due.
-            windows: all; None where there is no time dimension.
+            windows: all; None if there is no time dimension.
             known_windows: dynamic keys of windows, in Dagster's order.
             known_units: dynamic keys of units, in Dagster's order.
             most: partitions of one range.
@@ -138,10 +138,10 @@ class Partitioning:
         if not self.timed and self.units is None:
             return [PartitionRange(None, None)] * any(True for _ in works)
         rows, columns = self._rows(windows, known_windows), self._columns(known_units)
-        found = covering(((one.start, one.unit) for one in works), rows, columns, most)
+        corners = rectangle_cover(((work.start, work.unit) for work in works), rows, columns, most)
         return [
             PartitionRange(_together(unit, window), _together(last_unit, last_window))
-            for (window, unit), (last_window, last_unit) in found
+            for (window, unit), (last_window, last_unit) in corners
         ]
 
     def _rows(self, windows: Windows | None, known: Sequence[str]) -> Axis:
@@ -188,8 +188,8 @@ class Partitioning:
             return "", key
         if not self.timed:
             return key, ""
-        unit, found, window = key.partition(_BETWEEN)
-        if not found or _BETWEEN in window:
+        unit, between, window = key.partition(_BETWEEN)
+        if not between or _BETWEEN in window:
             raise self._refused("a partition such as unit|window", repr(key))
         return unit, window
 

@@ -1,4 +1,4 @@
-"""The planner of the window kind: which work units are due, in which order, and what is left alone (spec 03)."""
+"""The planner of the window kind: which work units are due, in which order, and what is left alone (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from partitions.instants import HOUR, as_datetime, floor_minute, milliseconds
 from partitions.intervals import Interval, consecutive, union
 from partitions.plan import Plan, Skip, counted
 from partitions.request import DUE, Forced, LateOnly, Part, Request
-from partitions.window.choice import Budget, Choice, Neighbours
 from partitions.window.definition import WindowWatermark
 from partitions.window.due import Cutoffs, Due, Reason, UnitDue, job_cutoff
 from partitions.window.grid import Windows
 from partitions.window.groups import Group, Groups, packed, taken
 from partitions.window.slices import Old, WindowSlice, WorkUnit, words
-from partitions.window.state import LeftOut, WindowState
+from partitions.window.state import DeferredUnits, WindowState
+from partitions.window.unit_selector import Budget, Neighbours, UnitSelector
 from partitions.window.units import NO_UNIT, enough
 
 AHEAD = HOUR
@@ -57,7 +57,7 @@ def plan(
         since: what is loaded beyond this instant was loaded by a clock that ran ahead; None: no clock did, as far as anybody knows.
 
     Raises:
-        PlanError: where there are fewer units than ``min_units``.
+        PlanError: if there are fewer units than ``min_units``.
     """
     if isinstance(request, LateOnly):
         why = "only late files are asked for, and windows have none"
@@ -94,18 +94,18 @@ class _Planning:
             self.definition.grace_ms,
             self.definition.abstinent_ms,
         )
-        self.look = UnitDue(self.state, self.windows, self.cutoffs) if self.windows is not None else None
+        self.unit_due = UnitDue(self.state, self.windows, self.cutoffs) if self.windows is not None else None
         limit = 1 if self.definition.pacing else self.definition.checkpoint.interval_windows
         whole = Budget(self.definition.max_slices, limit, self.definition.parallelism)
         windows = self.windows if self.windows is not None else Windows.of(())
         self.groups = Groups(self.state, windows, self.units, self.ranged)
         self._every_group = self._due_groups()
-        healthy = [one for one in self._every_group if one.failure is None]
+        healthy = [group for group in self._every_group if group.failure is None]
         self.taken_groups = taken(healthy, whole.most, at_least_one=True)
-        used = sum(one.size for one in self.taken_groups)
+        used = sum(group.size for group in self.taken_groups)
         self.budget = whole.less(len(list(packed(self.taken_groups, limit))), used)
         ends = self.windows.ends if self.windows is not None else ()
-        self.choice = Choice(self.budget, ends, milliseconds(self.now), turn=not self.state.retried)
+        self.selector = UnitSelector(self.budget, ends, milliseconds(self.now), turn=not self.state.retried)
         self._choose()
         self._try_groups(whole.most - used)
         self._grids = [stretch.grid.text for stretch in self.windows.stretches] if self.windows else []
@@ -120,24 +120,24 @@ class _Planning:
             (a, b): [] for a in (False, True) for b in (False, True)
         }
         alone: list[WorkUnit] = []
-        for index, place, due in self.choice.taken:
-            one = self._work(index, self.units[place], due)
-            replaces = one.bound is not None or one.reason == "forced"
-            (alone if due.alone else kinds[replaces, due.failure is not None]).append(one)
+        for index, place, due in self.selector.taken:
+            work = self._work(index, self.units[place], due)
+            replaces = work.bound is not None or work.reason == "forced"
+            (alone if due.alone else kinds[replaces, due.failure is not None]).append(work)
         portions = [part for works in kinds.values() for part in _portions(works, self.budget.limit)]
         if len(portions) + len(alone) > self.budget.slices:
             pairs = ([*kinds[replaces, False], *kinds[replaces, True]] for replaces in (False, True))
             portions = [part for works in pairs for part in _dense(works, self.budget.limit)]
-        left = tuple(self._left_out())
+        left = tuple(self._deferred())
         grouped = (
             tuple(work for group in portion for work in self._group(group))
             for portion in packed(self.taken_groups, self.budget.limit)
         )
-        for number, portion in enumerate([*portions, *((one,) for one in alone), *grouped]):
+        for number, portion in enumerate([*portions, *((work,) for work in alone), *grouped]):
             yield replace(
                 blank,
                 works=portion,
-                left_out=() if number else left,
+                deferred=() if number else left,
                 early=() if number else self.early,
                 old=tuple(self._old(portion)),
             )
@@ -146,28 +146,28 @@ class _Planning:
         """The plan in a sentence."""
         if not self.units:
             return "the secondary input gives no unit, so nothing is planned"
-        counts = self.choice.counts.copy()
-        for one in self._every_group:
-            counts[self._reason(one)] += one.size - len(one.bound.rest)
-            counts["rest"] += len(one.bound.rest)
+        counts = self.selector.counts.copy()
+        for group in self._every_group:
+            counts[self._reason(group)] += group.size - len(group.bound.rest)
+            counts["rest"] += len(group.bound.rest)
         counts = +counts
         if not counts:
             return self._idle()
         total = sum(counts.values())
-        told = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
         size = (
             ""
             if self.windows is None
             else f" of {counted(len(self.windows), 'window')} x {counted(len(self.units), 'unit')}"
         )
-        left = total - len(self.choice.taken) - sum(one.size for one in self.taken_groups)
+        left = total - len(self.selector.taken) - sum(group.size for group in self.taken_groups)
         waits = f"; {left:,} left for later runs ({self._cap})" if left else ""
-        return f"{counted(total, 'work unit')}{size} due: {told}{waits}"
+        return f"{counted(total, 'work unit')}{size} due: {reasons}{waits}"
 
     @property
     def _cap(self) -> str:
         most = self.definition.parallelism
-        if most is not None and len(self.choice.taken) == most:
+        if most is not None and len(self.selector.taken) == most:
             return f"parallelism {most}"
         return f"max_slices {self.budget.slices} of {counted(self.budget.limit, 'work unit')}"
 
@@ -179,9 +179,9 @@ class _Planning:
 
     def skips(self) -> Iterator[Skip]:
         """What is left alone, each with its reason; the first of them one by one."""
-        told = self._skips()
-        yield from islice(told, _SKIPS)
-        if next(told, None) is not None:
+        all_skips = self._skips()
+        yield from islice(all_skips, _SKIPS)
+        if next(all_skips, None) is not None:
             yield Skip(
                 "more", f"only the first {_SKIPS} are listed; the others are left alone for such reasons"
             )
@@ -199,7 +199,7 @@ class _Planning:
             yield from (
                 f"the sub-ranges of window {what}: {self._shown(start, end)}" for start, end in ranges
             )
-        skipped = ((unit, one) for unit, ranges in self.state.skipped.items() for one in ranges)
+        skipped = ((unit, range_) for unit, ranges in self.state.skipped.items() for range_ in ranges)
         for unit, (start, end) in islice(skipped, _SKIPS):
             yield f"a gap that abstinence has left unread: {self._shown(start, end)}{_of(unit)}"
 
@@ -210,19 +210,19 @@ class _Planning:
 
     def _try_groups(self, most: int) -> None:
         """Groups that failed take what others leave; where these leave nothing, one of them has a turn in every other run."""
-        failed = [one for one in self._every_group if one.failure is not None]
-        idle = not self.taken_groups and not self.choice.taken
-        left = most - len(self.choice.taken)
+        failed = [group for group in self._every_group if group.failure is not None]
+        idle = not self.taken_groups and not self.selector.taken
+        left = most - len(self.selector.taken)
         self.taken_groups += taken(failed, left, at_least_one=idle or not self.state.retried)
 
-    def _reason(self, one: Group) -> Reason:
+    def _reason(self, group: Group) -> Reason:
         if self.forced:
             return "forced"
-        return "new" if one.failure is None else "failed"
+        return "new" if group.failure is None else "failed"
 
-    def _group(self, one: Group) -> Iterator[WorkUnit]:
+    def _group(self, group: Group) -> Iterator[WorkUnit]:
         """Its work units, each read as a whole, and as far as it was read before."""
-        unit, bound, reason = self.units[one.place], one.bound, self._reason(one)
+        unit, bound, reason = self.units[group.place], group.bound, self._reason(group)
         if self.windows is None:
             return
         name = self.windows.starts[bound.first]
@@ -236,18 +236,20 @@ class _Planning:
 
     def _old(self, works: Iterable[WorkUnit]) -> Iterator[Old]:
         """The old windows that these work units replace."""
-        bound = dict.fromkeys((one.unit, one.bound) for one in works if one.bound is not None)
+        bound = dict.fromkeys((work.unit, work.bound) for work in works if work.bound is not None)
         for unit, name in bound:
-            found = self.groups.of(unit, self.windows.index[name or 0]) if self.windows is not None else None
-            for start, _ in found.old if found else ():
+            holding = (
+                self.groups.of(unit, self.windows.index[name or 0]) if self.windows is not None else None
+            )
+            for start, _ in holding.old if holding else ():
                 yield Old(unit, start, name)
 
-    def _loaded_early(self) -> Iterator[LeftOut]:
+    def _loaded_early(self) -> Iterator[DeferredUnits]:
         """What is not known yet to have been loaded before its time."""
         if self.since is not None:
-            for unit, runs in self.state.loaded_after(self.since).items():
-                for run in runs:
-                    yield LeftOut(unit, run[0], run[1], self.state.grid_of(run).text)
+            for unit, intervals in self.state.loaded_after(self.since).items():
+                for interval in intervals:
+                    yield DeferredUnits(unit, interval[0], interval[1], self.state.grid_of(interval).text)
 
     def _ahead(self) -> Iterator[str]:
         """What was loaded before its time, with what becomes of it."""
@@ -255,9 +257,11 @@ class _Planning:
         units: dict[Interval, list[str]] = {}
         early, above = self.state.early, self.state.loaded_after(now + AHEAD)
         for unit in dict.fromkeys([*early, *above]):
-            runs = (*early.get(unit, ()), *above.get(unit, ()))
-            for one in union(sorted((run[0], run[1]) for run in runs if run[1] > now)):
-                units.setdefault(one, []).append(unit)
+            intervals = (*early.get(unit, ()), *above.get(unit, ()))
+            for stretch in union(
+                sorted((interval[0], interval[1]) for interval in intervals if interval[1] > now)
+            ):
+                units.setdefault(stretch, []).append(unit)
         for (start, end), some in islice(units.items(), _SKIPS):
             of = _of(some[0]) if len(some) == 1 else f" of {len(some):,} units"
             yield (
@@ -267,7 +271,7 @@ class _Planning:
 
     def _old_windows(self) -> Iterator[str]:
         """What is in the table as it was cut before, and what becomes of it."""
-        count = sum(len(one.old) for unit in self.units for one in self.groups.bounds(unit))
+        count = sum(len(each.old) for unit in self.units for each in self.groups.bounds(unit))
         if count:
             yield (
                 f"{counted(count, 'window')} of a unit {'is' if count == 1 else 'are'} in the table as they were cut before: the commit that"
@@ -283,26 +287,26 @@ class _Planning:
 
     def _choose(self) -> None:
         for place, unit in enumerate(self.units):
-            if self.look is not None and self.part is None:
-                found, more = self.look.before(self.choice.until, self.choice.most, unit)
-                self.choice.more(more)
+            if self.unit_due is not None and self.part is None:
+                dues, more = self.unit_due.before(self.selector.until, self.selector.most, unit)
+                self.selector.more(more)
             else:
-                found = self._due(unit)
-            for due in self.groups.others(unit, found):
-                self.choice.offer(Neighbours(due, place))
+                dues = self._due(unit)
+            for due in self.groups.others(unit, dues):
+                self.selector.offer(Neighbours(due, place))
 
     def _due(self, unit: str) -> list[Due]:
         """What is due of a unit, or of that what was asked for."""
         part = self.part
         if part is None:
-            return self.look.of(unit) if self.look else [self._timeless(unit)]
+            return self.unit_due.of(unit) if self.unit_due else [self._timeless(unit)]
         if part.units is not None and unit not in part.units:
             return []
-        if self.look is None:
+        if self.unit_due is None:
             due = self._timeless(unit)
             return [due._replace(reason="forced") if self.forced else due]
-        found = self.look.forced(unit) if self.forced else self.look.of(unit)
-        return found if self._chosen is None else list(_within(found, self._chosen))
+        dues = self.unit_due.forced(unit) if self.forced else self.unit_due.of(unit)
+        return dues if self._chosen is None else list(_within(dues, self._chosen))
 
     @cached_property
     def _chosen(self) -> list[int] | None:
@@ -338,15 +342,15 @@ class _Planning:
             return "none"
         return self._grids[0] if len(self._grids) == 1 else self._grids[self.windows.stretch(index)]
 
-    def _left_out(self) -> Iterator[LeftOut]:
+    def _deferred(self) -> Iterator[DeferredUnits]:
         """What must be remembered: the cap leaves it out, and nothing but this says that it is due."""
-        for first, after, (due, place) in self.choice.left:
+        for first, after, (due, place) in self.selector.left:
             unit, forced = self.units[place], due.reason == "forced"
             if self.windows is None:
-                yield LeftOut(unit, None, None, "none", forced)
+                yield DeferredUnits(unit, None, None, "none", forced)
             else:
                 start, end = self.windows.starts[first], self.windows.ends[after - 1]
-                yield LeftOut(unit, start, end, self._grid(first), forced)
+                yield DeferredUnits(unit, start, end, self._grid(first), forced)
 
     def _skips(self) -> Iterator[Skip]:
         """Windows to come, units that are gone, what is left for later, and what is loaded."""
@@ -360,9 +364,9 @@ class _Planning:
             Skip(words(unit), "gone: the units no longer hold it; what was loaded of it stays known")
             for unit in sorted(gone)
         )
-        for one in self._every_group:
-            if one not in self.taken_groups:
-                what = self._label(one.bound.first, one.bound.after, self.units[one.place])
+        for group in self._every_group:
+            if group not in self.taken_groups:
+                what = self._label(group.bound.first, group.bound.after, self.units[group.place])
                 yield Skip(
                     what,
                     "left for a later run: read in one commit, since they share windows as they were cut before",
@@ -374,12 +378,12 @@ class _Planning:
                 what,
                 f"waits for windows that hold {lacks}: the rows of windows as they were cut before stay until then",
             )
-        for first, after, (_, place) in self.choice.left:
+        for first, after, (_, place) in self.selector.left:
             yield Skip(self._label(first, after, self.units[place]), f"left for a later run by {self._cap}")
-        if self.look is not None:
-            yield from self._loaded(self.look)
+        if self.unit_due is not None:
+            yield from self._loaded(self.unit_due)
 
-    def _loaded(self, look: UnitDue) -> Iterator[Skip]:
+    def _loaded(self, unit_due: UnitDue) -> Iterator[Skip]:
         """Ranges of neighbouring windows that are loaded and not due."""
         job = self.cutoffs.job
         since = (
@@ -389,7 +393,7 @@ class _Planning:
         )
         for unit in self.units:
             dues = self._due(unit)
-            for known in look.known(unit):
+            for known in unit_due.known(unit):
                 for first, after in _left(known[0], known[1], dues):
                     yield Skip(
                         self._label(first, after, unit), f"{counted(after - first, 'window')} loaded{since}"
@@ -424,9 +428,9 @@ def _left(first: int, after: int, dues: Sequence[Due]) -> Iterator[tuple[int, in
         yield reached, after
 
 
-def _within(found: Iterable[Due], chosen: Sequence[int]) -> Iterator[Due]:
+def _within(dues: Iterable[Due], chosen: Sequence[int]) -> Iterator[Due]:
     """The parts that lie in chosen windows, ascending."""
-    for due in found:
+    for due in dues:
         inside = chosen[bisect_left(chosen, due.first) : bisect_left(chosen, due.after)]
         for first, after in consecutive(inside):
             yield due._replace(first=first, after=after)
@@ -435,7 +439,7 @@ def _within(found: Iterable[Due], chosen: Sequence[int]) -> Iterator[Due]:
 def _portions(works: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUnit, ...]]:
     """Slices of whole windows where one fits, so that a read is a rectangle."""
     portion: list[WorkUnit] = []
-    for _, same in groupby(works, lambda one: one.start):
+    for _, same in groupby(works, lambda work: work.start):
         row = list(same)
         if portion and len(portion) + len(row) > limit:
             yield tuple(portion)

@@ -33,7 +33,7 @@ class Columns:
 
     Attributes:
         kinds: of all columns that can be compared.
-        window: the column with the row's time; None where no column tells it.
+        window: the column with the row's time; None if no column tells it.
         units: the names of a unit's values to the columns that hold them.
         zone: of local times and days.
         elsewhere: ``start``, ``end``, ``unit.NAME``: what the query itself takes care of.

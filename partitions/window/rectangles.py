@@ -17,7 +17,7 @@ class Axis(NamedTuple):
     """One dimension as whole numbers.
 
     Attributes:
-        place: of a start or a unit; None where it has no key yet.
+        place: of a start or a unit; None if it has no key yet.
         key: of a place.
     """
 
@@ -27,7 +27,7 @@ class Axis(NamedTuple):
     @classmethod
     def of(cls, known: Sequence[str], key: Callable[[Any], str]) -> Axis:
         """Of keys in an order."""
-        places: Mapping[str, int] = {one: place for place, one in enumerate(known)}
+        places: Mapping[str, int] = {name: place for place, name in enumerate(known)}
         # Each window is looked up once for each unit, and each unit once for each window.
         return cls(cache(lambda value: places.get(key(value))), lambda place: known[place])
 
@@ -53,7 +53,9 @@ def rectangles(cells: Iterable[Cell]) -> list[Rectangle]:
     """
     known = set(cells)
     by_row = list(_joined(known))
-    by_column = [Rectangle(*one[2:], *one[:2]) for one in _joined({(column, row) for row, column in known})]
+    by_column = [
+        Rectangle(*corners[2:], *corners[:2]) for corners in _joined({(column, row) for row, column in known})
+    ]
     return sorted(by_row if len(by_row) <= len(by_column) else by_column)
 
 
@@ -85,7 +87,7 @@ Corner = tuple[str | None, str | None]
 """The keys of a row and a column; None for a dimension that is not there."""
 
 
-def covering(
+def rectangle_cover(
     cells: Iterable[tuple[Any, Any]], rows: Axis, columns: Axis, most: int
 ) -> Iterator[tuple[Corner, Corner]]:
     """The first and the last corner of rectangles that cover exactly these cells.
@@ -98,8 +100,8 @@ def covering(
     """
     places = ((rows.place(row), columns.place(column)) for row, column in cells)
     whole = rectangles((row, column) for row, column in places if row is not None and column is not None)
-    for one in (part for large in whole for part in cut(large, most)):
+    for rectangle in (part for large in whole for part in cut(large, most)):
         yield (
-            (rows.key(one.first_row), columns.key(one.first_column)),
-            (rows.key(one.last_row), columns.key(one.last_column)),
+            (rows.key(rectangle.first_row), columns.key(rectangle.first_column)),
+            (rows.key(rectangle.last_row), columns.key(rectangle.last_column)),
         )

@@ -1,4 +1,4 @@
-"""What every grace would have caught and read again, from what was really observed (spec 03, Simulator).
+"""What every grace would have caught and read again, from what was really observed (docs/cli.md, docs/guide-windows.md).
 
 A window is read again by a run while it ends above the run's cutoff, *highest high - grace*: while its *age*, highest high - end, is below
 the grace. A change was observed where a read found other rows than the read before it of the same stretch; a grace would have caught it if
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, as_datetime
 from partitions.model import Duration
-from partitions.window.state import Start
+from partitions.window.state import TimeBound
 
 
 class Observation(NamedTuple):
@@ -37,7 +37,7 @@ class Observation(NamedTuple):
 
     at: int
     unit: str
-    start: Start
+    start: TimeBound
     end: int
     lower: int
     rows: int
@@ -91,8 +91,10 @@ class Simulation:
     candidates: Sequence[Candidate]
 
     def enough(self, share: float = 1.0) -> Candidate | None:
-        """The smallest grace that catches so much of what was observed; None where no candidate does."""
-        return next((one for one in self.candidates if one.caught >= share * self.changes), None)
+        """The smallest grace that catches so much of what was observed; None if no candidate does."""
+        return next(
+            (candidate for candidate in self.candidates if candidate.caught >= share * self.changes), None
+        )
 
     @property
     def why(self) -> str:
@@ -104,16 +106,16 @@ class Simulation:
             return "nothing was observed yet: runs observe slices of at most 32 work units"
         if not self.longest:
             return f"no window was ever read again, so nothing is known of late changes: set a grace for a while; {horizon}"
-        found = self.enough()
+        shortest = self.enough()
         if not self.changes:
             return f"no late change was observed in {self.reads:,} reads; {horizon}"
-        if found is None:
+        if shortest is None:
             return f"no candidate catches all {self.changes:,} observed changes: try longer ones; {horizon}"
-        return f"{_iso(found.grace)} is the shortest that catches all {self.changes:,} observed changes; {horizon}"
+        return f"{_iso(shortest.grace)} is the shortest that catches all {self.changes:,} observed changes; {horizon}"
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form of ``strandline simulate``."""
-        found, most = self.enough() if self.changes else None, self.enough(0.99) if self.changes else None
+        shortest, most = self.enough() if self.changes else None, self.enough(0.99) if self.changes else None
         return {
             "dataflow": self.dataflow,
             "observed": {
@@ -126,15 +128,15 @@ class Simulation:
             },
             "graces": [
                 {
-                    "grace": _iso(one.grace),
-                    "caught": one.caught,
-                    "missed": self.changes - one.caught,
-                    "caught_rows": one.rows,
-                    "reread_windows": one.reread,
+                    "grace": _iso(candidate.grace),
+                    "caught": candidate.caught,
+                    "missed": self.changes - candidate.caught,
+                    "caught_rows": candidate.rows,
+                    "reread_windows": candidate.reread,
                 }
-                for one in self.candidates
+                for candidate in self.candidates
             ],
-            "recommended": found and _iso(found.grace),
+            "recommended": shortest and _iso(shortest.grace),
             "catches_99_percent": most and _iso(most.grace),
             "why": self.why,
         }
@@ -148,26 +150,26 @@ def simulate(observations: Iterable[Observation], graces: Sequence[int], *, data
         graces: milliseconds.
         dataflow: its name.
     """
-    reads = sorted(observations, key=lambda one: one.at)
-    known: dict[tuple[Start, str], dict[int, Observation]] = {}
+    reads = sorted(observations, key=lambda observation: observation.at)
+    known: dict[tuple[TimeBound, str], dict[int, Observation]] = {}
     ends: list[int] = []  # of work units that were loaded before the run that is looked at, ascending
     changes: list[Change] = []
     reread = dict.fromkeys(graces, 0)
     longest, highest = 0, None
-    for _, same in groupby(reads, key=lambda one: one.at):
-        run = list(same)
+    for _, same in groupby(reads, key=lambda observation: observation.at):
+        of_run = list(same)
         if highest is not None:
             for grace in graces:
                 reread[grace] += len(ends) - bisect_right(ends, highest - grace)
-        for one in run:
-            before = known.get((one.start, one.unit))
+        for observation in of_run:
+            before = known.get((observation.start, observation.unit))
             if before is None:
-                insort(ends, one.end)
+                insort(ends, observation.end)
             elif highest is not None:
-                longest = max(longest, highest - one.end)
-                changes += _change(one, before.get(one.lower), highest)
-            known.setdefault((one.start, one.unit), {})[one.lower] = one
-        highest = max([*([] if highest is None else [highest]), *(one.end for one in run)])
+                longest = max(longest, highest - observation.end)
+                changes += _change(observation, before.get(observation.lower), highest)
+            known.setdefault((observation.start, observation.unit), {})[observation.lower] = observation
+        highest = max([*([] if highest is None else [highest]), *(observation.end for observation in of_run)])
     return Simulation(
         dataflow,
         len(reads),
@@ -180,11 +182,11 @@ def simulate(observations: Iterable[Observation], graces: Sequence[int], *, data
     )
 
 
-def _change(one: Observation, before: Observation | None, highest: int) -> list[Change]:
+def _change(observation: Observation, before: Observation | None, highest: int) -> list[Change]:
     """What a read found that the one before it of the same stretch did not."""
-    if before is None or before.end != one.end or before.digest == one.digest:
+    if before is None or before.end != observation.end or before.digest == observation.digest:
         return []
-    return [Change(highest - one.end, abs(one.rows - before.rows))]
+    return [Change(highest - observation.end, abs(observation.rows - before.rows))]
 
 
 def _candidate(grace: int, changes: Sequence[Change], reread: int) -> Candidate:
@@ -199,12 +201,12 @@ def graces_of(text: str) -> list[int]:
         ConfigurationError: for another form.
     """
     first, dots, last = text.partition("..")
-    found = [_milliseconds(one.strip()) for one in ([first, last] if dots else text.split(","))]
+    graces = [_milliseconds(part.strip()) for part in ([first, last] if dots else text.split(","))]
     if not dots:
-        return sorted(set(found))
-    if found[0] > found[1]:
+        return sorted(set(graces))
+    if graces[0] > graces[1]:
         raise ConfigurationError(f"--grace: expected the shorter one first, found {text!r}")
-    return [*range(found[0], found[1], DAY), found[1]]
+    return [*range(graces[0], graces[1], DAY), graces[1]]
 
 
 def _milliseconds(text: str) -> int:

@@ -1,19 +1,22 @@
-"""Slices of the window kind: some work units, one read, one commit (spec 03, State and what runs)."""
+"""Slices of the window kind: some work units, one read, one commit (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import accumulate, groupby
 from typing import Any, Literal, NamedTuple
 
+from partitions.errors import BadPart, BadUnits
 from partitions.instants import as_datetime
+from partitions.path.source import SourceFile
+from partitions.plan import Size
 from partitions.sentinels import Watermark
 from partitions.window.due import Reason
 from partitions.window.extent import Extent
 from partitions.window.grid import Grid
-from partitions.window.state import Done, LeftOut, Start, WindowState
+from partitions.window.state import DeferredUnits, LoadedUnit, TimeBound, WindowState
 from partitions.window.units import unit_of
 
 
@@ -31,22 +34,22 @@ class WorkUnit(NamedTuple):
         bound: tells the work units of a unit that must be read in one commit, since they share old windows; None for all others.
     """
 
-    start: Start
-    end: Start
+    start: TimeBound
+    end: TimeBound
     unit: str
-    lower: Start
+    lower: TimeBound
     reason: Reason
     open: bool = False
     grid: str = "none"
-    bound: Start = None
+    bound: TimeBound = None
 
     @property
-    def key(self) -> tuple[Start, str]:
+    def key(self) -> tuple[TimeBound, str]:
         """What its state is kept by: the window's start and the unit."""
         return self.start, self.unit
 
     def describe(self, zone: tzinfo) -> dict[str, Any]:
-        """The public JSON form (spec 09, JSON)."""
+        """The public JSON form (docs/cli.md)."""
         return {
             "window": _range(self.start, self.end, zone),
             "unit": unit_of(self.unit),
@@ -56,18 +59,18 @@ class WorkUnit(NamedTuple):
 
     def label(self, zone: tzinfo) -> str:
         """The work unit in a line, for people."""
-        return told((self,), zone)
+        return describe_works((self,), zone)
 
 
-def told(works: Collection[WorkUnit], zone: tzinfo) -> str:
+def describe_works(works: Collection[WorkUnit], zone: tzinfo) -> str:
     """Work units for people: windows of one unit that follow each other are one range."""
-    by_unit: dict[str, list[list[Start]]] = {}
-    for one in sorted(works, key=lambda one: one.start or 0):
-        ranges = by_unit.setdefault(one.unit, [])
-        if ranges and one.start is not None and ranges[-1][1] == one.start:
-            ranges[-1][1] = one.end
+    by_unit: dict[str, list[list[TimeBound]]] = {}
+    for work in sorted(works, key=lambda work: work.start or 0):
+        ranges = by_unit.setdefault(work.unit, [])
+        if ranges and work.start is not None and ranges[-1][1] == work.start:
+            ranges[-1][1] = work.end
         else:
-            ranges.append([one.start, one.end])
+            ranges.append([work.start, work.end])
     shown = [
         " ".join(filter(None, (_span(start, end, zone), words(unit)))) or "everything"
         for unit, ranges in by_unit.items()
@@ -93,7 +96,7 @@ class Old(NamedTuple):
 
     unit: str
     start: int
-    bound: Start
+    bound: TimeBound
 
 
 class FailedUnit(NamedTuple):
@@ -114,9 +117,11 @@ class WindowSlice:
         name: of the time dimension.
         at: the clock of the plan, epoch milliseconds.
         failed: what was found unreadable; the entry says so, and asks for it again.
-        left_out: what was due and is not in the plan, since it holds no more.
+        deferred: what was due and is not in the plan, since it holds no more.
         early: what is known now to have been loaded before its time.
         old: windows as they were cut before, whose rows are deleted in the same commit.
+        version: of the source that they are read from; None if it has none, or it is not fixed yet.
+        files: of each work unit that is a folder, by its key; None for other sources, or if they are not listed yet.
         makes_room: whether rows that are in the table already are deleted, whatever the target's load says.
         why: what brought it here.
     """
@@ -127,21 +132,23 @@ class WindowSlice:
     name: str = "window"
     at: int | None = None
     failed: tuple[FailedUnit, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    early: tuple[LeftOut, ...] = ()
+    deferred: tuple[DeferredUnits, ...] = ()
+    early: tuple[DeferredUnits, ...] = ()
     old: tuple[Old, ...] = ()
     makes_room: bool = False
+    version: int | str | None = None
+    files: Mapping[tuple[TimeBound, str], tuple[SourceFile, ...]] | None = None
     why: Literal["run"] = "run"
 
     @property
     def lower(self) -> Watermark | None:
         """The earliest instant that is read."""
-        return self._bound(min((one.lower for one in self._all if one.lower is not None), default=None))
+        return self._bound(min((work.lower for work in self._all if work.lower is not None), default=None))
 
     @property
     def upper(self) -> Watermark:
         """The latest, exclusive."""
-        return self._bound(max((one.end for one in self._all if one.end is not None), default=None)) or {}
+        return self._bound(max((work.end for work in self._all if work.end is not None), default=None)) or {}
 
     @property
     def since(self) -> None:
@@ -151,43 +158,45 @@ class WindowSlice:
     @property
     def replaces(self) -> bool:
         """Whether rows make room: somebody asked to write windows anew that are loaded, or they are cut otherwise now."""
-        return self.makes_room or bool(self.old) or any(one.reason == "forced" for one in self.works)
+        return self.makes_room or bool(self.old) or any(work.reason == "forced" for work in self.works)
 
     def advance(self, before: Watermark) -> Watermark:
         """The state after it."""
         done = [
-            Done(one.start, one.end, one.lower, one.unit, one.open, Grid.parse(one.grid))
-            for one in self.works
-            if one.reason != "rest"
+            LoadedUnit(work.start, work.end, work.lower, work.unit, work.open, Grid.parse(work.grid))
+            for work in self.works
+            if work.reason != "rest"
         ]
         failed = [
-            (one.work.unit, one.work.start, one.error) for one in self.failed if one.work.reason != "rest"
+            (failure.work.unit, failure.work.start, failure.error)
+            for failure in self.failed
+            if failure.work.reason != "rest"
         ]
-        rest = [(one.unit, one.start or 0, one.end or 0) for one in self.works if one.reason == "rest"]
+        rest = [(work.unit, work.start or 0, work.end or 0) for work in self.works if work.reason == "rest"]
         return (
             WindowState.of(before)
             .rebased(Grid.parse(self.grid))
             .after(
                 done,
                 failed,
-                [*self.left_out, *self._asked()],
+                [*self.deferred, *self._asked()],
                 at=self.at,
                 early=self.early,
-                replaced=[one[:2] for one in self.old],
+                replaced=[(old.unit, old.start) for old in self.old],
                 rest=rest,
             )
             .watermark()
         )
 
-    def _asked(self) -> Iterator[LeftOut]:
+    def _asked(self) -> Iterator[DeferredUnits]:
         """What somebody has asked to read anew and could not be: the next try is to read it from its start on, too."""
-        for one, _ in self.failed:
-            if one.reason == "forced":
-                yield LeftOut(one.unit, one.start, one.end, one.grid, whole=True)
+        for work, _ in self.failed:
+            if work.reason == "forced":
+                yield DeferredUnits(work.unit, work.start, work.end, work.grid, whole=True)
 
     def describe(self) -> list[dict[str, Any]]:
         """Each work unit in the plan's JSON form."""
-        return [one.describe(self.zone) for one in self.works]
+        return [work.describe(self.zone) for work in self.works]
 
     def halve(self) -> tuple[WindowSlice, ...]:
         """Two slices of half the work units each, or only itself."""
@@ -197,26 +206,57 @@ class WindowSlice:
             return (self,)
         cut = min(half, key=lambda size: abs(size - len(self.works) // 2))
         first = replace(self, works=self.works[:cut])
-        second = replace(self, works=self.works[cut:], failed=(), left_out=(), early=())
+        second = replace(self, works=self.works[cut:], failed=(), deferred=(), early=())
         return first._with_its_old(), second._with_its_old()
 
     def without(self, failed: Sequence[FailedUnit]) -> WindowSlice:
         """The slice that passes over work units, and says why; what must be read with one of them is passed over, too."""
-        gone = {one.work.key for one in failed}
-        bound = {together(one.work): one for one in failed if one.work.bound is not None}
+        gone = {failure.work.key for failure in failed}
+        bound = {together(failure.work): failure for failure in failed if failure.work.bound is not None}
         more = [
-            FailedUnit(one, f"is read in one commit with {first.work.label(self.zone)}: {first.error}")
-            for one in self.works
-            if one.key not in gone and (first := bound.get(together(one)))
+            FailedUnit(work, f"is read in one commit with {first.work.label(self.zone)}: {first.error}")
+            for work in self.works
+            if work.key not in gone and (first := bound.get(together(work)))
         ]
-        gone |= {one.work.key for one in more}
-        works = tuple(one for one in self.works if one.key not in gone)
+        gone |= {failure.work.key for failure in more}
+        works = tuple(work for work in self.works if work.key not in gone)
         return replace(self, works=works, failed=(*self.failed, *failed, *more))._with_its_old()
 
     def _with_its_old(self) -> WindowSlice:
         """Only the old windows that its work units read again."""
-        there = {(one.unit, one.bound) for one in self.works if one.bound is not None}
-        return replace(self, old=tuple(one for one in self.old if (one.unit, one.bound) in there))
+        there = {(work.unit, work.bound) for work in self.works if work.bound is not None}
+        return replace(self, old=tuple(old for old in self.old if (old.unit, old.bound) in there))
+
+    @property
+    def source_files(self) -> list[SourceFile]:
+        """The files that are read, if its work units are folders."""
+        listed = self.files or {}
+        return [file for work in self.works for file in listed.get(work.key, ())]
+
+    @property
+    def size(self) -> Size:
+        """Work units, and the files of those that are folders."""
+        files = self.source_files
+        total = None if self.files is None else sum(file.size for file in files)
+        return Size(len(files), total, len(self.works), len(self.failed))
+
+    @property
+    def keys(self) -> Collection[tuple[TimeBound, str]]:
+        """Window start and unit of each work unit."""
+        return [work.key for work in self.works]
+
+    @property
+    def failures(self) -> Mapping[tuple[TimeBound, str], str]:
+        """Each work unit that could not be read, with the reason."""
+        return {unit.work.key: f"{unit.work.label(self.zone)}: {unit.error}" for unit in self.failed}
+
+    def contains(self, bad: BadPart) -> bool:
+        """Whether one of the bad work units is of this slice."""
+        return isinstance(bad, BadUnits) and any(key in bad.units for key in self.keys)
+
+    def up_to(self, bad: BadPart) -> None:  # noqa: ARG002 - the protocol's
+        """None: a work unit stands for itself, so none is before another."""
+        return
 
     def extents(self) -> tuple[Extent, ...]:
         """What is read, as few stretches as it takes."""
@@ -224,22 +264,22 @@ class WindowSlice:
 
     @property
     def _all(self) -> Iterable[WorkUnit]:
-        return (*self.works, *(one.work for one in self.failed))
+        return (*self.works, *(failure.work for failure in self.failed))
 
     def _bound(self, instant: int | None) -> Watermark | None:
         return None if instant is None else {self.name: as_datetime(instant, self.zone)}
 
 
-def together(one: WorkUnit) -> tuple[Start, str, bool]:
+def together(work: WorkUnit) -> tuple[TimeBound, str, bool]:
     """The same for all that must be read in one commit."""
-    return (one.start, one.unit, False) if one.bound is None else (one.bound, one.unit, True)
+    return (work.start, work.unit, False) if work.bound is None else (work.bound, work.unit, True)
 
 
 def extents(works: Collection[WorkUnit]) -> tuple[Extent, ...]:
     """Join neighbouring windows of the same units: in planning order, windows outside."""
-    rows: list[tuple[Start, Start, tuple[str, ...]]] = []
-    for (lower, end), same in groupby(works, lambda one: (one.lower, one.end)):
-        units = tuple(dict.fromkeys(one.unit for one in same))
+    rows: list[tuple[TimeBound, TimeBound, tuple[str, ...]]] = []
+    for (lower, end), same in groupby(works, lambda work: (work.lower, work.end)):
+        units = tuple(dict.fromkeys(work.unit for work in same))
         if rows and rows[-1][1] is not None and rows[-1][1] == lower and rows[-1][2] == units:
             rows[-1] = (rows[-1][0], end, units)
         else:
@@ -247,14 +287,23 @@ def extents(works: Collection[WorkUnit]) -> tuple[Extent, ...]:
     return tuple(Extent(lower, end, tuple(map(unit_of, units))) for lower, end, units in rows)
 
 
-def _span(start: Start, end: Start, zone: tzinfo) -> str:
+def _span(start: TimeBound, end: TimeBound, zone: tzinfo) -> str:
     if start is None or end is None:
         return ""
     return f"[{as_datetime(start, zone).isoformat()}, {as_datetime(end, zone).isoformat()})"
 
 
-def _range(start: Start, end: Start, zone: tzinfo) -> dict[str, str | None]:
+def _range(start: TimeBound, end: TimeBound, zone: tzinfo) -> dict[str, str | None]:
     return {
         "start": None if start is None else as_datetime(start, zone).isoformat(),
         "end": None if end is None else as_datetime(end, zone).isoformat(),
+    }
+
+
+def files_of(
+    works: Sequence[WorkUnit], rows: Sequence[Sequence[Sequence[Any]]]
+) -> dict[tuple[TimeBound, str], tuple[SourceFile, ...]]:
+    """Return the files of each work unit, from their rows in the order of the work units."""
+    return {
+        work.key: tuple(SourceFile(*row) for row in files) for work, files in zip(works, rows, strict=True)
     }

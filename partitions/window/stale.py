@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from partitions.intervals import Interval, missing
 from partitions.window.grid import Grid, Windows, steps
-from partitions.window.runs import Run
 from partitions.window.state import WindowState
+from partitions.window.window_intervals import WindowInterval
 
 
 class Bound(NamedTuple):
@@ -78,19 +78,19 @@ def waits(bound: Bound, windows: Windows) -> tuple[Interval, ...]:
     return tuple(part for part in bound.rest if part[0] >= first or grid.end(part[0]) <= part[1])
 
 
-def each(runs: Iterable[Run], grid: Grid) -> Iterator[tuple[int, int, Grid]]:
-    """Every window that runs hold, with its end so far, and how it was cut.
+def each(intervals: Iterable[WindowInterval], grid: Grid) -> Iterator[tuple[int, int, Grid]]:
+    """Every window that intervals hold, with its end so far, and how it was cut.
 
     Args:
-        runs: of one unit.
+        intervals: of one unit.
         grid: of those that carry none.
     """
-    for run in runs:
-        own = Grid.parse(run[2]) if len(run) > 2 else grid
-        start, windows = run[0], steps(own, run[0])
-        while start < run[1]:
+    for interval in intervals:
+        own = Grid.parse(interval[2]) if len(interval) > 2 else grid
+        start, windows = interval[0], steps(own, interval[0])
+        while start < interval[1]:
             end = windows.next(start)
-            yield start, min(end, run[1]), own
+            yield start, min(end, interval[1]), own
             start = end
 
 
@@ -106,8 +106,8 @@ def recut(state: WindowState, before: WindowState | None, windows: Windows, begi
     making = _Recut(state.grid, windows, begin, {})
     known = before.rebased(state.grid) if before is not None else WindowState(state.grid)
     parts = (state.units, state.stale, known.units, known.stale)
-    units: dict[str, list[Run]] = {}
-    stale: dict[str, list[Run]] = {}
+    units: dict[str, list[WindowInterval]] = {}
+    stale: dict[str, list[WindowInterval]] = {}
     for unit in dict.fromkeys(name for part in parts for name in part):
         kept, old = making.of(*(part.get(unit, []) for part in parts))
         if kept:
@@ -122,26 +122,32 @@ class _Recut:
     grid: Grid
     windows: Windows
     begin: int
-    cache: dict[str, tuple[list[Run], list[Run]]]
+    cache: dict[str, tuple[list[WindowInterval], list[WindowInterval]]]
 
     def of(
-        self, loaded: list[Run], stale: list[Run], loaded_before: list[Run], stale_before: list[Run]
-    ) -> tuple[list[Run], list[Run]]:
-        """The runs of a unit that stay loaded, and its old ones; most units have the same."""
+        self,
+        loaded: list[WindowInterval],
+        stale: list[WindowInterval],
+        loaded_before: list[WindowInterval],
+        stale_before: list[WindowInterval],
+    ) -> tuple[list[WindowInterval], list[WindowInterval]]:
+        """The intervals of a unit that stay loaded, and its old ones; most units have the same."""
         key = repr((loaded, stale, loaded_before, stale_before))
         if key not in self.cache:
             self.cache[key] = self._of(loaded, [*stale, *loaded_before, *stale_before])
         return self.cache[key]
 
-    def _of(self, loaded: list[Run], others: Iterable[Run]) -> tuple[list[Run], list[Run]]:
+    def _of(
+        self, loaded: list[WindowInterval], others: Iterable[WindowInterval]
+    ) -> tuple[list[WindowInterval], list[WindowInterval]]:
         every = list(each(loaded, self.grid))
-        kept = [one for one in every if self._stays(*one)]
+        kept = [window for window in every if self._stays(*window)]
         highs: dict[int, int] = {}
         for start, end, _ in kept:
             highs[start] = max(end, highs.get(start, end))
-        old = [one for one in every if not self._stays(*one)]
-        old += [one for one in each(others, self.grid) if highs.get(one[0], one[0]) < one[1]]
-        return (loaded if len(kept) == len(every) else self._runs(kept)), self._runs(old)
+        old = [window for window in every if not self._stays(*window)]
+        old += [window for window in each(others, self.grid) if highs.get(window[0], window[0]) < window[1]]
+        return (loaded if len(kept) == len(every) else self._intervals(kept)), self._intervals(old)
 
     def _stays(self, start: int, end: int, grid: Grid) -> bool:
         """Whether a window that is loaded is cut now as it was, or lies before all that are."""
@@ -154,28 +160,33 @@ class _Recut:
         most = whole if index in self.windows.open else self.windows.ends[index]
         return grid.end(start) == whole and end <= most
 
-    def _runs(self, found: Iterable[tuple[int, int, Grid]]) -> list[Run]:
-        """As few runs as it takes; of one start the latest end counts."""
+    def _intervals(self, loaded: Iterable[tuple[int, int, Grid]]) -> list[WindowInterval]:
+        """As few intervals as it takes; of one start the latest end counts."""
         highest: dict[int, tuple[int, Grid]] = {}
-        for start, end, grid in found:
+        for start, end, grid in loaded:
             if start not in highest or highest[start][0] < end:
                 highest[start] = end, grid
-        made: list[Run] = []
+        made: list[WindowInterval] = []
         for start in sorted(highest):
             end, grid = highest[start]
-            run: Run = [start, end] if grid == self.grid else [start, end, grid.text]
+            interval: WindowInterval = [start, end] if grid == self.grid else [start, end, grid.text]
             last = made[-1] if made else None
-            if last is not None and last[1] == start and last[2:] == run[2:] and self._follows(last, grid):
+            if (
+                last is not None
+                and last[1] == start
+                and last[2:] == interval[2:]
+                and self._follows(last, grid)
+            ):
                 last[1] = end
             else:
-                made.append(run)
+                made.append(interval)
         return made
 
-    def _follows(self, last: Run, grid: Grid) -> bool:
+    def _follows(self, last: WindowInterval, grid: Grid) -> bool:
         return grid.grain != "none" and steps(grid, last[0]).on(last[1])
 
 
 def holding(old: Sequence[Bound], index: int) -> Bound | None:
     """The bound that holds a window."""
-    place = bisect_left(old, index + 1, key=lambda one: one.first) - 1
+    place = bisect_left(old, index + 1, key=lambda bound: bound.first) - 1
     return old[place] if place >= 0 and index < old[place].after else None

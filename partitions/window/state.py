@@ -1,6 +1,6 @@
-"""The state of a window watermark: what is loaded of each unit, up to where (spec 02, The log; spec 03, State and what runs).
+"""The state of a window watermark: what is loaded of each unit, up to where (docs/state.md, docs/guide-windows.md).
 
-What is loaded, left out or asked for is kept as runs of windows (``partitions.window.runs``): of a unit that is complete one,
+What is loaded, left out or asked for is kept as intervals of windows (``partitions.window.window_intervals``): of a unit that is complete one,
 however many windows it has.
 """
 
@@ -15,15 +15,15 @@ from partitions.pauses import rest
 from partitions.sentinels import Watermark
 from partitions.watermark import is_empty
 from partitions.window.grid import Grid, steps
-from partitions.window.runs import Run, Runs
+from partitions.window.window_intervals import WindowInterval, WindowIntervals
 
-__all__ = ["Done", "Failure", "LeftOut", "Run", "Start", "WindowState"]
+__all__ = ["DeferredUnits", "Failure", "LoadedUnit", "TimeBound", "WindowInterval", "WindowState"]
 
 _SHOWN = 500
 """Letters of an error that a state keeps: every failed work unit has one."""
 
-Start = int | None
-"""A window's start; None where there is no time dimension."""
+TimeBound = int | None
+"""The start or the end of a window, epoch milliseconds; None if there is no time dimension."""
 
 
 class Failure(NamedTuple):
@@ -44,7 +44,7 @@ class Failure(NamedTuple):
         return self.at is None or rest(self.attempts, self.at / 1000, now / 1000) == 0
 
 
-class Done(NamedTuple):
+class LoadedUnit(NamedTuple):
     """A work unit that was read and written.
 
     Attributes:
@@ -56,15 +56,15 @@ class Done(NamedTuple):
         grid: how the window was cut.
     """
 
-    start: Start
-    end: Start
-    lower: Start
+    start: TimeBound
+    end: TimeBound
+    lower: TimeBound
     unit: str
     open: bool
     grid: Grid
 
 
-class LeftOut(NamedTuple):
+class DeferredUnits(NamedTuple):
     """Neighbouring windows of a unit that were due and were not loaded.
 
     Attributes:
@@ -76,8 +76,8 @@ class LeftOut(NamedTuple):
     """
 
     unit: str
-    start: Start
-    end: Start
+    start: TimeBound
+    end: TimeBound
     grid: str
     whole: bool = False
 
@@ -87,27 +87,27 @@ class WindowState:
     """What is committed. No high ever falls.
 
     Attributes:
-        grid: of all runs that carry none.
-        units: runs of what is loaded by unit, ascending by start.
+        grid: of all intervals that carry none.
+        units: intervals of what is loaded by unit, ascending by start.
         open: the starts of windows whose last success was on one that now had cut short, by unit.
         failed: what waits to be tried again, by unit and start.
         skipped: what abstinence has left unread, ``[start, end]``, by unit.
-        left: runs of loaded windows that were due again when the cap on work units left them out.
-        whole: runs of windows that somebody has asked to read anew and that could not be, or not yet.
-        stale: runs of windows as they are cut no more, whose rows are in the table all the same: what reads over them again deletes them.
-        early: runs of windows that were loaded before their time, by a clock that ran ahead: they are read again once it has come.
+        left: intervals of loaded windows that were due again when the cap on work units left them out.
+        whole: intervals of windows that somebody has asked to read anew and that could not be, or not yet.
+        stale: intervals of windows as they are cut no more, whose rows are in the table all the same: what reads over them again deletes them.
+        early: intervals of windows that were loaded before their time, by a clock that ran ahead: they are read again once it has come.
         retried: whether the last commit was about work units that had failed before: with one place, it is the others' turn then.
     """
 
     grid: Grid = field(default_factory=lambda: Grid("none"))
-    units: Mapping[str, list[Run]] = field(default_factory=dict)
+    units: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     open: Mapping[str, list[int]] = field(default_factory=dict)
-    failed: Mapping[str, Mapping[Start, Failure]] = field(default_factory=dict)
+    failed: Mapping[str, Mapping[TimeBound, Failure]] = field(default_factory=dict)
     skipped: Mapping[str, list[list[int]]] = field(default_factory=dict)
-    left: Mapping[str, list[Run]] = field(default_factory=dict)
-    whole: Mapping[str, list[Run]] = field(default_factory=dict)
-    stale: Mapping[str, list[Run]] = field(default_factory=dict)
-    early: Mapping[str, list[Run]] = field(default_factory=dict)
+    left: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
+    whole: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
+    stale: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
+    early: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     retried: bool = False
 
     @classmethod
@@ -125,21 +125,26 @@ class WindowState:
                 watermark["units"],
                 watermark.get("open", {}),
                 {
-                    unit: {_start(text): Failure(*found) for text, found in of_unit.items()}
+                    unit: {_start(text): Failure(*fields) for text, fields in of_unit.items()}
                     for unit, of_unit in watermark.get("failed", {}).items()
                 },
                 **{name: watermark.get(name, {}) for name in ("skipped", "left", "whole", "stale", "early")},
                 retried=bool(watermark.get("retried")),
             )
             for name in ("units", "left", "whole", "stale", "early"):
-                for runs in getattr(state, name).values():
-                    _check(runs)
+                for intervals in getattr(state, name).values():
+                    _check(intervals)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise CorruptWatermark(
                 'window watermark: expected {"grid": text, "units": {unit: [[start, high], …]}, "open", "failed", "skipped",'
                 f' "left", "whole", "stale", "early"}}, found another form: {error!r}'
             ) from error
         return state
+
+    @staticmethod
+    def holds_nothing(watermark: Mapping[str, Any]) -> bool:
+        """Return whether a watermark that is not empty counts nothing as loaded: after a reset it knows only which old windows the table may hold."""
+        return set(watermark) == {"grid", "units", "stale"} and watermark["units"] == {}
 
     def watermark(self) -> Watermark:
         """As JSON data; without anything known of any unit it is empty."""
@@ -148,26 +153,26 @@ class WindowState:
         made: Watermark = {"grid": self.grid.text, "units": dict(self.units)}
         if self.failed:
             made["failed"] = {
-                unit: {_text(start): _shortened(found) for start, found in of_unit.items()}
+                unit: {_text(start): _shortened(failure) for start, failure in of_unit.items()}
                 for unit, of_unit in self.failed.items()
             }
         for name in ("open", "skipped", "left", "whole", "stale", "early"):
-            if found := getattr(self, name):
-                made[name] = dict(found)
+            if of_units := getattr(self, name):
+                made[name] = dict(of_units)
         return made | ({"retried": True} if self.retried else {})
 
     @property
     def highest(self) -> int | None:
-        """The highest usable high of the job; None where there is none."""
-        return max((run[1] for runs in self.units.values() for run in runs), default=None)
+        """The highest usable high of the job; None if there is none."""
+        return max((interval[1] for intervals in self.units.values() for interval in intervals), default=None)
 
-    def grid_of(self, run: Run) -> Grid:
-        """How the windows of a run were cut."""
-        return Grid.parse(run[2]) if len(run) > 2 else self.grid
+    def grid_of(self, interval: WindowInterval) -> Grid:
+        """How the windows of an interval were cut."""
+        return Grid.parse(interval[2]) if len(interval) > 2 else self.grid
 
     def high(self, unit: str, start: int) -> int | None:
-        """The high of the window that starts there; None where it has no usable one."""
-        return Runs(self.units.get(unit, ()), self.grid).high(start)
+        """The high of the window that starts there; None if it has no usable one."""
+        return WindowIntervals(self.units.get(unit, ()), self.grid).high(start)
 
     def rebased(self, grid: Grid) -> WindowState:
         """The same state with another grid as its own: what was loaded by the old one stays known as that."""
@@ -175,10 +180,17 @@ class WindowState:
             return self
         old, new = self.grid.text, grid.text
 
-        def changed(of_units: Mapping[str, list[Run]]) -> dict[str, list[Run]]:
+        def changed(of_units: Mapping[str, list[WindowInterval]]) -> dict[str, list[WindowInterval]]:
             return {
-                unit: [[*run, old] if len(run) == 2 else run[:2] if run[2] == new else run for run in runs]
-                for unit, runs in of_units.items()
+                unit: [
+                    [*interval, old]
+                    if len(interval) == 2
+                    else interval[:2]
+                    if interval[2] == new
+                    else interval
+                    for interval in intervals
+                ]
+                for unit, intervals in of_units.items()
             }
 
         return replace(
@@ -191,34 +203,40 @@ class WindowState:
             early=changed(self.early),
         )
 
-    def loaded_after(self, instant: int) -> dict[str, list[Run]]:
+    def loaded_after(self, instant: int) -> dict[str, list[WindowInterval]]:
         """Runs of the loaded windows that end after an instant, by unit."""
-        found: dict[str, list[Run]] = {}
-        for unit, runs in self.units.items():
-            late = [run for run in runs if run[1] > instant]
+        late_of: dict[str, list[WindowInterval]] = {}
+        for unit, intervals in self.units.items():
+            late = [interval for interval in intervals if interval[1] > instant]
             if late:
-                found[unit] = [
-                    [max(run[0], steps(self.grid_of(run), run[0]).start(max(instant, run[0]))), *run[1:]]
-                    for run in late
+                late_of[unit] = [
+                    [
+                        max(
+                            interval[0],
+                            steps(self.grid_of(interval), interval[0]).start(max(instant, interval[0])),
+                        ),
+                        *interval[1:],
+                    ]
+                    for interval in late
                 ]
-        return found
+        return late_of
 
     def with_high(self, unit: str, start: int, high: int) -> WindowState:
         """A window that is loaded up to somewhere, whatever its grid; a high that is no higher than its start is none."""
         if high <= start:
             return self
-        runs = Runs(self.units.get(unit, ()), self.grid)
-        runs.raised(start, high, Grid("none"))
-        return replace(self, units={**self.units, unit: runs.items})
+        intervals = WindowIntervals(self.units.get(unit, ()), self.grid)
+        intervals.raised(start, high, Grid("none"))
+        return replace(self, units={**self.units, unit: intervals.items})
 
     def after(
         self,
-        done: Iterable[Done],
-        failed: Iterable[tuple[str, Start, str]] = (),
-        left_out: Iterable[LeftOut] = (),
+        done: Iterable[LoadedUnit],
+        failed: Iterable[tuple[str, TimeBound, str]] = (),
+        deferred: Iterable[DeferredUnits] = (),
         *,
         at: int | None = None,
-        early: Iterable[LeftOut] = (),
+        early: Iterable[DeferredUnits] = (),
         replaced: Iterable[tuple[str, int]] = (),
         rest: Iterable[tuple[str, int, int]] = (),
     ) -> WindowState:
@@ -227,7 +245,7 @@ class WindowState:
         Args:
             done: what was read and written.
             failed: work units that could not be read, by unit and start, with the error.
-            left_out: what was due and has to wait, since it may not be due by itself the next time.
+            deferred: what was due and has to wait, since it may not be due by itself the next time.
             at: when, epoch milliseconds.
             early: what is known now to have been loaded before its time.
             replaced: old windows whose rows were deleted, by unit and start.
@@ -238,27 +256,27 @@ class WindowState:
         made.replaced(replaced)
         for unit, lower, upper in rest:
             made.kept(unit, lower, upper)
-        for one in done:
-            made.succeeded(one)
+        for loaded in done:
+            made.succeeded(loaded)
         for unit, start, error in failed:
             before = made.failure(unit, start)
             made.set_failure(
                 unit, start, Failure((before.attempts if before else 0) + 1, in_one_line(error, _SHOWN), at)
             )
-        for left in left_out:
-            made.left_out(left, at)
+        for left in deferred:
+            made.deferred(left, at)
         return made.state()
 
     def covers(self, other: WindowState) -> bool:
         """Whether no high falls from ``other`` to this state."""
-        return all(self._covers(other, unit, runs) for unit, runs in other.units.items())
+        return all(self._covers(other, unit, intervals) for unit, intervals in other.units.items())
 
-    def _covers(self, other: WindowState, unit: str, runs: list[Run]) -> bool:
+    def _covers(self, other: WindowState, unit: str, intervals: list[WindowInterval]) -> bool:
         own = self.units.get(unit)
-        if own is None or (self.grid == other.grid and own == runs):
-            return own is not None or not runs
-        known = Runs(own, self.grid)
-        return all(known.covers(run, other.grid_of(run)) for run in runs)
+        if own is None or (self.grid == other.grid and own == intervals):
+            return own is not None or not intervals
+        known = WindowIntervals(own, self.grid)
+        return all(known.covers(interval, other.grid_of(interval)) for interval in intervals)
 
 
 class _Making:
@@ -266,7 +284,7 @@ class _Making:
 
     def __init__(self, state: WindowState) -> None:
         self._old = state
-        self._runs: dict[str, dict[str, Runs]] = {
+        self._intervals: dict[str, dict[str, WindowIntervals]] = {
             "units": {},
             "left": {},
             "whole": {},
@@ -279,8 +297,8 @@ class _Making:
     def state(self) -> WindowState:
         old = self._old
         parts = {
-            name: {**getattr(old, name), **{unit: runs.items for unit, runs in of_units.items()}}
-            for name, of_units in self._runs.items()
+            name: {**getattr(old, name), **{unit: intervals.items for unit, intervals in of_units.items()}}
+            for name, of_units in self._intervals.items()
         }
         return WindowState(
             old.grid,
@@ -295,46 +313,46 @@ class _Making:
             self._retried,
         )
 
-    def failure(self, unit: str, start: Start) -> Failure | None:
+    def failure(self, unit: str, start: TimeBound) -> Failure | None:
         return self._failed.get(unit, {}).get(start)
 
-    def set_failure(self, unit: str, start: Start, failure: Failure) -> None:
+    def set_failure(self, unit: str, start: TimeBound, failure: Failure) -> None:
         self._retried |= failure.attempts > 1
         self._failed[unit] = {**self._failed.get(unit, {}), start: failure}
 
-    def left_out(self, one: LeftOut, at: int | None) -> None:
-        if one.start is not None and one.end is not None:
-            self._of("whole" if one.whole else "left", one.unit).added(
-                one.start, one.end, Grid.parse(one.grid)
+    def deferred(self, units: DeferredUnits, at: int | None) -> None:
+        if units.start is not None and units.end is not None:
+            self._of("whole" if units.whole else "left", units.unit).added(
+                units.start, units.end, Grid.parse(units.grid)
             )
-        elif self.failure(one.unit, None) is None:
-            self.set_failure(one.unit, None, Failure(0, None, at))
+        elif self.failure(units.unit, None) is None:
+            self.set_failure(units.unit, None, Failure(0, None, at))
 
-    def succeeded(self, one: Done) -> None:
-        if (failure := self.failure(one.unit, one.start)) is not None:
+    def succeeded(self, loaded: LoadedUnit) -> None:
+        if (failure := self.failure(loaded.unit, loaded.start)) is not None:
             self._retried |= failure.attempts > 0
-            self._failed[one.unit] = {
-                start: found for start, found in self._failed[one.unit].items() if start != one.start
+            self._failed[loaded.unit] = {
+                start: other for start, other in self._failed[loaded.unit].items() if start != loaded.start
             }
-        runs = self._of("units", one.unit)
-        if one.start is None or one.end is None or one.lower is None:
-            if self._has("stale", one.unit):
-                self._of("stale", one.unit).items.clear()  # all rows of the unit make room
+        intervals = self._of("units", loaded.unit)
+        if loaded.start is None or loaded.end is None or loaded.lower is None:
+            if self._has("stale", loaded.unit):
+                self._of("stale", loaded.unit).items.clear()  # all rows of the unit make room
             return
-        before = runs.raised(one.start, one.end, one.grid)
-        self._read(one.unit, before, one.lower, one.end)
-        if self._has("early", one.unit) and (before is None or before <= one.end):
-            self._of("early", one.unit).dropped(one.start)
+        before = intervals.raised(loaded.start, loaded.end, loaded.grid)
+        self._read(loaded.unit, before, loaded.lower, loaded.end)
+        if self._has("early", loaded.unit) and (before is None or before <= loaded.end):
+            self._of("early", loaded.unit).dropped(loaded.start)
         for name in ("left", "whole"):
-            if self._has(name, one.unit):
-                self._of(name, one.unit).dropped(one.start)
-        starts = [start for start in self._open.get(one.unit, ()) if start != one.start]
-        self._open[one.unit] = sorted([*starts, one.start]) if one.open else starts
+            if self._has(name, loaded.unit):
+                self._of(name, loaded.unit).dropped(loaded.start)
+        starts = [start for start in self._open.get(loaded.unit, ()) if start != loaded.start]
+        self._open[loaded.unit] = sorted([*starts, loaded.start]) if loaded.open else starts
 
-    def early(self, found: Iterable[LeftOut]) -> None:
-        for one in found:
-            if one.start is not None and one.end is not None:
-                self._of("early", one.unit).added(one.start, one.end, Grid.parse(one.grid))
+    def early(self, deferred: Iterable[DeferredUnits]) -> None:
+        for units in deferred:
+            if units.start is not None and units.end is not None:
+                self._of("early", units.unit).added(units.start, units.end, Grid.parse(units.grid))
 
     def replaced(self, old: Iterable[tuple[str, int]]) -> None:
         for unit, start in old:
@@ -344,12 +362,12 @@ class _Making:
         self._of("stale", unit).added(start, end, Grid("none"))
 
     def _has(self, name: str, unit: str) -> bool:
-        return unit in self._runs[name] or unit in getattr(self._old, name)
+        return unit in self._intervals[name] or unit in getattr(self._old, name)
 
-    def _of(self, name: str, unit: str) -> Runs:
-        made = self._runs[name]
+    def _of(self, name: str, unit: str) -> WindowIntervals:
+        made = self._intervals[name]
         if unit not in made:
-            made[unit] = Runs(getattr(self._old, name).get(unit, ()), self._old.grid)
+            made[unit] = WindowIntervals(getattr(self._old, name).get(unit, ()), self._old.grid)
         return made[unit]
 
     def _read(self, unit: str, before: int | None, lower: int, end: int) -> None:
@@ -361,7 +379,7 @@ class _Making:
 
 
 def _filled(of_units: Mapping[str, Any]) -> dict[str, Any]:
-    return {unit: found for unit, found in of_units.items() if found}
+    return {unit: of_unit for unit, of_unit in of_units.items() if of_unit}
 
 
 def _less(ranges: Iterable[list[int]], lower: int, upper: int) -> Iterator[list[int]]:
@@ -372,15 +390,15 @@ def _less(ranges: Iterable[list[int]], lower: int, upper: int) -> Iterator[list[
             yield [max(start, upper), end]
 
 
-def _check(runs: list[Run]) -> None:
+def _check(intervals: list[WindowInterval]) -> None:
     below = None
-    for run in runs:
-        start, end, *grid = run
+    for interval in intervals:
+        start, end, *grid = interval
         if below is not None and start < below:
-            raise ValueError(f"expected runs ascending by start, found {run!r} above {below}")
+            raise ValueError(f"expected runs ascending by start, found {interval!r} above {below}")
         below = start
-        if type(run) is not list or type(start) is not int or type(end) is not int or start >= end:
-            raise ValueError(f"expected [start, high] with start below high, found {run!r}")
+        if type(interval) is not list or type(start) is not int or type(end) is not int or start >= end:
+            raise ValueError(f"expected [start, high] with start below high, found {interval!r}")
         if grid:
             Grid.parse(*grid)
 
@@ -389,9 +407,9 @@ def _shortened(failure: Failure) -> list[Any]:
     return list(failure) if failure.attempts or failure.at is not None else [0]
 
 
-def _text(start: Start) -> str:
+def _text(start: TimeBound) -> str:
     return "-" if start is None else str(start)
 
 
-def _start(text: str) -> Start:
+def _start(text: str) -> TimeBound:
     return None if text == "-" else int(text)

@@ -1,4 +1,4 @@
-"""Units: the members of a list of ids, given by the user or by a secondary input (spec 03, Units)."""
+"""Units: the members of a list of ids, given by the user or by a secondary input (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -49,27 +49,29 @@ def explicit(value: Any) -> tuple[Any, ...]:
         _check(unit)
     if not units or "" in units:
         raise ConfigurationError("expected at least one unit and no empty one, found an empty one")
-    found: dict[str, Any] = {}
+    distinct_units: dict[str, Any] = {}
     try:
         for unit in units:
-            found.setdefault(canonical(unit), unit)
+            distinct_units.setdefault(canonical(unit), unit)
     except InvalidWatermarkValue as error:
         raise ConfigurationError(
             f"expected units that can be stored, found another: {error.message}"
         ) from error
-    return tuple(found.values())
+    return tuple(distinct_units.values())
 
 
 def _check(unit: Any) -> None:
     """Refuse a member that is no unit."""
     if isinstance(unit, dict):
         wrong = [name for name in unit if not isinstance(name, str) or not name.strip()]
-        odd = [one for one in unit.values() if one is not None and not isinstance(one, str | int | float)]
+        odd = [
+            value for value in unit.values() if value is not None and not isinstance(value, str | int | float)
+        ]
         if wrong or odd:
             raise ConfigurationError(
                 f"expected an object of names to texts, numbers or null as a unit, found {unit!r}"
             )
-        if all(one in (None, "") for one in unit.values()):
+        if all(value in (None, "") for value in unit.values()):
             raise ConfigurationError(f"expected at least one unit and no empty one, found {unit!r}")
     elif not isinstance(unit, str | int | float):
         raise ConfigurationError(f"expected units that are texts, numbers or objects, found {unit!r}")
@@ -152,17 +154,17 @@ def listed(
     """The identities of all units, each once, in the order that they were given or read.
 
     Args:
-        given: those that the user has listed; None where secondary inputs give them.
+        given: those that the user has listed; None if secondary inputs give them.
         inputs: the secondary inputs.
         read: gives the rows of one.
 
     Raises:
-        PlanError: where one cannot be read: that is not an empty list.
+        PlanError: if one cannot be read: that is not an empty list.
     """
     if given is not None:
         return distinct(given)
     try:
-        return distinct(unit for one in inputs for unit in one.units(read(one)))
+        return distinct(unit for given_input in inputs for unit in given_input.units(read(given_input)))
     except StrandlineError as error:
         if error.transient or isinstance(error, PlanError):
             raise
@@ -180,12 +182,12 @@ def enough(units: Sequence[str], wanted: int, dataflow: str) -> None:
     """Fewer units than ``min_units`` are a mistake at the source, not a day off.
 
     Raises:
-        PlanError: where there are fewer; the one unit of a definition without units does not count.
+        PlanError: if there are fewer; the one unit of a definition without units does not count.
     """
-    found = len(units) - (NO_UNIT in units)
-    if found < wanted:
+    count = len(units) - (NO_UNIT in units)
+    if count < wanted:
         raise PlanError(
-            f"dataflow {dataflow}: watermark.min_units: expected at least {wanted} units, found {found}. Nothing was planned:"
+            f"dataflow {dataflow}: watermark.min_units: expected at least {wanted} units, found {count}. Nothing was planned:"
             " look whether the secondary input is complete, or lower min_units",
             code="below_min_units",
         )

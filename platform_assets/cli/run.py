@@ -115,7 +115,7 @@ def _run_all(
     with instance(context.project.folder) as kept:
         by_name = {flow.name: flow for flow in flows}
         for name in platform.lineage.in_order(list(by_name)):
-            above = platform.lineage.above(name)
+            above = platform.lineage.upstream_dataflows(name)
             failed = [one for one in outcomes if one.error is not None and one.dataflow in above]
             if failed:
                 outcomes.append(not_begun(platform.log, name, _upstream(name, failed)))

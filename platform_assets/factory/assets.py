@@ -102,7 +102,7 @@ def _outs(dataflow: Dataflow) -> dict[str, AssetOut]:
 
 def _deps(dataflow: Dataflow, platform: Platform) -> list[AssetDep]:
     """The tables that it reads. A row's window or unit there says nothing about its window here, so all their partitions count."""
-    above = platform.lineage.assets_above(dataflow)
+    above = platform.lineage.upstream_assets(dataflow)
     return [AssetDep(asset_key(asset), partition_mapping=AllPartitionMapping()) for asset in above]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from partitions.path.order import hidden
 from platform_assets.project.document import Key
 from platform_assets.project.errors import nearest
 from platform_assets.project.reading import Checked
@@ -19,7 +20,6 @@ PLACES: tuple[Literal["state", "lake"], ...] = ("state", "lake")
 
 _WANTED = "a folder or s3://bucket/prefix"
 _STATE_TOO = " or postgresql://host/database"
-_HIDDEN = ("_", ".")
 
 
 def check_place(
@@ -123,7 +123,7 @@ def check_apart(checked: Checked[Any], settings: Checked[Settings], folder: Path
                 "a place outside: a run would load its own output",
             )
         inner = _below(there, own)
-        if inner and not any(part.startswith(_HIDDEN) for part in inner.split("/")):
+        if inner and not hidden(inner):
             checked.refuse(
                 key,
                 f"{checked.shown(*key)}, with the {what} ({other}) inside it",

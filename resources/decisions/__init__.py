@@ -4,9 +4,11 @@ A decision is a function from the newest entry to a :class:`Draft`. So it can be
 (:func:`preview`), and is made anew on what is the newest entry then (:func:`decide`).
 """
 
+from resources.decisions.adopt import adopt
 from resources.decisions.draft import Draft, Making, Preview, decide, preview
 from resources.decisions.files import quarantine_late, release, unprocess
-from resources.decisions.state import accept, adopt, import_entries, reset, rewind, set_watermark
+from resources.decisions.state import accept, reset, rewind, set_watermark
+from resources.decisions.taken_over import import_entries
 
 __all__ = [
     "Draft",

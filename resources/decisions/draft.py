@@ -14,6 +14,7 @@ from partitions.errors import ConfigurationError, Conflict, CorruptWatermark, Ne
 from partitions.path.quarantine import Quarantine
 from partitions.plan import Plan
 from partitions.watermark import is_empty
+from resources.decisions.kinds import rules_of
 from resources.loop import holder as holders
 from resources.loop.entries import in_table, moved
 from resources.loop.guards import check_definition, definition_of
@@ -96,7 +97,7 @@ def preview(
     if not _anew(dataflow, last, draft):
         check_table(dataflow, platform.log.newest(dataflow.name), platform.table(dataflow), open_)
     entry = _appended(then, dataflow, draft)
-    plan = then.flow(dataflow).plan(entry, now)
+    plan = then.kind(dataflow).plan(entry, now)
     before, after = last.watermark if last else "{}", draft.entry.watermark
     lines = [
         f"the watermark goes from {before} to {after}"
@@ -260,7 +261,7 @@ def drafted(
         decided |= {**in_table(dataflow, tip.newest or TableCommit(None)), "new_columns": False}
     entry = following(last, **{**decided, **changes})
     before = None if tip.newest is None else _in_table(platform, dataflow, last, entry)
-    watermark = platform.flow(dataflow).carried(entry.watermark, clock(), before)
+    watermark = rules_of(platform, dataflow).migrate_watermark(entry.watermark, clock(), before)
     return entry.model_copy(update={"watermark": watermark})
 
 
@@ -319,7 +320,7 @@ def _again(
     if platform.table(dataflow).tip(None).newest is None:
         return []
     try:
-        count, part = platform.flow(dataflow).loaded_before(plan.slices, known)
+        count, part = rules_of(platform, dataflow).count_already_loaded(plan.slices, known)
     except CorruptWatermark as error:  # which a decision may be made for
         return [f"how much of it was loaded before cannot be told: {error.message}"]
     if not count:
@@ -328,7 +329,8 @@ def _again(
     told = f"{count:,} of these {part}s {'was' if count == 1 else 'were'} {verb} before"
     if draft.entry.replace_table:
         return [f"{told}; the first commit empties the table, so their rows are there once"]
-    added, _ = platform.flow(dataflow).loaded_before([one for one in plan.slices if not one.replaces], known)
+    adding = [slice_ for slice_ in plan.slices if not slice_.replaces]
+    added, _ = rules_of(platform, dataflow).count_already_loaded(adding, known)
     if draft.entry.replace_until or dataflow.target.replace_by_watermark or not added:
         own = "the rows of its own files" if part == "file" else "what it reads of them,"
         return [f"{told}; each commit deletes {own} and inserts {'them' if part == 'file' else 'it'} again"]

@@ -1,4 +1,4 @@
-"""Listings: which files lie above a position, and whether listed files are still what they were (spec 01, Listing).
+"""Listings: which files lie above a position, and whether listed files are still what they were (docs/guide-files.md, docs/s3.md).
 
 Belongs here: walking a local folder or an object store with the questions that a ``Position`` answers, and telling
 failures apart. Does not belong here: what is above (``partitions.path.position``) and what to do with it.
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from partitions.path.position import Position
 from partitions.path.source import SourceFile
-from resources.listing.local import check_local, list_local, look_local
+from resources.listing.local import check_local, list_local, stat_local
 from resources.listing.objects import list_objects
 from resources.listing.result import FILE_CHANGED, FILE_VANISHED, OUTDATED, Budget, Listing
-from resources.listing.unchanged import check_objects, look_objects
+from resources.listing.unchanged import check_objects, stat_objects
 from resources.places import Place
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "Listing",
     "check_unchanged",
     "list_above",
-    "look",
+    "stat_files",
 ]
 
 
@@ -60,13 +60,13 @@ def list_above(
     return list_objects(place, position, endings, budget=budget, resume=resume)
 
 
-def look(place: Place, paths: Sequence[str]) -> dict[str, SourceFile]:
+def stat_files(place: Place, paths: Sequence[str]) -> dict[str, SourceFile]:
     """The files of these paths as they are now; one that is not there is left out.
 
     Raises:
         SourceError: as for a listing.
     """
-    return look_local(place.local, paths) if place.local is not None else look_objects(place, paths)
+    return stat_local(place.local, paths) if place.local is not None else stat_objects(place, paths)
 
 
 def check_unchanged(place: Place, files: Sequence[SourceFile]) -> None:

@@ -31,10 +31,12 @@ def store_failures(place: object) -> Iterator[None]:
     try:
         yield
     except (BaseError, OSError, ValueError) as error:
-        found = store_failure(place, error)
-        message = f"{place}: {found}"
+        failure = store_failure(place, error)
+        message = f"{place}: {failure}"
         kind = (
-            SourceUnreachable(message) if found.transient else SourceError(message, code=_CODES[found.kind])
+            SourceUnreachable(message)
+            if failure.transient
+            else SourceError(message, code=_CODES[failure.kind])
         )
         raise kind from None
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from partitions.errors import SourceError
+from partitions.path.order import is_hidden
 from partitions.path.position import Position
-from partitions.path.source import Found, SourceFile, in_pair_order
+from partitions.path.source import SourceFile, in_pair_order
 from resources.listing.failures import folder_failure
-from resources.listing.result import Budget, Listing, compare, start
+from resources.listing.result import Budget, Listing, ListingStep, require_unchanged
 
 
 class _Folder(NamedTuple):
@@ -55,24 +56,22 @@ def list_local(
         SourceError: as ``resources.listing.list_above`` says.
     """
     done = resume[1:] if resume and resume.startswith("/") else None  # another token is no truth: start anew
-    files: list[SourceFile] = []
-    root_files, opened, fresh, used_up = False, 0, 0, start(budget)
+    step, fresh = ListingStep(position, endings, budget), 0
     waiting = [_Folder("")]
     while waiting:
         folder = waiting.pop()
         content = _open(root, folder, endings)
-        opened += 1
+        step.calls += 1
         inner = [path for path in content.folders if position.may_hold(path) and _to_list(path, done)]
         waiting += [_Folder(_text(root, path), content.above) for path in sorted(inner, reverse=True)]
-        root_files |= not folder.path and bool(content.files)
+        step.root_files |= not folder.path and bool(content.files)
         if done is not None and _on_the_way(folder.path, done):
             continue  # opened again only for the folders in it
         fresh += 1
-        files += [file for path in content.files if position.above(path) and (file := _look(root, path))]
-        if waiting and used_up(fresh):
-            found = Found(in_pair_order(files), root_files, opened)
-            return Listing(found, complete=False, resume=f"/{folder.path}")
-    return Listing(Found(in_pair_order(files), root_files, opened))
+        step.files += [file for path in content.files if position.above(path) and (file := _stat(root, path))]
+        if waiting and step.used_up(fresh):
+            return step.listing(resume=f"/{folder.path}")
+    return step.listing()
 
 
 def check_local(root: Path, files: Sequence[SourceFile]) -> None:
@@ -82,12 +81,12 @@ def check_local(root: Path, files: Sequence[SourceFile]) -> None:
         BadFile: for the first file in pair order that is not what was listed.
     """
     for file in in_pair_order(files):
-        compare(file, _look(root, file.path))
+        require_unchanged(file, _stat(root, file.path))
 
 
-def look_local(root: Path, paths: Sequence[str]) -> dict[str, SourceFile]:
+def stat_local(root: Path, paths: Sequence[str]) -> dict[str, SourceFile]:
     """The files of these paths as they are now; one that is not there is left out."""
-    return {path: file for path in paths if (file := _look(root, path)) is not None}
+    return {path: file for path in paths if (file := _stat(root, path)) is not None}
 
 
 def _open(root: Path, folder: _Folder, endings: tuple[str, ...]) -> _Content:
@@ -102,7 +101,7 @@ def _open(root: Path, folder: _Folder, endings: tuple[str, ...]) -> _Content:
         above = folder.above | {identity}
         with os.scandir(where) as entries:
             for entry in entries:
-                if entry.name[0] in "_.":
+                if is_hidden(entry.name):
                     continue
                 path = f"{folder.path}/{entry.name}" if folder.path else entry.name
                 if _is_folder(entry):
@@ -121,7 +120,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _look(root: Path, path: str) -> SourceFile | None:
+def _stat(root: Path, path: str) -> SourceFile | None:
     """The file as it is now; None where there is none (any more): what was deleted before it was listed never was."""
     try:
         status = os.stat(f"{root}/{path}")  # noqa: PTH116  a Path for each of a million files costs more than the stat

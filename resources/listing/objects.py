@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 from partitions.path.order import below, hidden, hidden_until, past
 from partitions.path.position import Position
-from partitions.path.source import Found, SourceFile, in_pair_order
+from partitions.path.source import SourceFile
 from resources.listing.failures import store_failures
-from resources.listing.result import Budget, Listing, start
+from resources.listing.result import Budget, Listing, ListingStep
 from resources.places import Place
 
 if TYPE_CHECKING:
@@ -56,51 +56,41 @@ def list_objects(
     """
     with store_failures(place):
         store = place.store
-    walk = _Walk(store, place, position, endings)
+    step = ListingStep(position, endings, budget)
+    walk = _Walk(store, place, step)
     if not place.ordered:
         walk.all()
-        return walk.result()
-    used_up = start(budget)
-    for key in walk.step_by_step(resume):
-        if used_up(walk.calls):
-            return walk.result(resume=json.dumps([position.span().after, key]))
-    return walk.result()
+        return step.listing()
+    for key in walk.page_by_page(resume):
+        if step.used_up(step.calls):
+            return step.listing(resume=json.dumps([position.span().after, key]))
+    return step.listing()
 
 
 class _Walk:
-    """One listing: what it has found so far, and the LIST calls that it took."""
+    """The way of one step through a store's keys."""
 
-    def __init__(
-        self, store: ObjectStore, place: Place, position: Position, endings: tuple[str, ...]
-    ) -> None:
+    def __init__(self, store: ObjectStore, place: Place, step: ListingStep) -> None:
         self._store = store
         self._place = place
-        self._position = position
-        self._endings = endings
-        self._files: list[SourceFile] = []
-        self._root_files = False
+        self._step = step
+        self._position = step.position
         self._beside: dict[str, ListResult[Sequence[ObjectMeta]]] = {}
-        self.calls = 0
-
-    def result(self, resume: str | None = None) -> Listing:
-        """What was found; complete unless there is a token."""
-        found = Found(in_pair_order(self._files), self._root_files, self.calls)
-        return Listing(found, complete=resume is None, resume=resume)
 
     def all(self) -> None:
         """Take every page, whatever its order."""
         for page in pages(self._store, self._place, ""):
-            self.calls += 1
+            self._step.calls += 1
             self._take(page)
 
-    def step_by_step(self, resume: str | None) -> Iterator[str]:
+    def page_by_page(self, resume: str | None) -> Iterator[str]:
         """Take page by page what lies in the position's span; after each page but the last, yield the key to go on from."""
         after, until = self._position.span()
         offset: str | None = _begin(after, resume)
         while offset is not None:
             opened, offset = offset, None
             for page in pages(self._store, self._place, opened):
-                self.calls += 1
+                self._step.calls += 1
                 self._take(page)
                 if len(page) < PAGE:
                     return
@@ -110,7 +100,7 @@ class _Walk:
                 target = hidden_until(key) or self._position.seek(key)
                 offset = target if past(target, key) else None
                 if offset is not None:
-                    self._look_beside(key, offset)
+                    self._list_beside(key, offset)
                 yield offset or key
                 if offset is not None:
                     break
@@ -118,33 +108,35 @@ class _Walk:
     def _take(self, page: Sequence[ObjectMeta]) -> None:
         for meta in page:
             path = meta["path"]
-            if not path.endswith(self._endings) or hidden(path):
+            if not path.endswith(self._step.endings) or hidden(path):
                 continue
             above, root = self._position.above(path), "/" not in path
             if (above or root) and not self._is_marker(meta):
-                self._root_files |= root
+                self._step.root_files |= root
                 if above:
-                    self._files.append(listed(meta))
+                    self._step.files.append(listed(meta))
 
-    def _look_beside(self, key: str, target: str) -> None:
+    def _list_beside(self, key: str, target: str) -> None:
         """Find what a jump over closed partitions passes: files that lie beside them, and folders that are none of them."""
         folder = self._position.passes(key, target)
         if folder is None:
             return
         if folder not in self._beside:
             with store_failures(self._place):
-                self._beside[folder] = found = self._store.list_with_delimiter(folder or None)
-            self.calls += max(1, -(-(len(found["objects"]) + len(found["common_prefixes"])) // PAGE))
-        found = self._beside[folder]
-        self._take([meta for meta in found["objects"] if _between(meta["path"], key, target)])
-        for inner in found["common_prefixes"]:
+                self._beside[folder] = content = self._store.list_with_delimiter(folder or None)
+            self._step.calls += max(
+                1, -(-(len(content["objects"]) + len(content["common_prefixes"])) // PAGE)
+            )
+        content = self._beside[folder]
+        self._take([meta for meta in content["objects"] if _between(meta["path"], key, target)])
+        for inner in content["common_prefixes"]:
             if not (hidden(inner) or self._position.belongs(inner)) and _between(inner, key, target):
                 self._walk_through(inner)
 
     def _walk_through(self, folder: str) -> None:
         """Take all that a folder holds."""
         for page in pages(self._store, self._place, "", folder):
-            self.calls += 1
+            self._step.calls += 1
             self._take(page)
 
     def _is_marker(self, meta: ObjectMeta) -> bool:
@@ -154,7 +146,9 @@ class _Walk:
     def _reached(self, page: Sequence[ObjectMeta]) -> str:
         """The key to go on from. After a folder's own key SeaweedFS leaves out what the folder holds."""
         last = page[-1]
-        return last["path"] if last["size"] or last["path"].endswith(self._endings) else below(last["path"])
+        return (
+            last["path"] if last["size"] or last["path"].endswith(self._step.endings) else below(last["path"])
+        )
 
 
 def _begin(after: str, resume: str | None) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from partitions.errors import BadFile
-from partitions.path.source import Found, SourceFile
+from partitions.path.position import Position
+from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 
 FILE_CHANGED, FILE_VANISHED = "file_changed", "file_vanished"
 """Codes of a BadFile that is not what was listed any more, or is not there any more."""
@@ -26,7 +27,7 @@ class Listing:
         resume: the token that the next step goes on from; ``None`` when complete.
     """
 
-    found: Found
+    found: ListedFiles
     complete: bool = True
     resume: str | None = None
 
@@ -57,13 +58,36 @@ class Budget:
         return used_up
 
 
-def start(budget: Budget | None) -> Callable[[int], bool]:
-    """Begin to measure a budget, or none."""
-    return budget.start() if budget else lambda pages: False
+class ListingStep:
+    """One step of a listing while it goes on, whatever is listed: what it has found, and whether its budget is used up."""
+
+    def __init__(self, position: Position, endings: tuple[str, ...], budget: Budget | None = None) -> None:
+        """Begin to measure the budget.
+
+        Args:
+            position: files strictly above it are listed.
+            endings: of names.
+            budget: where the step stops; None: nowhere.
+        """
+        self.position = position
+        self.endings = endings
+        self.files: list[SourceFile] = []
+        self.root_files = False
+        self.calls = 0
+        self.used_up = budget.start() if budget else _never
+
+    def listing(self, resume: str | None = None) -> Listing:
+        """Return what was found; complete unless there is a token to go on from."""
+        listed = ListedFiles(in_pair_order(self.files), self.root_files, self.calls)
+        return Listing(listed, complete=resume is None, resume=resume)
 
 
-def compare(then: SourceFile, now: SourceFile | None) -> None:
-    """Compare a file with what was listed.
+def _never(pages: int) -> bool:  # noqa: ARG001 - takes what a budget takes
+    return False
+
+
+def require_unchanged(then: SourceFile, now: SourceFile | None) -> None:
+    """Raise if a file is not what was listed any more.
 
     Raises:
         BadFile: ``file_vanished`` or ``file_changed``.

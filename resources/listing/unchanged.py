@@ -1,4 +1,4 @@
-"""Whether objects are still what they were when they were listed (spec 01, Advancing)."""
+"""Whether objects are still what they were when they were listed (docs/guide-files.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from partitions.path.order import below
 from partitions.path.source import SourceFile, in_pair_order
 from resources.listing.failures import store_failures
 from resources.listing.objects import PAGE, head, listed, pages
-from resources.listing.result import compare
+from resources.listing.result import require_unchanged
 from resources.places import Place
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ def check_objects(place: Place, files: Sequence[SourceFile]) -> None:
         BadFile: for the first file in pair order that is not what was listed.
         SourceError: where the store does not answer.
     """
-    now = look_objects(place, [file.path for file in files])
+    now = stat_objects(place, [file.path for file in files])
     for file in in_pair_order(files):
-        compare(file, now.get(file.path))
+        require_unchanged(file, now.get(file.path))
 
 
-def look_objects(place: Place, paths: Sequence[str]) -> dict[str, SourceFile]:
+def stat_objects(place: Place, paths: Sequence[str]) -> dict[str, SourceFile]:
     """The objects of these paths as they are now; one that is not there is left out.
 
     They mostly lie side by side, so a LIST call from the next one that was not seen yet shows up to 1,000 of them. After

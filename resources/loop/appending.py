@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from resources.kinds.kind import SliceT
 from resources.loop.context import RunContext
 from resources.loop.entries import abandoned_entry, claimed, loaded_entry
-from resources.loop.flow import SliceT
 from resources.loop.outcome import Step
 from resources.tables.table import FollowsUp, TaggedCommit
 from resources.watermarks.entry import Entry, Intent

@@ -7,8 +7,8 @@ from typing import Generic
 
 from partitions.errors import BadPart, StrandlineError
 from partitions.plan import counted
+from resources.kinds.kind import SetsAside, SliceT
 from resources.loop.context import RunContext
-from resources.loop.flow import CanLeaveOut, SliceT
 from resources.loop.outcome import LeftOut, Outcome
 from resources.loop.protocol import CHANGED_WHILE_READ
 
@@ -28,42 +28,42 @@ class BadParts(Generic[SliceT]):
 
     def pass_over(self, slice_: SliceT, bad: BadPart, pinned: str) -> SliceT | None:
         """Return the slice without what is bad, if the policy says so; it is never passed silently."""
-        rest = self._kind.without(slice_, bad) if bad.code != CHANGED_WHILE_READ else None
+        rest = self._kind.slice_without(slice_, bad) if bad.code != CHANGED_WHILE_READ else None
         if rest is None:
             return None
         self._warn(bad)
-        for other in self._kind.also_bad(self._run.spark, rest, pinned, bad):
-            rest = self._kind.without(rest, other) or rest
+        for other in self._others(rest, pinned, bad):
+            rest = self._kind.slice_without(rest, other) or rest
             self._warn(other)
         return rest
 
     def leave_out(self, slice_: SliceT, bad: BadPart, pinned: str | None) -> bool:
         """Note that a bad file beside the watermark waits; return False for any other, so that the run has to stop at it."""
         kind = self._kind
-        if slice_.why == "run" or not isinstance(kind, CanLeaveOut) or not kind.holds(slice_, bad):
+        if slice_.why == "run" or not isinstance(kind, SetsAside) or not slice_.contains(bad):
             return False
         label = "released" if slice_.why == "release" else "late"
         self._outcome.left_out[bad.part] = LeftOut(label, bad)
-        rest = kind.leave_out(slice_, (bad.part,))
+        rest = kind.defer(slice_, (bad.part,))
         if rest is not None and pinned is not None and bad.code != CHANGED_WHILE_READ:
-            for other in kind.also_bad(self._run.spark, rest, pinned, bad):
+            for other in self._others(rest, pinned, bad):
                 self._outcome.left_out[other.part] = LeftOut(label, other)
         return True
 
     def not_left_out(self, slices: Sequence[SliceT]) -> list[SliceT]:
         """Return slices without what this run has left out."""
         kind, parts = self._kind, self._outcome.left_out
-        if not (parts and isinstance(kind, CanLeaveOut)):
+        if not (parts and isinstance(kind, SetsAside)):
             return list(slices)
-        rest = (slice_ if slice_.why == "run" else kind.leave_out(slice_, parts) for slice_ in slices)
+        rest = (slice_ if slice_.why == "run" else kind.defer(slice_, parts) for slice_ in slices)
         return [slice_ for slice_ in rest if slice_ is not None]
 
     def before(self, slices: Sequence[SliceT], bad: BadPart) -> list[SliceT]:
         """Return what comes before a bad part, over all slices."""
         earlier: list[SliceT] = []
         for slice_ in slices:
-            if self._kind.holds(slice_, bad):
-                shorter = self._kind.before(slice_, bad)
+            if slice_.contains(bad):
+                shorter = slice_.up_to(bad)
                 return earlier if shorter is None else [*earlier, shorter]
             earlier.append(slice_)
         return earlier
@@ -76,6 +76,13 @@ class BadParts(Generic[SliceT]):
             outcome.warnings += [f"left out: {part}" for part in left]
         elif left:
             outcome.error = _left_out_error(self._run.name, left)
+
+    def _others(self, slice_: SliceT, pinned: str, bad: BadPart) -> Sequence[BadPart]:
+        """What else of a slice is bad in the same way, if one look tells."""
+        kind = self._kind
+        if not isinstance(kind, SetsAside):
+            return ()
+        return kind.find_other_bad_parts(self._run.spark, slice_, pinned, bad)
 
     def _warn(self, bad: BadPart) -> None:
         self._outcome.warnings.append(f"{PASSED_OVER} {bad.part}: {bad.why}")

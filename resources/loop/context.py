@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic
 
 from partitions.dataflow import Dataflow
 from partitions.request import DUE, Request
-from resources.loop.flow import Flow, SliceT
+from resources.kinds.kind import Kind, SliceT
 from resources.loop.outcome import Observer
 from resources.spark import leave_behind
 from resources.tables.table import CanPrepare, Table
@@ -38,7 +38,7 @@ class RunContext(Generic[SliceT]):
     """
 
     dataflow: Dataflow
-    kind: Flow[SliceT]
+    kind: Kind[SliceT]
     log: WatermarkLog
     table: Table
     start_spark: Callable[[], SparkSession]

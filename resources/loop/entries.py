@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from partitions.dataflow import Dataflow, short_hash
-from partitions.watermark import nothing_loaded
+from partitions.states import nothing_loaded
 from resources.tables.table import TableCommit, TaggedCommit
 from resources.watermarks.entry import Entry, Intent, following, new_id
 
@@ -133,7 +133,7 @@ def recorded(entry: Entry) -> TableCommit:
 
 def claimed(entry: Entry | None) -> TableCommit | None:
     """The commit that the table must go back to, for all rows that count as loaded to be in it; None where none count."""
-    if entry is None or entry.table_version is None or nothing_loaded(entry.state()):
+    if entry is None or entry.table_version is None or nothing_loaded(entry.kind, entry.state()):
         return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made anew
     return recorded(entry)
 

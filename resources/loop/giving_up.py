@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from partitions.errors import Conflict, StrandlineError, TargetError
+from resources.kinds.kind import SliceT
 from resources.loop.appending import append, append_abandoned, append_loaded, foreseen_entry
 from resources.loop.context import RunContext
 from resources.loop.entries import abandoned_entry, dropped_entry, moved
-from resources.loop.flow import SliceT
 from resources.loop.intents import holding
 from resources.loop.outcome import Step
 from resources.loop.verifying import head_with_intent, skipped_write, unguarded_head
-from resources.readers.failures import cause
+from resources.sources.files.failures import cause
 from resources.tables.table import TableHead, Tag, TaggedCommit
 from resources.watermarks.entry import Entry, Intent, new_id
 

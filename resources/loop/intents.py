@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from partitions.errors import Conflict, Held, NeedsDecision, StrandlineError
 from partitions.sentinels import serialise
+from resources.kinds.kind import SetsAside, SliceT
 from resources.loop import holder as holders
 from resources.loop.context import RunContext
-from resources.loop.flow import SliceT
 from resources.loop.guards import definition_of
 from resources.loop.lease import renewed
 from resources.loop.outcome import Step
@@ -36,10 +36,10 @@ def draft_intent(
     _check_rises(run, entry, slice_)
     number, intent_id = entry.number + 1 if entry else 1, new_id()
     object_name = f"{number:010d}-{intent_id}"
-    file_list = run.log.put_list(run.name, object_name, run.kind.record(slice_))
+    file_list = run.log.put_list(run.name, object_name, run.kind.slice_to_rows(slice_))
     run.notify(Step.LIST_KEPT, file_list)
     quarantine, passed_over = _store_quarantine(run, entry, slice_, object_name)
-    state, size = entry.state() if entry else {}, run.kind.size(slice_)
+    state, size = entry.state() if entry else {}, slice_.size
     return Intent(
         id=intent_id,
         number=number,
@@ -62,7 +62,7 @@ def draft_intent(
         quarantine=quarantine,
         since=serialise(slice_.since) if slice_.since else None,
         replaces=_replaces(entry, head, slice_),
-        modified=run.kind.modified(slice_),
+        modified=run.kind.modified(slice_, entry, run.now),
         holder=holders.this_process(run.run_id),
         run_id=run.run_id,
         time=utc_now(),
@@ -148,7 +148,8 @@ def _store_quarantine(
     run: RunContext[SliceT], entry: Entry | None, slice_: SliceT, name: str
 ) -> tuple[str | None, int]:
     """Store the list of all files in quarantine after a slice; return its object's name, and how many files the slice adds."""
-    left, added = run.kind.quarantine(entry, slice_)
+    kind = run.kind
+    left, added = kind.quarantine(entry, slice_) if isinstance(kind, SetsAside) else (None, 0)
     if left is None:
         return (entry.quarantine if entry else None), added
     return (run.log.put_list(run.name, name, left, QUARANTINE) if left.rows else None), added

@@ -17,11 +17,11 @@ from partitions.errors import BadPart, Conflict, SourceError, StrandlineError
 from partitions.plan import Plan, counted
 from partitions.request import LateOnly
 from resources.attempts import note_attempt, said_before
+from resources.kinds.kind import ReadsVersions, SliceT
 from resources.listing import OUTDATED
 from resources.loop.appending import follow_up
 from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadParts
 from resources.loop.context import RunContext
-from resources.loop.flow import SliceT
 from resources.loop.giving_up import drop
 from resources.loop.guards import check_definition, check_intent
 from resources.loop.outcome import Committed, NotCommitted, Outcome, Step
@@ -29,7 +29,7 @@ from resources.loop.pinning import pinned_schema
 from resources.loop.protocol import CHANGED_WHILE_READ, commit, resume
 from resources.loop.unfinished import Patience, abandoned_intent
 from resources.loop.verifying import guarded_head
-from resources.readers.failures import cause
+from resources.sources.files.failures import cause
 from resources.watermarks.compaction import History, tidy
 from resources.watermarks.entry import Entry, Intent
 
@@ -101,7 +101,6 @@ class _Run(Generic[SliceT]):
         self._bad_parts.report()
         if outcome.committed:
             self._tidy()
-        outcome.calls = run.kind.calls
         outcome.warnings.extend(run.kind.remarks)
         outcome.seconds = time.monotonic() - started
         outcome.repeated = said_before(run.log, run.name, outcome.plan.warnings if outcome.plan else ())
@@ -133,8 +132,8 @@ class _Run(Generic[SliceT]):
     def _resume(self, intent: Intent) -> None:
         """Finish an intent, or give its number up; what is then above the watermark is planned next, files that have changed as they are now."""
         run, outcome = self._run, self._outcome
-        slice_ = run.kind.restore(intent, run.log.get_list(intent.file_list, run.kind.list_kind))
-        outcome.warnings += [f"{PASSED_OVER} {line}" for line in run.kind.passed_over(slice_)]
+        slice_ = run.kind.slice_from_rows(intent, run.log.get_list(intent.file_list, run.kind.list_kind))
+        outcome.warnings += [f"{PASSED_OVER} {line}" for line in slice_.failures.values()]
         why = self._take(resume(run, outcome.newest, intent, slice_))
         if why is None or isinstance(why, Conflict):  # given up by another run
             return
@@ -163,7 +162,7 @@ class _Run(Generic[SliceT]):
             pinned = pinned_schema(run, outcome, due, self._bad_parts) if due else None
             if pinned is None:
                 return
-            pending = deque(self._bad_parts.not_left_out(plan.slices))
+            pending = deque(self._at_one_version(self._bad_parts.not_left_out(plan.slices)))
             while pending and left > 0:
                 slice_ = pending.popleft()
                 parts = slice_.halve() if slower else (slice_,)
@@ -177,16 +176,21 @@ class _Run(Generic[SliceT]):
                 too_slow = done.seconds > run.dataflow.watermark.checkpoint.interval_secs
                 slower = max(0, slower + (1 if too_slow else -1))
                 left -= 1
-            if not run.kind.repeats:
+            if not run.kind.replans_after_load:
                 return
 
     def _plan(self) -> Plan[SliceT]:
         run, outcome = self._run, self._outcome
         plan = run.kind.plan(outcome.newest, run.now, run.request)
         outcome.plan = outcome.plan or plan
+        outcome.calls += plan.calls
         outcome.warnings.extend(warning for warning in plan.warnings if warning not in outcome.warnings)
         run.notify(Step.PLANNED, plan.why)
         return plan
+
+    def _at_one_version(self, slices: list[SliceT]) -> list[SliceT]:
+        kind = self._run.kind
+        return kind.at_one_version(slices) if isinstance(kind, ReadsVersions) else slices
 
     def _pace(self) -> None:
         """Wait until the last slice's start is far enough away."""
@@ -221,15 +225,18 @@ class _Run(Generic[SliceT]):
         return result.changed
 
     def _load_before(self, slice_: SliceT, bad: BadPart, pinned: str) -> None:
-        shorter = self._run.kind.before(slice_, bad) if bad.code != CHANGED_WHILE_READ else None
+        shorter = slice_.up_to(bad) if bad.code != CHANGED_WHILE_READ else None
         if shorter is not None:
             self._load(shorter, pinned)
 
     def _failed_units(self) -> StrandlineError | None:
         """Work units that could not be read hold nothing back, and the run is no success."""
         outcome = self._outcome
-        slices: list[Any] = [committed.slice for committed in outcome.committed]
-        unread = self._run.kind.unread(slices)
+        unread: set[Any] = set()
+        for slice_ in (committed.slice for committed in outcome.committed if committed.slice):
+            # a slice that another run began may have passed over what this one could read
+            unread |= set(slice_.failures)
+            unread -= set(slice_.keys)
         if not unread:
             return None
         reasons = [warning for warning in outcome.warnings if warning.startswith(PASSED_OVER)]
@@ -237,7 +244,7 @@ class _Run(Generic[SliceT]):
         rest = counted(max(0, len(reasons) - SHOWN), "more reason")
         more = f"; and {rest} (strandline ledger {self._run.name})" if len(reasons) > SHOWN else ""
         return SourceError(
-            f"dataflow {self._run.name}: {counted(unread, 'work unit')} could not be read; what failed is asked for again."
+            f"dataflow {self._run.name}: {counted(len(unread), 'work unit')} could not be read; what failed is asked for again."
             f" {'; '.join(reasons[:SHOWN])}{more}",
             code="failed_units",
         )

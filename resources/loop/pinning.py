@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from partitions.errors import BadPart
+from resources.kinds.kind import SliceT
 from resources.loop.bad_parts import BadParts
 from resources.loop.context import RunContext
-from resources.loop.flow import SliceT
 from resources.loop.outcome import Outcome
 
 
@@ -23,13 +23,13 @@ def pinned_schema(
     entry = outcome.newest
     if entry is not None and entry.pinned:
         pinned = run.log.get_schema(entry.pinned)
-        run.kind.agree(run.spark, pinned)
+        run.kind.check_schema(run.spark, pinned)
         return pinned
     try:
         found = run.kind.pin(run.spark, slices)
     except BadPart as bad:
         # A schema is inferred without a file that will be passed over; it is found bad again when it is loaded.
-        rest = [run.kind.without(slice_, bad) or slice_ for slice_ in slices]
+        rest = [run.kind.slice_without(slice_, bad) or slice_ for slice_ in slices]
         if rest != list(slices):
             return pinned_schema(run, outcome, rest, bad_parts)
         if any(bad_parts.leave_out(slice_, bad, None) for slice_ in slices):

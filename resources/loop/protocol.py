@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile, BadPart, Conflict
 from partitions.plan import counted
+from resources.kinds.kind import SliceT, StatsReader, WriteStats
 from resources.loop.appending import append_abandoned, append_loaded
 from resources.loop.context import RunContext
-from resources.loop.flow import Observed, Seen, SliceT
 from resources.loop.giving_up import give_up
 from resources.loop.intents import draft_intent, holding, put_intent
 from resources.loop.outcome import Committed, NotCommitted, Step
@@ -51,13 +51,13 @@ def commit(
     """
     started = time.monotonic()
     try:
-        run.kind.check(slice_)
+        slice_ = run.kind.fix(slice_)
         intent = draft_intent(run, entry, guarded_head(run, entry), slice_, pinned)
         # Before the intent is put: a query that does not fit its rows must not leave a number that no run can finish.
         rows = analysed_rows(run, entry, intent, slice_)
     except BadPart as bad:
         return NotCommitted(entry, bad)
-    put_intent(run, intent, run.kind.size(slice_).amount)
+    put_intent(run, intent, slice_.size.amount)
     with holding(run, intent):
         return _write_and_append(run, entry, intent, slice_, rows, started)
 
@@ -79,9 +79,9 @@ def resume(
         tagged = find_commit(run, entry, intent)
         if tagged is None:
             try:
-                run.kind.check(slice_)
+                run.kind.check_unchanged(slice_)
             except BadPart as bad:
-                no_rows = lambda: slice_rows(run, intent, None)  # noqa: E731
+                no_rows = lambda: slice_rows(run, entry, intent, None)  # noqa: E731
                 if abandoned := give_up(run, entry, intent, reason_of(bad), no_rows):
                     return NotCommitted(abandoned, bad)
                 tagged = find_commit(run, entry, intent)
@@ -115,7 +115,7 @@ def _append(
     intent: Intent,
     slice_: SliceT,
     tagged: TaggedCommit,
-    stats: Seen,
+    stats: WriteStats,
     started: float,
     *,
     recovered: bool,
@@ -128,7 +128,7 @@ def _append(
     changed = None if recovered else _change_while_read(run, slice_)
     check_log(run, intent)
     appended, loaded = append_loaded(run, entry, intent, tagged)
-    size = run.kind.size(slice_)
+    size = slice_.size
     run.notify(Step.APPENDED, f"slice {intent.number}: {counted(loaded.rows, 'row')} of {size.amount}")
     return Committed(
         appended,
@@ -144,7 +144,7 @@ def _append(
     )
 
 
-def _kept_stats(run: RunContext[SliceT], intent: Intent, read_stats: Observed) -> Seen:
+def _kept_stats(run: RunContext[SliceT], intent: Intent, read_stats: StatsReader) -> WriteStats:
     """What the write saw, kept beside the log before its entry is there: it is only read with an entry."""
     stats = read_stats()
     if stats:
@@ -156,7 +156,7 @@ def _kept_stats(run: RunContext[SliceT], intent: Intent, read_stats: Observed) -
 def _change_while_read(run: RunContext[SliceT], slice_: SliceT) -> BadFile | None:
     """Whether a file changed while it was read; its rows are committed then, and nothing can tell which version's."""
     try:
-        run.kind.check(slice_)
+        run.kind.check_unchanged(slice_)
     except BadFile as bad:
         return BadFile(
             f"file {bad.path} changed while it was being loaded: its rows are in the table, once, but of which version cannot be told."

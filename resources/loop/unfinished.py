@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic
 
+from resources.kinds.kind import SliceT
 from resources.loop import holder as holders
 from resources.loop.context import RunContext
-from resources.loop.flow import SliceT
 from resources.loop.giving_up import close, drop, preview_close
 from resources.loop.intents import held
 from resources.loop.lease import is_renewed
@@ -86,7 +86,7 @@ class Unfinished(Generic[SliceT]):
         if intent is not None and intent.is_decision:
             drop(self._run, entry, intent)
         elif intent is not None:
-            no_rows = lambda: slice_rows(self._run, intent, None)  # noqa: E731
+            no_rows = lambda: slice_rows(self._run, entry, intent, None)  # noqa: E731
             close(self._run, entry, intent, reason, no_rows, new_state=new_state)
 
     def preview(self) -> tuple[Entry | None, Intent | None]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from partitions.errors import NeedsDecision
+from resources.kinds.kind import SliceT
 from resources.loop.context import RunContext
 from resources.loop.entries import recorded
-from resources.loop.flow import SliceT
 from resources.loop.intents import beaten
 from resources.loop.table_guard import check_table
 from resources.tables.table import TableCommit, TableHead, TaggedCommit

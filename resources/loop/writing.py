@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadPart, StrandlineError, TargetError
 from partitions.load import ReplaceAll
+from partitions.plan import Size
+from resources.kinds.kind import SliceT, StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
 from resources.loop.context import RunContext
 from resources.loop.entries import claimed, is_last_query
-from resources.loop.flow import Observed, Seen, SliceT
 from resources.loop.giving_up import give_up
 from resources.loop.outcome import NotCommitted, Step
 from resources.loop.transform import Batch, transformed
 from resources.loop.verifying import unguarded_head
-from resources.readers.failures import cause
+from resources.sources.files.failures import cause
 from resources.spark import EngineLost, tune
 from resources.spark_process import engine_lost
 from resources.tables.table import Tag
@@ -24,17 +25,33 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def slice_rows(run: RunContext[SliceT], intent: Intent, slice_: SliceT | None) -> DataFrame:
+_BYTES_PER_ROW = 100
+"""A guess, to choose between two ways to run a small query."""
+
+
+def slice_rows(
+    run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT | None
+) -> DataFrame:
     """Return the rows of a slice as they go into the table; without a slice no rows, of the same columns.
 
     Raises:
         BadPart: some of it cannot be read.
     """
-    size = run.kind.size(slice_).bytes if slice_ else 0
-    tune(run.spark, size)
+    tune(run.spark, _expected_bytes(entry, slice_))
     batch = Batch(run.name, intent.number, intent.lower, intent.upper, intent.run_id, intent.time)
     source_rows = run.kind.read(run.spark, slice_, run.log.get_schema(intent.pinned))
-    return run.kind.prepared(transformed(run.spark, run.dataflow, source_rows, batch), slice_)
+    rows = transformed(run.spark, run.dataflow, source_rows, batch)
+    if isinstance(run.kind, WatchesRows):
+        run.kind.check_rows(rows)
+    return rows
+
+
+def _expected_bytes(entry: Entry | None, slice_: SliceT | None) -> int | None:
+    """Of the source; of work units a guess from those that were loaded last. None if nothing tells."""
+    size = slice_.size if slice_ else Size(bytes=0)
+    if size.bytes is not None or entry is None or not entry.work_units:
+        return size.bytes
+    return entry.rows * _BYTES_PER_ROW // entry.work_units * size.work_units
 
 
 def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT) -> DataFrame:
@@ -47,7 +64,7 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
         StrandlineError: code ``query``: the query or function does not fit the rows.
     """
     try:
-        rows = slice_rows(run, intent, slice_)
+        rows = slice_rows(run, entry, intent, slice_)
         if not (run.kind.one_query and is_last_query(entry, intent)):
             _ = rows.schema  # on Spark Connect nothing is looked at before somebody asks
     except StrandlineError:
@@ -66,7 +83,7 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
 
 def write(
     run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT, rows: DataFrame | None
-) -> Observed | NotCommitted:
+) -> StatsReader | NotCommitted:
     """Write a slice; return what reads the statistics of the write, or why the number was given up.
 
     Args:
@@ -82,9 +99,11 @@ def write(
     rewound = replaced_until(run, entry, intent) is not None
     tag = Tag(intent.app_id, intent.number, intent.id, after=claimed(entry), rewound=rewound)
     try:
-        rows = slice_rows(run, intent, slice_) if rows is None else rows
-        load = ReplaceAll() if intent.replaces == "table" else run.kind.load(slice_, intent.replaces, rows)
-        rows, stats = run.kind.observe(rows, slice_)
+        rows = slice_rows(run, entry, intent, slice_) if rows is None else rows
+        load = ReplaceAll() if intent.replaces == "table" else run.kind.load(slice_, rows)
+        stats: StatsReader = _no_stats
+        if isinstance(run.kind, WatchesRows):
+            rows, stats = run.kind.observe(rows, slice_)
         run.table.write(rows, load, tag, intent.watermark, base=intent.table_version)
     except BadPart as bad:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
@@ -110,9 +129,9 @@ def write(
 
 def _given_up(
     run: RunContext[SliceT], entry: Entry | None, intent: Intent, why: StrandlineError
-) -> Observed | NotCommitted:
+) -> StatsReader | NotCommitted:
     """Abandon the number, unless a writer that was believed dead has written the slice: it is finished like any other then."""
-    abandoned = give_up(run, entry, intent, reason_of(why), lambda: slice_rows(run, intent, None))
+    abandoned = give_up(run, entry, intent, reason_of(why), lambda: slice_rows(run, entry, intent, None))
     return NotCommitted(abandoned, why) if abandoned is not None else _no_stats
 
 
@@ -121,7 +140,7 @@ def reason_of(error: StrandlineError) -> str:
     return f"{error.part}: {error.why}" if isinstance(error, BadPart) else error.message
 
 
-def _no_stats() -> Seen:
+def _no_stats() -> WriteStats:
     return {}
 
 
@@ -135,7 +154,7 @@ def _find_bad_part(
     """
     if lost := engine_lost(error):
         raise EngineLost.of(run.name, f"slice {intent.number} was written", lost) from error
-    return run.kind.blame(run.spark, slice_, run.log.get_schema(intent.pinned), error)
+    return run.kind.find_bad_part(run.spark, slice_, run.log.get_schema(intent.pinned), error)
 
 
 def _is_refused(error: Exception) -> bool:

@@ -11,9 +11,9 @@ from obstore.store import MemoryStore
 from partitions.path.definition import PartitionFilter, PathWatermark
 from partitions.path.hive import partition_values
 from partitions.path.naming import sorts_by_time
-from partitions.path.order import FileKey, compare
+from partitions.path.order import FileKey, compare_texts
 from partitions.path.plan import plan, position
-from partitions.path.position import Position, Start
+from partitions.path.position import FromBeginning, Position
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
 from resources.listing import Listing, list_above
@@ -30,7 +30,7 @@ def test_path_parse(case: Case) -> None:
 
 @pytest.mark.cases("paths", "path_compare")
 def test_path_compare(case: Case) -> None:
-    order = compare(case["input"]["a"], case["input"]["b"])
+    order = compare_texts(case["input"]["a"], case["input"]["b"])
     assert {"order": {-1: "lt", 0: "eq", 1: "gt"}[order]} == case["expected"]
 
 
@@ -79,7 +79,7 @@ def _position(case: Case) -> tuple[PathWatermark, PathState, Position | None]:
     }
     state = PathState.of(watermark.get(given["mode"]))
     cold = state.last is None and not state.names
-    return definition, state, Start.within(given["prefixes"]) if cold and given["prefixes"] else None
+    return definition, state, FromBeginning.within(given["prefixes"]) if cold and given["prefixes"] else None
 
 
 def _places(files: list[str], folder: Path) -> list[Place]:

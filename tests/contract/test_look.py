@@ -19,7 +19,7 @@ from platform_assets.cli.main import strandline
 from resources.connect_server import free_port
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.readers.look import look_at_database, look_at_table
+from resources.sources.look import look_at_database, look_at_table
 from scripts import postgres as pg
 
 

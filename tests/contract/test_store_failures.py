@@ -11,8 +11,8 @@ import pytest
 from deltalake import write_deltalake
 
 from partitions.errors import ProviderError, SourceError, StrandlineError, TargetError
-from partitions.path.position import Start
-from resources.listing import list_above, look
+from partitions.path.position import FromBeginning
+from resources.listing import list_above, stat_files
 from resources.places import Place
 from resources.tables import open_table
 from resources.tables.delta.log import DeltaLog
@@ -53,7 +53,7 @@ CAUSES = {
 }
 
 SOURCE: dict[str, Callable[[Place], Any]] = {
-    "listing": lambda place: list_above(place, Start(), (".ndjson",)),
+    "listing": lambda place: list_above(place, FromBeginning(), (".ndjson",)),
 }
 STATE: dict[str, Callable[[Place], Any]] = {
     "newest": lambda place: WatermarkLog(open_blobs(place)).newest("flow"),
@@ -138,7 +138,7 @@ def test_a_table_that_deltalake_cannot_open_names_place_cause_and_remedy(table: 
 @pytest.mark.parametrize("how", ["down", "key", "secret"])
 def test_a_look_at_single_files_names_place_and_remedy(table: Place, how: str) -> None:
     place, (_, remedy, _) = broken(table, how), CAUSES[how]
-    error = refused(lambda place: look(place, ["a"]), place)  # a HEAD, whose answer has no text
+    error = refused(lambda place: stat_files(place, ["a"]), place)  # a HEAD, whose answer has no text
     assert error.message.startswith(f"{place}: ")
     assert error.message.endswith(remedy)
 

@@ -7,7 +7,7 @@ from itertools import cycle
 
 import pytest
 
-from resources.loop import protocol
+from resources.loop import intents
 from resources.watermarks import entry
 from tests.support.feed import NOW, Feed
 
@@ -18,7 +18,7 @@ def jumping(monkeypatch: pytest.MonkeyPatch) -> None:
     years = cycle(
         ["2031-01-01T00:00:00.000+00:00", "1999-12-31T23:59:59.999+00:00", "2026-06-01T00:00:00.000+00:00"]
     )
-    for module in (entry, protocol):
+    for module in (entry, intents):
         monkeypatch.setattr(module, "utc_now", lambda: next(years))
 
 

@@ -21,7 +21,7 @@ from partitions.sources import JdbcSource
 from partitions.window.extent import Extent, Unit
 from resources.connect_server import free_port
 from resources.jdbc import JdbcConnection
-from resources.readers.jdbc import JdbcReader
+from resources.sources.jdbc.source import JdbcRows
 from resources.spark import SparkEngine
 from scripts import postgres as pg
 
@@ -64,11 +64,11 @@ def _connection(postgres: pg.Postgres, **named: str) -> JdbcConnection:
     )
 
 
-def _reader(connection: JdbcConnection, zone: ZoneInfo = UTC, **source: Any) -> JdbcReader:
-    return JdbcReader(connection, JdbcSource(type="jdbc", connection="erp", **source), zone)
+def _reader(connection: JdbcConnection, zone: ZoneInfo = UTC, **source: Any) -> JdbcRows:
+    return JdbcRows(connection, JdbcSource(type="jdbc", connection="erp", **source), zone)
 
 
-def _rows(spark: SparkSession, reader: JdbcReader, extents: list[Extent]) -> list[dict[str, Any]]:
+def _rows(spark: SparkSession, reader: JdbcRows, extents: list[Extent]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = reader.read(spark, extents, reader.pin(spark)).toArrow().to_pylist()
     return rows
 
@@ -166,10 +166,10 @@ def test_a_changed_column_is_named(
 ) -> None:
     reader = _reader(_connection(postgres), table=f"public.{table}")
     pinned = reader.pin(spark)
-    reader.agree(spark, pinned, "flow")
+    reader.check_schema(spark, pinned, "flow")
     postgres.ask(f"ALTER TABLE {{table}} {change}", table=table)
     with pytest.raises(SchemaError) as changed:
-        reader.agree(spark, pinned, "flow")
+        reader.check_schema(spark, pinned, "flow")
     assert said in changed.value.message
     assert (changed.value.field, changed.value.reason) == (field, "incompatible_schema")
 
@@ -263,14 +263,14 @@ from zoneinfo import ZoneInfo
 from partitions.sources import JdbcSource
 from partitions.window.extent import Extent
 from resources.jdbc import JdbcConnection
-from resources.readers.jdbc import JdbcReader
+from resources.sources.jdbc.source import JdbcRows
 from resources.spark import SparkEngine
 
 connection = JdbcConnection.parse("jdbc:postgresql://127.0.0.1:{postgres.port}/postgres", "postgres", {postgres.password!r})
 conf = {{"spark.driver.extraJavaOptions": "-Duser.timezone=Europe/Berlin -XX:TieredStopAtLevel=1"}}
 spark = SparkEngine("local[1]", conf=conf).with_places([connection]).session()
 spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-reader = JdbcReader(connection, JdbcSource(type="jdbc", connection="erp", query={query!r}, window_column="wall"), ZoneInfo("UTC"))
+reader = JdbcRows(connection, JdbcSource(type="jdbc", connection="erp", query={query!r}, window_column="wall"), ZoneInfo("UTC"))
 frame = reader.read(spark, [Extent(1711852200000, 1711852201000, ({{}},))], reader.pin(spark))
 spark.conf.set("spark.sql.session.timeZone", "UTC")
 print("\\nfound" + json.dumps([list(map(str, row)) for row in frame.selectExpr(*[f"CAST({{name}} AS STRING)" for name in frame.columns]).collect()]))

@@ -22,9 +22,9 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.readers.conditions import table_rows
-from resources.readers.jdbc import JdbcReader
-from resources.readers.lake import LakeReader
+from resources.sources.conditions import table_rows
+from resources.sources.jdbc.source import JdbcRows
+from resources.sources.table import TableRows
 from resources.spark import SparkEngine
 from resources.tables import open_table
 from scripts import postgres as pg
@@ -104,8 +104,8 @@ def _connection(postgres: pg.Postgres, **named: str) -> JdbcConnection:
     return JdbcConnection.parse(url, named.get("user", "postgres"), named.get("password", postgres.password))
 
 
-def _jdbc(connection: JdbcConnection, **source: Any) -> JdbcReader:
-    return JdbcReader(connection, JdbcSource(type="jdbc", connection="erp", **source), ZONE)
+def _jdbc(connection: JdbcConnection, **source: Any) -> JdbcRows:
+    return JdbcRows(connection, JdbcSource(type="jdbc", connection="erp", **source), ZONE)
 
 
 def _ids(frame: DataFrame) -> list[int]:
@@ -129,7 +129,7 @@ def test_a_table_of_the_lake_gives_the_rows_of_its_extents_and_no_others(
     spark: SparkSession, lake: Place, column: str, extents: list[Extent]
 ) -> None:
     source = TableSource(type="table", table="bronze/rows", window_column=column, unit_columns=UNITS)
-    reader = LakeReader(open_table("delta", lake), source, ZONE)
+    reader = TableRows(open_table("delta", lake), source, ZONE)
     assert _ids(reader.read(spark, extents, reader.pin(spark))) == meant(ROWS, extents, column)
 
 
@@ -231,7 +231,7 @@ def test_odd_names_and_nested_types_survive_the_pinned_text(
         connection, table=f"public.{odd}", window_column="a.b `c", unit_columns={"u": "select", "i": "Id"}
     )
     pinned = reader.pin(spark)
-    reader.agree(spark, pinned, "flow")
+    reader.check_schema(spark, pinned, "flow")
     unit = {"u": "11111111-2222-3333-4444-555555555555", "i": 1}
     (row,) = reader.read(spark, [Extent(0, 2**41, (unit,))], pinned).toArrow().to_pylist()
     assert row == {
@@ -255,7 +255,7 @@ def test_text_in_a_definition_is_read_as_what_the_column_holds(
 ) -> None:
     units: tuple[Unit, ...] = ({"w": "1", "n": "1.5", "f": "true", "d": "2024-03-30"},)
     typed = [_all({"w": 1, "n": Decimal("1.50"), "f": True, "d": date(2024, 3, 30)})]
-    table = LakeReader(
+    table = TableRows(
         open_table("delta", lake), TableSource(type="table", table="a/b", unit_columns=UNITS), ZONE
     )
     for reader in (_jdbc(connection, table=TABLE, unit_columns=UNITS), table):
@@ -267,7 +267,7 @@ def test_text_in_a_definition_is_read_as_what_the_column_holds(
 def test_no_extents_are_no_rows_of_the_right_columns(
     spark: SparkSession, connection: JdbcConnection, lake: Place
 ) -> None:
-    table = LakeReader(
+    table = TableRows(
         open_table("delta", lake), TableSource(type="table", table="a/b", window_column="at"), ZONE
     )
     for reader in (_jdbc(connection, table=TABLE, window_column="at"), table):
@@ -287,7 +287,7 @@ def test_rows_without_spark_are_those_that_spark_sees(spark: SparkSession, tmp_p
 
 def test_a_version_of_a_table_can_be_read_again(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(str(tmp_path / "t"))
-    reader = LakeReader(open_table("delta", place), TableSource(type="table", table="a/t"), ZONE)
+    reader = TableRows(open_table("delta", place), TableSource(type="table", table="a/t"), ZONE)
     with pytest.raises(SourceError, match="expected a Delta table, found none"):
         reader.pin(spark)
     put_in_lake(Path(place.url), ROWS[:2])
@@ -301,11 +301,11 @@ def test_a_version_of_a_table_can_be_read_again(spark: SparkSession, tmp_path: P
 def test_a_changed_table_is_named_by_its_columns(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(str(tmp_path / "t"))
     put_in_lake(Path(place.url), ROWS[:2])
-    reader = LakeReader(open_table("delta", place), TableSource(type="table", table="a/t"), ZONE)
+    reader = TableRows(open_table("delta", place), TableSource(type="table", table="a/t"), ZONE)
     pinned = reader.pin(spark)
-    reader.agree(spark, pinned, "flow")
+    reader.check_schema(spark, pinned, "flow")
     spark.sql(f"ALTER TABLE delta.`{place.url}` ADD COLUMNS (extra int)").collect()
     with pytest.raises(
         SchemaError, match=r"the columns of a/t that were pinned, found others: extra is new \(int\)"
     ):
-        reader.agree(spark, pinned, "flow")
+        reader.check_schema(spark, pinned, "flow")

@@ -71,7 +71,7 @@ class Arrivals:
 
     def plan(self, now: datetime = NOW) -> Plan[PathSlice]:
         """What a run would load."""
-        return self.platform.path_flow(self.flow).plan(self.newest, now)
+        return self.platform.path_kind(self.flow).plan(self.newest, now)
 
     def planned(self, why: str, now: datetime = NOW) -> list[str]:
         """The files of the slices that a run would load for this reason."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -25,13 +25,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
-from partitions.path.slices import PathSlice
+from partitions.path.source import SourceFile
 from platform_assets.project import load_project
-from resources.kinds.path import PathFlow
 from resources.listing import FILE_VANISHED
-from resources.loop import protocol
+from resources.loop import intents
 from resources.places import Place
 from resources.platform import Platform
+from resources.sources import Source
+from resources.sources.files.source import FileSource
 from resources.spark import SparkEngine
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog
@@ -93,34 +94,40 @@ class MortalBlobs(LocalBlobs):
         return done
 
 
-class _ArrowPathFlow(PathFlow):
-    """The path kind, whose files are read line by line."""
+class _ArrowFiles(FileSource):
+    """Files that are read line by line."""
 
-    def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:
+    def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> str | None:
         fields = [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]
         return json.dumps({"columns": {"type": "struct", "fields": fields}, "folders": []})
 
-    def agree(self, spark: SparkSession, pinned: str) -> None:
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """There is one schema only."""
 
-    def read(self, spark: SparkSession, piece: PathSlice | None, pinned: str) -> DataFrame:
-        root = self._place.local
-        assert root is not None
+    def misleading(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Iterator[BadFile]:
+        return iter(())
+
+    def read(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> DataFrame:
         rows = [
             {**json.loads(line), "_source_file": file.path}
-            for file in (piece.files if piece else ())
-            for line in (root / file.path).read_text().splitlines()
+            for file in files
+            for line in (self._folder / file.path).read_text().splitlines()
         ]
         return cast("DataFrame", Rows(pa.Table.from_pylist(rows, schema=SCHEMA), cast("Session", spark).hear))
 
-    def blame(self, spark: SparkSession, piece: PathSlice, pinned: str, error: Exception) -> BadFile | None:
-        root = self._place.local
-        assert root is not None
-        gone = [file.path for file in piece.files if not (root / file.path).exists()]
+    def find_bad_file(
+        self, spark: SparkSession, files: Mapping[str, SourceFile], pinned: str, error: Exception
+    ) -> BadFile | None:
+        gone = [path for path in files if not (self._folder / path).exists()]
         return BadFile(f"{gone[0]} is gone", path=gone[0], code=FILE_VANISHED) if gone else None
 
-    def also_bad(self, spark: SparkSession, piece: PathSlice, pinned: str, bad: Any) -> Sequence[BadFile]:
+    def find_similar(self, *given: object) -> Sequence[BadFile]:
         return ()
+
+    @property
+    def _folder(self) -> Path:
+        assert self.root.local is not None
+        return self.root.local
 
 
 class _Engine(SparkEngine):
@@ -163,8 +170,10 @@ class MortalPlatform(Platform):
 
 
 class _JvmlessPlatform(MortalPlatform):
-    def path_flow(self, dataflow: Dataflow) -> PathFlow:
-        return _ArrowPathFlow(dataflow, self.root_of(dataflow), self.log)
+    def source(self, dataflow: Dataflow) -> Source:
+        root = self.source_of(dataflow)
+        assert isinstance(root, Place)
+        return _ArrowFiles(root, dataflow)
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         return _Engine(self.process)
@@ -220,6 +229,6 @@ class Parts:
 def jvmless() -> Iterator[None]:
     """Do without leases and ``fsync``, which only cost time here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protocol, "renewed", lambda log, intent: nullcontext())
+        patch.setattr(intents, "renewed", lambda log, intent: nullcontext())
         patch.setattr(os, "fsync", lambda handle: None)
         yield

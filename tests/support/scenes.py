@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from partitions.path.definition import PathWatermark
 from partitions.path.order import FileKey, hidden, past
 from partitions.path.plan import at_or_below
-from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, Position, Start
+from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
 from tests.support.trees import ENDING, leaf_tree, partitions, paths, trees
@@ -100,7 +100,7 @@ def cold_scenes(draw: st.DrawFn) -> Scene:
     tree = draw(trees())
     there = [FileKey.of(path).partition for path in tree if "/" in path]
     one = partitions | st.sampled_from(there) if there else partitions
-    return Scene(tree, Start.within(draw(st.lists(one, max_size=4))))
+    return Scene(tree, FromBeginning.within(draw(st.lists(one, max_size=4))))
 
 
 @dataclass(frozen=True)

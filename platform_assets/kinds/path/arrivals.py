@@ -23,7 +23,7 @@ def files_sensor(
 
     def look(tick: Tick) -> NoWork | Work:
         entry = platform.log.newest(dataflow.name)
-        listing = platform.path_flow(dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
+        listing = platform.path_kind(dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
         if not listing.found.files:
             more = "goes on at the next tick" if listing.resume else "no file is above the watermark"
             return NoWork(f"{more} ({listing.found.calls} listing calls)", listing.resume or "")

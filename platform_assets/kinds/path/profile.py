@@ -132,7 +132,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, budget: Budget
     ) -> Listing:
         """Return the files above the watermark, and released ones, as far as the budget goes."""
-        return platform.path_flow(dataflow).peek(entry, now, budget, None)
+        return platform.path_kind(dataflow).peek(entry, now, budget, None)
 
 
 def _first_to_last(files: list[str]) -> str:

@@ -81,7 +81,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         servers: Servers,  # noqa: ARG002 - the plan opens no source
     ) -> dict[str, Any]:
         """Return work units that are new, grown, failed or deferred; those that grace reads again wait for nothing."""
-        plan = platform.flow(dataflow).plan(entry, now)
+        plan = platform.kind(dataflow).plan(entry, now)
         due = [work for slice_ in plan.slices for work in slice_.works if work.reason != "grace"]
         failed = (entry.state() if entry else {}).get("failed", {})
         count = sum(1 for of_unit in failed.values() for failure in of_unit.values() if failure[0])

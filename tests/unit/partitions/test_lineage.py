@@ -50,10 +50,10 @@ def test_each_runs_after_all_whose_rows_can_come_into_it_and_none_is_left_out(
     ordered = lineage.in_order(names)
     assert sorted(ordered) == sorted(names)
     for position, name in enumerate(ordered):
-        waiting, above = list(lineage.above(name)), set()
+        waiting, above = list(lineage.upstream_dataflows(name)), set()
         while waiting:
             above.add(one := waiting.pop())
-            waiting += lineage.above(one)
+            waiting += lineage.upstream_dataflows(one)
         assert not above & set(ordered[position:])
 
 
@@ -86,8 +86,8 @@ def test_an_input_is_the_table_whatever_the_asset_of_its_maker_is_called(
 ) -> None:
     reader = Flow("reader", "bronze/reader", [given_input, given_input])
     lineage = Lineage([Flow("shop", "silver/orders"), reading("other"), reader])
-    assert lineage.above("reader") == above
-    assert lineage.assets_above(reader) == assets
+    assert lineage.upstream_dataflows("reader") == above
+    assert lineage.upstream_assets(reader) == assets
 
 
 def test_only_dataflows_of_a_circle_are_circular() -> None:

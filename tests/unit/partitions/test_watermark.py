@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
-from partitions.watermark import compare, is_empty, nothing_loaded
+from partitions.watermark import compare_values, is_empty
 
 
 @pytest.mark.parametrize("watermark", [None, {}, {"a": None}, {"a": None, "b": None}])
@@ -21,32 +21,14 @@ def test_a_value_is_a_value_however_little_it_is(value: object) -> None:
     assert not is_empty({"a": value, "b": None})
 
 
-@pytest.mark.parametrize(
-    ("watermark", "nothing"),
-    [
-        (None, True),
-        ({}, True),
-        ({"path": None}, True),
-        ({"path": "a"}, False),
-        ({"grid": "daily UTC", "units": {}, "stale": {"{}": [[0, 1]]}}, True),
-        ({"grid": "daily UTC", "units": {}, "failed": {"{}": {}}}, False),
-        ({"grid": "daily UTC", "units": {"{}": [[0, 1]]}, "stale": {}}, False),
-    ],
-)
-def test_after_a_reset_old_windows_may_be_known_and_nothing_is_loaded(
-    watermark: dict[str, Any] | None, nothing: bool
-) -> None:
-    assert nothing_loaded(watermark) is nothing
-
-
 @given(st.integers(), st.integers())
 def test_values_of_one_kind_compare_as_they_do(one: int, other: int) -> None:
-    assert compare(one, other) == (one > other) - (one < other)
+    assert compare_values(one, other) == (one > other) - (one < other)
 
 
 def test_a_date_counts_as_its_midnight_beside_a_naive_datetime() -> None:
-    assert compare(date(2026, 1, 2), datetime(2026, 1, 2)) == 0  # noqa: DTZ001
-    assert compare(datetime(2026, 1, 2, 1), date(2026, 1, 2)) == 1  # noqa: DTZ001
+    assert compare_values(date(2026, 1, 2), datetime(2026, 1, 2)) == 0  # noqa: DTZ001
+    assert compare_values(datetime(2026, 1, 2, 1), date(2026, 1, 2)) == 1  # noqa: DTZ001
 
 
 @pytest.mark.parametrize(
@@ -59,4 +41,4 @@ def test_a_date_counts_as_its_midnight_beside_a_naive_datetime() -> None:
 )
 def test_values_without_a_common_order_are_refused(one: object, other: object) -> None:
     with pytest.raises(ConfigurationError, match="cannot compare"):
-        compare(one, other)
+        compare_values(one, other)

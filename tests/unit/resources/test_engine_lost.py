@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException, SparkException
 
-from resources.readers.failures import cause
+from resources.sources.files.failures import cause
 from resources.spark_process import engine_lost
 
 REFUSED = """<_InactiveRpcError of RPC that terminated with:

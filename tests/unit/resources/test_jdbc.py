@@ -7,7 +7,7 @@ import pytest
 from partitions.errors import ConfigurationError
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.readers.jdbc_failures import source_error, told
+from resources.sources.jdbc.failures import source_error, told
 from resources.spark import SparkEngine
 from resources.spark_runtime import DELTA_PACKAGE, HADOOP_AWS_PACKAGE, MARIADB_PACKAGE, POSTGRESQL_PACKAGE
 

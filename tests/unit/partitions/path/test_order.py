@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.path.order import FileKey, below, compare, hidden, hidden_until, past, upwards
+from partitions.path.order import (
+    FileKey,
+    below,
+    compare_texts,
+    hidden,
+    hidden_until,
+    is_hidden,
+    past,
+    upwards,
+)
 from tests.support.trees import paths
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -15,7 +24,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]))
 @given(texts, texts)
 def test_texts_compare_as_their_utf8_bytes(a: str, b: str) -> None:
     left, right = a.encode(), b.encode()
-    assert compare(a, b) == (left > right) - (left < right)
+    assert compare_texts(a, b) == (left > right) - (left < right)
 
 
 @given(texts, texts)
@@ -109,3 +118,9 @@ def test_the_key_below_a_text_has_no_control_character_surrogate_or_empty_compon
 def test_upwards_names_a_partition_and_all_folders_above_it() -> None:
     assert list(upwards("a/b/c")) == ["a/b/c", "a/b", "a"]
     assert list(upwards("")) == []
+
+
+@pytest.mark.parametrize("name", ["_a", ".a", "a_", "a", "-_"])
+def test_a_path_is_hidden_if_any_of_its_names_is(name: str) -> None:
+    assert is_hidden(name) == (name[0] in "_.")
+    assert hidden(name) == hidden(f"{name}/x") == hidden(f"x/{name}") == is_hidden(name)

@@ -12,10 +12,10 @@ from pydantic import ByteSize
 from partitions.errors import ConfigurationError
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.path.order import FileKey
-from partitions.path.plan import Beside, adopted, covering, plan, position
-from partitions.path.position import AbovePartitions, AbovePath, Start
+from partitions.path.plan import PendingFiles, adopted, plan, position, upper_bound
+from partitions.path.position import AbovePartitions, AbovePath, FromBeginning
 from partitions.path.slices import PathSlice
-from partitions.path.source import Found, SourceFile, in_pair_order
+from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
 from partitions.plan import Plan
@@ -71,7 +71,7 @@ closing = st.builds(
 def _plan(
     definition: PathWatermark, found: tuple[SourceFile, ...], state: PathState | None = None
 ) -> Plan[PathSlice]:
-    return plan(definition, state or PathState(), Found(found), NOW, dataflow="flow", number=0)
+    return plan(definition, state or PathState(), ListedFiles(found), NOW, dataflow="flow", number=0)
 
 
 def _planned(made: Plan[PathSlice]) -> list[SourceFile]:
@@ -95,7 +95,7 @@ def test_files_and_bytes_are_hard_limits_and_a_large_file_goes_alone(
     limits = definition.checkpoint
     for piece in _plan(definition, found).slices:
         assert 1 <= len(piece.files) <= limits.interval_files
-        assert piece.size <= limits.interval_bytes or len(piece.files) == 1
+        assert (piece.size.bytes or 0) <= limits.interval_bytes or len(piece.files) == 1
 
 
 @given(definitions, files)
@@ -105,7 +105,7 @@ def test_slices_are_as_large_as_the_limits_allow(
     limits = definition.checkpoint
     for piece, following in pairwise(_plan(definition, found).slices):
         full = len(piece.files) == limits.interval_files
-        assert full or piece.size + following.files[0].size > limits.interval_bytes
+        assert full or (piece.size.bytes or 0) + following.files[0].size > limits.interval_bytes
 
 
 @given(definitions, files)
@@ -221,9 +221,15 @@ def test_of_files_of_the_future_the_one_that_holds_back_others_is_named_first() 
     definition = PathWatermark(type="path", scope="partition", settle=timedelta(seconds=10))
     late, released = _file("p/1", age=-7200), _file("p/2", age=-7200)
     state = PathState().processed(["p/3"])
-    beside = Beside(late=(late,), released=(released,))
+    pending = PendingFiles(late=(late,), released=(released,))
     made = plan(
-        definition, state, Found((_file("p/4", age=-7200),)), NOW, dataflow="f", number=1, beside=beside
+        definition,
+        state,
+        ListedFiles((_file("p/4", age=-7200),)),
+        NOW,
+        dataflow="f",
+        number=1,
+        pending=pending,
     )
     (warning,) = made.warnings
     assert warning.startswith("p/4: ")
@@ -231,7 +237,7 @@ def test_of_files_of_the_future_the_one_that_holds_back_others_is_named_first() 
         "2 h in the future (2 more files are like it), so `settle` holds it back until then, and all new files after it in its partition. "
         in warning
     )
-    made = plan(definition, state, Found(()), NOW, dataflow="f", number=1, beside=beside)
+    made = plan(definition, state, ListedFiles(()), NOW, dataflow="f", number=1, pending=pending)
     (warning,) = made.warnings
     assert warning.startswith("p/1: ")
     assert "(1 more file is like it), so `settle` holds it back until then. " in warning
@@ -265,7 +271,7 @@ def test_a_filter_narrows_the_cold_start_only() -> None:
     definition = PathWatermark(
         type="path", partition_filter=PartitionFilter(prefix_template="d=%Y-%m-%d", lookback=1)
     )
-    assert position(definition, PathState(), NOW) == Start(("d=2026-01-27", "d=2026-01-28"))
+    assert position(definition, PathState(), NOW) == FromBeginning(("d=2026-01-27", "d=2026-01-28"))
     assert isinstance(position(definition, PathState().processed(["d=2020-01-01/a"]), NOW), AbovePath)
 
 
@@ -302,7 +308,7 @@ def test_root_files_beside_a_partition_watermark_are_warned_about_in_scope_globa
 ) -> None:
     definition = PathWatermark.model_validate({"type": "path", "scope": scope})
     state = PathState().processed(["d=1/001"])
-    made = plan(definition, state, Found((), root_files=True), NOW, dataflow="flow", number=1)
+    made = plan(definition, state, ListedFiles((), root_files=True), NOW, dataflow="flow", number=1)
     assert ("root_level_files_ignored" in made.warnings) is warned
 
 
@@ -313,7 +319,7 @@ def test_scope_partition_files_at_the_root_are_planned_and_the_root_is_reported_
         type="path", scope="partition", time_template="d=%Y-%m-%d", close_after=timedelta(0)
     )
     found = (_file("001"), _file("d=2026-01-07/001"), _file("d=2026-01-27/001"))
-    made = plan(definition, PathState(), Found(found, root_files=True), NOW, dataflow="flow", number=0)
+    made = plan(definition, PathState(), ListedFiles(found, root_files=True), NOW, dataflow="flow", number=0)
     assert [file.path for file in _planned(made)] == ["001", "d=2026-01-07/001", "d=2026-01-27/001"]
     assert made.skips == ()
     assert made.warnings == ("1 partition does not fit the time template and never closes: the root",)
@@ -365,7 +371,7 @@ def test_a_covering_watermark_is_below_nothing_that_was_loaded_and_never_falls(
 ) -> None:
     states = [PathState.of(piece.after) for piece in _plan(definition, found).slices] or [PathState()]
     known = [file.path for file in more]
-    made = PathState.of(covering(definition, states[-1], known))
+    made = PathState.of(upper_bound(definition, states[-1], known))
     above = position(definition, made, NOW).above if made.status == "active" else lambda path: False
     assert not any(map(above, known))
     assert made.covers(states[-1], definition.template)
@@ -396,11 +402,11 @@ def test_loaded_files_of_a_filtered_cold_start_leave_what_lies_before_the_oldest
 def test_only_late_files_are_planned_when_only_they_are_asked_for() -> None:
     late, released, new = _file("p/1"), _file("p/2"), _file("p/4")
     definition, state = PathWatermark(type="path"), PathState().processed(["p/3"])
-    beside = Beside(late=(late,), released=(released,))
+    pending = PendingFiles(late=(late,), released=(released,))
 
     def planned(request: Request) -> list[list[SourceFile]]:
-        found = Found((new,))
-        made = plan(definition, state, found, NOW, dataflow="f", number=1, beside=beside, request=request)
+        found = ListedFiles((new,))
+        made = plan(definition, state, found, NOW, dataflow="f", number=1, pending=pending, request=request)
         return [list(slice_.files) for slice_ in made.slices]
 
     assert planned(DUE) == [[late], [released], [new]]
@@ -413,5 +419,11 @@ def test_files_have_no_windows_to_ask_for(request_: Request) -> None:
         ConfigurationError, match="dataflow f: expected a watermark of type window, found path"
     ):
         plan(
-            PathWatermark(type="path"), PathState(), Found(()), NOW, dataflow="f", number=0, request=request_
+            PathWatermark(type="path"),
+            PathState(),
+            ListedFiles(()),
+            NOW,
+            dataflow="f",
+            number=0,
+            request=request_,
         )

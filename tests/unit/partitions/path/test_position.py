@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.path.order import FileKey, below, past, upwards
-from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, Position, Span, Start
+from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position, Span
 from partitions.path.template import TimeTemplate
 from tests.support.trees import leaf_tree, partitions, paths, trees
 
@@ -36,8 +36,10 @@ _above_path = st.builds(AbovePath, paths.map(FileKey.of))
 _above_partitions = st.dictionaries(
     partitions, paths.map(lambda path: FileKey.of(path).name), max_size=3
 ).map(AbovePartitions)
-_sweeps = st.builds(AtOrBelow, _above_path | _above_partitions, st.just(Start()) | _above_path)
-positions = _above_path | st.lists(partitions, max_size=3).map(Start.within) | _above_partitions | _sweeps
+_sweeps = st.builds(AtOrBelow, _above_path | _above_partitions, st.just(FromBeginning()) | _above_path)
+positions = (
+    _above_path | st.lists(partitions, max_size=3).map(FromBeginning.within) | _above_partitions | _sweeps
+)
 
 
 @given(positions, paths)
@@ -80,7 +82,7 @@ def test_a_jump_leaves_out_nothing_that_is_above(position: Position, tree: list[
 def test_the_sweep_s_files_are_those_that_are_not_new_and_from_the_start_on(
     position: Position, since: AbovePath, path: str
 ) -> None:
-    assert AtOrBelow(position, Start()).above(path) is not position.above(path)
+    assert AtOrBelow(position, FromBeginning()).above(path) is not position.above(path)
     expected = not position.above(path) and FileKey.of(path) > since.last
     assert AtOrBelow(position, since).above(path) is expected
 
@@ -151,11 +153,11 @@ def test_a_jump_over_closed_partitions_names_the_folder_that_they_lie_in() -> No
 
 @pytest.mark.parametrize("prefixes", [None, [], [""]])
 def test_no_prefixes_are_no_filter(prefixes: list[str] | None) -> None:
-    assert Start.within(prefixes).above("any/file")
+    assert FromBeginning.within(prefixes).above("any/file")
 
 
 def test_a_prefix_covers_its_partition_and_all_below_it_and_no_neighbour() -> None:
-    position = Start.within(["d=1", "d=1", "d=1/h=2/"])
+    position = FromBeginning.within(["d=1", "d=1", "d=1/h=2/"])
     assert [
         path for path in ["d=1/a", "d=1/h=1/a", "d=1-b/a", "d=10/a", "d=0/a"] if position.above(path)
     ] == ["d=1/a", "d=1/h=1/a"]
@@ -163,14 +165,14 @@ def test_a_prefix_covers_its_partition_and_all_below_it_and_no_neighbour() -> No
 
 
 def test_a_listing_of_prefixes_jumps_from_one_to_the_next() -> None:
-    position = Start.within(["d=15", "d=12", "d=13"])
+    position = FromBeginning.within(["d=15", "d=12", "d=13"])
     assert position.span() == Span(below("d=12"), "d=15/\U0010ffff")
     assert position.seek("d=12/z") == below("d=12"), "which is no jump"
     assert position.seek("d=14/a") == below("d=15")
 
 
 def test_prefixes_whose_order_depends_on_the_store_are_found_by_listing_everything() -> None:
-    position = Start.within(["a/x", "a-b/x"])
+    position = FromBeginning.within(["a/x", "a-b/x"])
     assert (position.span(), position.seek("b/y")) == (Span(), "b/y")
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from partitions.path.definition import PathWatermark
 from partitions.path.plan import position
-from partitions.path.slices import PathSlice, cut_beside, slice_of, watermark_of
+from partitions.path.slices import PathSlice, cut_pending, slice_of, watermark_of
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
 from tests.support.trees import paths
@@ -79,7 +79,7 @@ class TestWithout:
         assert not any(after.above(one.path) for one in piece.all_files)
 
     def test_bytes_are_of_what_is_loaded(self) -> None:
-        assert slice_over("a", "b").without("a", "torn").size == 1
+        assert slice_over("a", "b").without("a", "torn").size.bytes == 1
 
     def test_all_of_it_may_be_passed_over(self) -> None:
         piece = slice_over("a").without("a", "torn")
@@ -125,7 +125,7 @@ class TestHalve:
 
     @pytest.mark.parametrize("why", ["late", "release"])
     def test_halves_of_files_beside_the_watermark_do_not_move_it(self, why: Any) -> None:
-        (piece,) = cut_beside(GLOBAL, {"path": "z"}, [file("a"), file("b")], why)
+        (piece,) = cut_pending(GLOBAL, {"path": "z"}, [file("a"), file("b")], why)
         halves = piece.halve()
         assert [(names(half), half.before, half.after, half.why, half.lower) for half in halves] == [
             (["a"], {"path": "z"}, {"path": "z"}, why, None),
@@ -135,6 +135,6 @@ class TestHalve:
 
 @pytest.mark.parametrize("why", ["late", "release"])
 def test_files_beside_the_watermark_say_why_they_are_loaded_and_those_above_it_do_not(why: Any) -> None:
-    (piece,) = cut_beside(GLOBAL, {"path": "z"}, [file("a")], why)
+    (piece,) = cut_pending(GLOBAL, {"path": "z"}, [file("a")], why)
     assert piece.describe() == [{"files": ["a"], "reason": why}]
     assert slice_over("a").describe() == [{"files": ["a"]}]

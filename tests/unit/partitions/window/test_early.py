@@ -158,13 +158,13 @@ def test_clocks_that_differ_by_less_than_an_hour_are_no_reason_to_warn() -> None
 
 
 def test_a_changed_definition_carries_it_over() -> None:
-    from partitions.window.carrying import carried_over
+    from partitions.window.migration import migrate_state
 
     definition = defined()
     state = ahead(definition, "01-10T12:00:00", "01-20T12:00:00")
     asked = Forced(Part(((ms("01-01"), ms("01-02")),)))
     state = after(planned(definition, state, "01-10T13:00:00", since="01-10T12:30:00", asked=asked), state)
     weekly = defined("-", "weekly")
-    carried = carried_over(state, weekly, at("01-16T12:00:00"))
+    carried = migrate_state(state, weekly, at("01-16T12:00:00"))
     made = planned(weekly, carried, "01-30T12:00:00")
     assert ("01-08", "forced") in reads(made)

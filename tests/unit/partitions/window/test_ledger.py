@@ -13,7 +13,7 @@ from partitions.instants import DAY, milliseconds
 from partitions.window.definition import WindowWatermark
 from partitions.window.grid import Grid
 from partitions.window.ledger import ABSTINENT, GROWS, LEFT_OUT, NEVER, Gap, Ledger, UnitLedger, ledger
-from partitions.window.state import Done, Failure, LeftOut, WindowState
+from partitions.window.state import DeferredUnits, Failure, LoadedUnit, WindowState
 
 A, B = '{"u":"a"}', '{"u":"b"}'
 DAILY = Grid("daily")
@@ -30,7 +30,7 @@ def definition(**more: Any) -> WindowWatermark:
 
 
 def loaded(*days: float, unit: str = A, **more: Any) -> WindowState:
-    done = [Done(day(one), day(one + 1), day(one), unit, False, DAILY) for one in days]
+    done = [LoadedUnit(day(one), day(one + 1), day(one), unit, False, DAILY) for one in days]
     return WindowState().rebased(DAILY).after(done, **more)
 
 
@@ -62,7 +62,7 @@ def test_a_unit_without_anything_is_complete_up_to_nowhere_and_so_is_the_whole()
 
 
 def test_the_whole_is_complete_up_to_the_lowest_of_its_units() -> None:
-    state = loaded(0, 1, 2, 3, 4).after([Done(day(0), day(2), day(0), B, False, Grid("none"))])
+    state = loaded(0, 1, 2, 3, 4).after([LoadedUnit(day(0), day(2), day(0), B, False, Grid("none"))])
     assert of(state, units=(A, B)).complete_up_to == day(2)
 
 
@@ -72,7 +72,7 @@ def test_a_window_that_failed_says_how_often_and_why() -> None:
 
 
 def test_the_rest_of_a_window_that_goes_on_is_told_from_what_was_never_loaded() -> None:
-    half = Done(day(1), day(1.5), day(1), A, True, DAILY)
+    half = LoadedUnit(day(1), day(1.5), day(1), A, True, DAILY)
     state = loaded(0).after([half])
     assert only(of(state, now=1.75)).gaps == [Gap(day(1.5), day(1.75), GROWS)]
     assert only(of(state, now=3)).gaps == [Gap(day(1.5), day(3), NEVER)]
@@ -83,28 +83,30 @@ def test_a_window_that_goes_on_is_not_missing_although_nothing_of_it_is_loaded()
 
 
 def test_the_rest_of_a_window_that_the_cap_left_out_waits() -> None:
-    state = loaded(0).after([Done(day(1), day(1.5), day(1), A, True, DAILY)])
-    state = state.after([], [], [LeftOut(A, day(1), day(2), "daily UTC")])
+    state = loaded(0).after([LoadedUnit(day(1), day(1.5), day(1), A, True, DAILY)])
+    state = state.after([], [], [DeferredUnits(A, day(1), day(2), "daily UTC")])
     assert only(of(state, now=2)).gaps == [Gap(day(1.5), day(2), LEFT_OUT)]
 
 
 def test_what_abstinence_has_skipped_is_a_gap() -> None:
-    state = WindowState().rebased(Grid("none")).after([Done(day(0), day(2), day(0), A, True, Grid("none"))])
-    state = state.after([Done(day(0), day(5), day(3), A, True, Grid("none"))])
+    state = (
+        WindowState().rebased(Grid("none")).after([LoadedUnit(day(0), day(2), day(0), A, True, Grid("none"))])
+    )
+    state = state.after([LoadedUnit(day(0), day(5), day(3), A, True, Grid("none"))])
     found = only(of(state, window="none", abstinent=1))
     assert found.covered == [(day(0), day(2)), (day(3), day(5))]
     assert (found.gaps, found.complete_up_to) == ([Gap(day(2), day(3), ABSTINENT)], day(2))
 
 
 def test_windows_of_two_grids_over_the_same_time_overlap() -> None:
-    month = Done(day(0), day(31), day(0), A, False, Grid("monthly"))
+    month = LoadedUnit(day(0), day(31), day(0), A, False, Grid("monthly"))
     state = loaded(30, 31).after([month])
     found = only(of(state, now=32))
     assert (found.overlaps, found.gaps) == ([(day(30), day(31))], [])
 
 
 def test_a_unit_that_is_gone_stays_with_what_is_loaded_and_misses_nothing() -> None:
-    state = loaded(0, 1).after([Done(day(0), day(1), day(0), B, False, DAILY)])
+    state = loaded(0, 1).after([LoadedUnit(day(0), day(1), day(0), B, False, DAILY)])
     found = of(state, units=(A,), now=2)
     assert [(one.unit, one.gone, one.gaps) for one in found.units] == [(A, False, []), (B, True, ())]
     assert found.complete_up_to == day(2)
@@ -150,9 +152,9 @@ HOUR = DAY // 24
 WEEKLY = Grid("weekly")
 
 
-def _part(number: int, unit: str, grid: Grid, hours: int) -> Done:
+def _part(number: int, unit: str, grid: Grid, hours: int) -> LoadedUnit:
     end = day(number) + hours * HOUR if hours else grid.end(day(number))
-    return Done(day(number), end, day(number), unit, bool(hours), grid)
+    return LoadedUnit(day(number), end, day(number), unit, bool(hours), grid)
 
 
 loads = st.lists(
@@ -165,7 +167,7 @@ failures = st.lists(
     st.tuples(st.sampled_from([A, B]), st.integers(0, 11).map(day), st.just("no")), max_size=4
 )
 lefts = st.lists(
-    st.builds(lambda at, whole: LeftOut(A, day(at), day(at + 2), "daily UTC", whole), st.integers(0, 9), st.booleans()), max_size=2
+    st.builds(lambda at, whole: DeferredUnits(A, day(at), day(at + 2), "daily UTC", whole), st.integers(0, 9), st.booleans()), max_size=2
 )  # fmt: skip
 skips = st.dictionaries(
     st.sampled_from([A, B]),
@@ -181,7 +183,7 @@ skips = st.dictionaries(
 @settings(max_examples=200, deadline=None)
 @given(loads, failures, lefts, skips, st.integers(0, 11 * 24), st.booleans())
 def test_the_ledger_is_what_a_bitmap_of_hours_says(
-    done: list[Done], failed: Any, left: list[LeftOut], skipped: Any, hours: int, partial: bool
+    done: list[LoadedUnit], failed: Any, left: list[DeferredUnits], skipped: Any, hours: int, partial: bool
 ) -> None:
     made = WindowState(DAILY).after(done, failed, left)
     state = WindowState(made.grid, made.units, made.open, made.failed, skipped, made.left, made.whole)

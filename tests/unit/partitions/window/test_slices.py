@@ -10,7 +10,7 @@ from partitions.sentinels import Watermark
 from partitions.window.due import Reason
 from partitions.window.extent import Extent
 from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, extents
-from partitions.window.state import Failure, LeftOut, WindowState
+from partitions.window.state import DeferredUnits, Failure, WindowState
 
 DAY = 86_400_000
 HALF = DAY // 2
@@ -122,12 +122,12 @@ def test_only_what_somebody_has_asked_for_replaces() -> None:
 
 @given(st.integers(1, 9))
 def test_halves_do_the_same_in_two_commits(count: int) -> None:
-    left = (LeftOut('{"id":"z"}', 0, DAY, "daily UTC"),)
+    left = (DeferredUnits('{"id":"z"}', 0, DAY, "daily UTC"),)
     piece = WindowSlice(
         tuple(_work(day) for day in range(count)),
         UTC,
         failed=(FailedUnit(_work(0, "f"), "no"),),
-        left_out=left,
+        deferred=left,
         grid="daily UTC",
     )
     halves = piece.halve()

@@ -15,9 +15,9 @@ from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
 from partitions.request import DUE, Forced, Part, Request
 from partitions.sentinels import deserialise, serialise
-from partitions.window.carrying import carried_over
 from partitions.window.definition import WindowWatermark
 from partitions.window.grid import Grid, Stretch, Windows
+from partitions.window.migration import migrate_state
 from partitions.window.plan import plan
 from partitions.window.slices import FailedUnit, WindowSlice
 from partitions.window.stale import bounds, each, waits
@@ -66,7 +66,7 @@ class Table:
         self._decide(WindowState(), now)
 
     def _decide(self, state: WindowState, now: datetime) -> None:
-        self.state = carried_over(state, self.definition, now, tagged=True, before=self.state)
+        self.state = migrate_state(state, self.definition, now, tagged=True, before=self.state)
         self.state = WindowState.of(deserialise(serialise(self.state.watermark())))
         self.history.append(self.state)
 
@@ -363,9 +363,9 @@ def test_rows_without_a_window_cannot_be_told_apart_by_windows() -> None:
     timeless = WindowWatermark.of({"definition": [{"name": "u", "type": "unit", "units": "a,b"}]})
     state = WindowState(units={A: [], B: []})
     with pytest.raises(ConfigurationError, match="reset NAME --replace"):
-        carried_over(state, defined(), now_at("2020-01-10"), tagged=True, before=state)
+        migrate_state(state, defined(), now_at("2020-01-10"), tagged=True, before=state)
     with pytest.raises(ConfigurationError, match="reset NAME --replace"):
-        carried_over(WindowState(), defined(), now_at("2020-01-10"), tagged=True, before=state)
+        migrate_state(WindowState(), defined(), now_at("2020-01-10"), tagged=True, before=state)
     table, now = Table(defined()), now_at("2020-01-03")
     table.run(now)
     table.accept(timeless, now)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from partitions.errors import CorruptWatermark, in_one_line
 from partitions.sentinels import deserialise, serialise
 from partitions.window.grid import Grid
-from partitions.window.state import Done, Failure, LeftOut, WindowState
+from partitions.window.state import DeferredUnits, Failure, LoadedUnit, WindowState
 from tests.support.naive_windows import highs
 
 DAY = 86_400_000
@@ -21,10 +21,10 @@ EMPTY = WindowState(DAILY)
 
 def _done(
     day: int, unit: str = "a", *, end: int | None = None, lower: int | None = None, grid: Grid = DAILY
-) -> Done:
+) -> LoadedUnit:
     start = day * DAY
     end = grid.end(start) if end is None else end
-    return Done(start, end, start if lower is None else lower, unit, end < grid.end(start), grid)
+    return LoadedUnit(start, end, start if lower is None else lower, unit, end < grid.end(start), grid)
 
 
 loads = st.lists(
@@ -40,7 +40,7 @@ loads = st.lists(
 changes = st.tuples(
     loads,
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 20).map(lambda day: day * DAY), st.just("no")), max_size=3),
-    st.lists(st.builds(lambda day, whole: LeftOut("a", day * DAY, (day + 2) * DAY, "daily UTC", whole), st.integers(0, 20), st.booleans()), max_size=3),
+    st.lists(st.builds(lambda day, whole: DeferredUnits("a", day * DAY, (day + 2) * DAY, "daily UTC", whole), st.integers(0, 20), st.booleans()), max_size=3),
 )  # fmt: skip
 
 
@@ -68,7 +68,9 @@ def test_no_high_ever_falls(first: tuple[Any, Any, Any], second: tuple[Any, Any,
 
 @settings(max_examples=300)
 @given(loads, loads)
-def test_covers_says_that_a_high_fell_exactly_when_one_did(one: list[Done], other: list[Done]) -> None:
+def test_covers_says_that_a_high_fell_exactly_when_one_did(
+    one: list[LoadedUnit], other: list[LoadedUnit]
+) -> None:
     left, right = EMPTY.after(one), EMPTY.after(other).rebased(WEEKLY)
     known = highs(left)
     assert left.covers(right) == all(known.get(key, 0) >= high for key, high in highs(right).items())
@@ -84,7 +86,7 @@ def test_another_grid_of_its_own_changes_nothing_that_a_state_knows(change: tupl
 
 
 @given(loads)
-def test_the_order_of_windows_does_not_matter_to_what_is_known(done: list[Done]) -> None:
+def test_the_order_of_windows_does_not_matter_to_what_is_known(done: list[LoadedUnit]) -> None:
     assert highs(EMPTY.after(done)) == highs(EMPTY.after(reversed(done)))
 
 
@@ -151,7 +153,7 @@ def test_what_a_success_has_closed_is_no_longer_open() -> None:
 
 
 def test_what_the_cap_left_out_waits_until_it_is_loaded() -> None:
-    state = EMPTY.after([_done(0), _done(1), _done(2)], [], [LeftOut("a", 0, 3 * DAY, "daily UTC")])
+    state = EMPTY.after([_done(0), _done(1), _done(2)], [], [DeferredUnits("a", 0, 3 * DAY, "daily UTC")])
     assert state.left == {"a": [[0, 3 * DAY]]}
     state = state.after([_done(1, lower=DAY + HOUR)])
     assert state.left == {"a": [[0, DAY], [2 * DAY, 3 * DAY]]}
@@ -159,9 +161,9 @@ def test_what_the_cap_left_out_waits_until_it_is_loaded() -> None:
 
 
 def test_without_time_a_unit_is_known_and_waits_since_it_was_left_out_first() -> None:
-    done = Done(None, None, None, "a", open=False, grid=NONE)
-    state = EMPTY.after([done], [], [LeftOut("b", None, None, "none")], at=7)
-    state = state.after([done], [], [LeftOut("b", None, None, "none")], at=9)
+    done = LoadedUnit(None, None, None, "a", open=False, grid=NONE)
+    state = EMPTY.after([done], [], [DeferredUnits("b", None, None, "none")], at=7)
+    state = state.after([done], [], [DeferredUnits("b", None, None, "none")], at=9)
     assert (state.units, state.failed) == ({"a": []}, {"b": {None: Failure(0, None, 7)}})
     assert WindowState.of(deserialise(serialise(state.watermark()))) == state
 

@@ -297,8 +297,8 @@ def test_what_reads_the_table_of_a_broken_dataflow_knows_it(make: Make) -> None:
         f"source: {{type: table, table: silver/t, window_column: at}}\n{WINDOW}",
         files={"dataflows/bad.yaml": "layer: raw\ntarget: {table: silver/t}\nsource: {type: nothing}\n"},
     )
-    assert project.lineage.above("flow") == ("bad",)
-    assert project.lineage.assets_above(project.dataflows["flow"]) == ("raw/bad",)
+    assert project.lineage.upstream_dataflows("flow") == ("bad",)
+    assert project.lineage.upstream_assets(project.dataflows["flow"]) == ("raw/bad",)
 
 
 def test_each_source_is_told_by_where_its_rows_are(make: Make) -> None:

@@ -12,7 +12,7 @@ from partitions.window.extent import Extent
 from resources.dialects import DIALECTS
 from resources.dialects.dialect import Words
 from resources.dialects.spark import SPARK
-from resources.readers.jdbc_query import JdbcQuery
+from resources.sources.jdbc.query import JdbcQuery
 
 POSTGRESQL, MARIADB = DIALECTS["postgresql"], DIALECTS["mariadb"]
 AT = datetime(2024, 1, 31, 10, 0, 0, 1, tzinfo=UTC)

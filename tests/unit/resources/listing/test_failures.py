@@ -12,7 +12,7 @@ from obstore.exceptions import (
 )
 
 from partitions.errors import SourceError
-from partitions.path.position import Start
+from partitions.path.position import FromBeginning
 from resources.listing import list_above
 from resources.listing.failures import folder_failure, store_failures
 from resources.places import Place, S3Connection
@@ -90,5 +90,5 @@ def test_an_endpoint_that_does_not_answer_is_told_apart() -> None:
         port = closed.getsockname()[1]
         place = Place("s3://bucket", S3Connection(f"http://127.0.0.1:{port}", "us-east-1", "key", "secret"))
         with pytest.raises(SourceError) as caught:
-            list_above(place, Start(), (".json",))
+            list_above(place, FromBeginning(), (".json",))
     assert (caught.value.code, caught.value.transient) == ("source_unreachable", True)

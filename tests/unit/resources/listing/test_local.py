@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from partitions.errors import SourceError
 from partitions.path.order import FileKey
-from partitions.path.position import AbovePartitions, AbovePath, Position, Start
+from partitions.path.position import AbovePartitions, AbovePath, FromBeginning, Position
 from partitions.path.template import TimeTemplate
 from resources.listing import Budget, Listing, list_above
 from resources.listing import local as local_module
@@ -22,7 +22,7 @@ from tests.support.trees import ENDING, write_files
 
 
 def _list(place: Place, position: Position | None = None, **more: object) -> Listing:
-    return list_above(place, position or Start(), (ENDING,), **more)  # type: ignore[arg-type]
+    return list_above(place, position or FromBeginning(), (ENDING,), **more)  # type: ignore[arg-type]
 
 
 def _found(listing: Listing) -> list[str]:
@@ -70,13 +70,13 @@ def test_a_closed_partition_is_not_opened(tmp_path: Path) -> None:
 def test_only_new_files_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = write_files(tmp_path, [f"d=1/{number:03}{ENDING}" for number in range(100)])
     looked: list[str] = []
-    real = local_module._look
+    real = local_module._stat
 
-    def look(root: Path, path: str) -> object:
+    def stat(root: Path, path: str) -> object:
         looked.append(path)
         return real(root, path)
 
-    monkeypatch.setattr(local_module, "_look", look)
+    monkeypatch.setattr(local_module, "_stat", stat)
     _list(place, AbovePath(FileKey("d=1", f"097{ENDING}")))
     assert sorted(looked) == [f"d=1/098{ENDING}", f"d=1/099{ENDING}"]
 
@@ -90,7 +90,7 @@ def test_a_file_is_listed_with_its_size_and_time(tmp_path: Path) -> None:
 
 def test_endings_are_case_sensitive_and_any_of_them_will_do(tmp_path: Path) -> None:
     place = write_files(tmp_path, ["a.json", "b.JSON", "c.json.gz", "d.csv", "json"])
-    assert _found(list_above(place, Start(), (".json", ".json.gz"))) == ["a.json", "c.json.gz"]
+    assert _found(list_above(place, FromBeginning(), (".json", ".json.gz"))) == ["a.json", "c.json.gz"]
 
 
 def test_root_files_are_reported_where_they_have_the_ending(tmp_path: Path) -> None:
@@ -165,26 +165,26 @@ def test_a_file_that_vanishes_before_it_is_looked_at_was_never_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = write_files(tmp_path, ["a.json", "b.json"])
-    real = local_module._look
+    real = local_module._stat
 
-    def look(root: Path, path: str) -> object:
+    def stat(root: Path, path: str) -> object:
         (root / "b.json").unlink(missing_ok=True)
         return real(root, path)
 
-    monkeypatch.setattr(local_module, "_look", look)
+    monkeypatch.setattr(local_module, "_stat", stat)
     assert _found(_list(place)) == ["a.json"]
 
 
 def test_a_folder_that_vanishes_fails_the_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = write_files(tmp_path, ["a/x.json", "b/y.json"])
-    real = local_module._look
+    real = local_module._stat
 
-    def look(root: Path, path: str) -> object:
+    def stat(root: Path, path: str) -> object:
         (root / "b" / "y.json").unlink()
         (root / "b").rmdir()
         return real(root, path)
 
-    monkeypatch.setattr(local_module, "_look", look)
+    monkeypatch.setattr(local_module, "_stat", stat)
     with pytest.raises(SourceError, match="vanished") as caught:
         _list(place)
     assert (caught.value.code, caught.value.transient) == ("source_moved", True)

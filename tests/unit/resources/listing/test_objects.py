@@ -14,7 +14,7 @@ from obstore.store import MemoryStore
 
 from partitions.errors import SourceError
 from partitions.path.order import FileKey
-from partitions.path.position import AbovePartitions, AbovePath, Position, Start
+from partitions.path.position import AbovePartitions, AbovePath, FromBeginning, Position
 from partitions.path.template import TimeTemplate
 from resources.listing import Budget, Listing, list_above, objects
 from resources.places import Place
@@ -136,14 +136,14 @@ class TestItsCost:
 
     def test_a_cold_start_lists_only_its_prefixes(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold([path for day in range(10, 20) for path in _names(f"d={day}", range(1000))])
-        listing = _list(place, Start.within(["d=13", "d=14", "d=99"]))
+        listing = _list(place, FromBeginning.within(["d=13", "d=14", "d=99"]))
         assert (len(listing.found.files), keyed_s3.lists) == (2000, 4), (
             "two pages, one to see the end of d=14, none after"
         )
 
     def test_hidden_folders_are_jumped_over(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold([*_names("_delta_log", range(5000)), *_names("a", range(10))])
-        assert (len(_list(place, Start()).found.files), keyed_s3.lists) == (10, 2)
+        assert (len(_list(place, FromBeginning()).found.files), keyed_s3.lists) == (10, 2)
 
     def test_scope_partition_leaf_jumps_over_what_each_open_partition_has_committed(
         self, keyed_s3: KeyedS3
@@ -175,7 +175,7 @@ class TestKeysOfEveryKind:
     def test_names_are_returned_and_accepted_as_they_are(self, keyed_s3: KeyedS3) -> None:
         paths = sorted((path + ENDING for path in ODD), key=FileKey.of)
         place = keyed_s3.hold(paths)
-        assert _found(_list(place, Start())) == paths
+        assert _found(_list(place, FromBeginning())) == paths
         for path in paths:
             above = [other for other in paths if FileKey.of(other) > FileKey.of(path)]
             assert _found(_list(place, AbovePath(FileKey.of(path), leaf=True))) == above
@@ -183,7 +183,7 @@ class TestKeysOfEveryKind:
     def test_paths_are_relative_to_the_places_prefix(self, keyed_s3: KeyedS3) -> None:
         root = keyed_s3.hold(["a b%20/x.json", "a b%20/y.json", "a b%20-/z.json", "a b%20.json"])
         place = root.child("a b%20")
-        assert _found(_list(place, Start())) == ["x.json", "y.json"]
+        assert _found(_list(place, FromBeginning())) == ["x.json", "y.json"]
         assert _found(_list(place, AbovePath(FileKey("", "x.json"), leaf=True))) == ["y.json"]
 
     @pytest.mark.parametrize(
@@ -194,42 +194,42 @@ class TestKeysOfEveryKind:
     ) -> None:
         place = keyed_s3.hold(["a.json", key])
         with pytest.raises(SourceError, match="cannot be represented") as caught:
-            _list(place, Start())
+            _list(place, FromBeginning())
         assert caught.value.code == "source_bad_name"
         assert repr(key) in caught.value.message
 
     def test_a_key_that_ends_in_a_slash_is_a_folder_and_no_file(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold(["a/", "b.json/", "b.json/x.json", "empty.json"], size=0)
-        assert _found(_list(place, Start())) == ["empty.json", "b.json/x.json"]
+        assert _found(_list(place, FromBeginning())) == ["empty.json", "b.json/x.json"]
 
     def test_the_marker_of_the_prefix_itself_is_no_file(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold(["p.json/", "p.json/a.json"], size=0).child("p.json")
-        assert _found(_list(place, Start())) == ["a.json"]
+        assert _found(_list(place, FromBeginning())) == ["a.json"]
 
 
 def test_ten_thousand_files_of_one_partition(keyed_s3: KeyedS3) -> None:
     paths = _names("d=1", range(10_000))
-    listing = _list(keyed_s3.hold(paths), Start())
+    listing = _list(keyed_s3.hold(paths), FromBeginning())
     assert (_found(listing), listing.found.calls) == (paths, 10)
 
 
 def test_seconds_are_by_the_given_clock_and_each_step_gets_on(keyed_s3: KeyedS3) -> None:
     place, ticks = keyed_s3.hold(_names("d=1", range(4000))), count()
-    first = _list(place, Start(), Budget(seconds=2, clock=lambda: float(next(ticks))))
+    first = _list(place, FromBeginning(), Budget(seconds=2, clock=lambda: float(next(ticks))))
     assert (first.complete, first.found.calls) == (False, 2)
-    stuck = _list(place, Start(), Budget(seconds=0), first.resume)
+    stuck = _list(place, FromBeginning(), Budget(seconds=0), first.resume)
     assert (stuck.complete, stuck.found.calls) == (False, 1)
 
 
 def test_a_token_that_does_not_read_starts_anew(keyed_s3: KeyedS3) -> None:
-    assert _found(_list(keyed_s3.hold(["a.json"]), Start(), resume="/a.json")) == ["a.json"]
+    assert _found(_list(keyed_s3.hold(["a.json"]), FromBeginning(), resume="/a.json")) == ["a.json"]
 
 
 def test_the_prefixes_of_another_day_go_on_where_the_listing_stopped(keyed_s3: KeyedS3) -> None:
     """A cold start in steps may take over midnight."""
     place = keyed_s3.hold([path for day in range(1, 5) for path in _names(f"d={day}", range(1000))])
-    first = _list(place, Start.within(["d=1", "d=2", "d=3"]), Budget(pages=2))
-    rest = _list(place, Start.within(["d=2", "d=3", "d=4"]), resume=first.resume)
+    first = _list(place, FromBeginning.within(["d=1", "d=2", "d=3"]), Budget(pages=2))
+    rest = _list(place, FromBeginning.within(["d=2", "d=3", "d=4"]), resume=first.resume)
     assert _found(rest) == [*_names("d=3", range(1000)), *_names("d=4", range(1000))]
 
 

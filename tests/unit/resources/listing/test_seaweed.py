@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from partitions.errors import SourceError
 from partitions.path.order import FileKey
-from partitions.path.position import AbovePartitions, AbovePath, Start
+from partitions.path.position import AbovePartitions, AbovePath, FromBeginning
 from partitions.path.template import TimeTemplate
 from resources.listing import Budget, Listing, list_above, objects
 from resources.places import Place
@@ -115,7 +115,7 @@ def test_scope_partition_the_root_s_own_files_are_found_between_closed_days(buck
 
 def test_no_page_is_asked_for_ahead(counted: tuple[Place, Record]) -> None:
     place, record = counted
-    listing = list_above(place, Start(), (ENDING,), budget=Budget(pages=2))
+    listing = list_above(place, FromBeginning(), (ENDING,), budget=Budget(pages=2))
     assert (len(listing.found.files), listing.complete, len(record.lists)) == (2000, False, 2)
 
 
@@ -123,7 +123,7 @@ def test_a_listing_that_breaks_off_returns_nothing(counted: tuple[Place, Record]
     place, record = counted
     record.break_at = 2
     with pytest.raises(SourceError) as caught:
-        list_above(place, Start(), (ENDING,))
+        list_above(place, FromBeginning(), (ENDING,))
     assert (caught.value.code, caught.value.transient) == ("source_unreachable", True)
     assert len(record.lists) > 2, "it was tried again before"
 
@@ -143,7 +143,7 @@ def test_names_of_every_kind_are_returned_and_accepted_as_they_are(bucket: Place
     ]
     paths = sorted((stem + ENDING for stem in stems), key=FileKey.of)
     place = put_objects(bucket.child("a b%20é"), paths)
-    assert _found(list_above(place, Start(), (ENDING,))) == paths
+    assert _found(list_above(place, FromBeginning(), (ENDING,))) == paths
     for path in paths:
         listing = list_above(place, AbovePath(FileKey.of(path)), (ENDING,))
         assert _found(listing) == [other for other in paths if FileKey.of(other) > FileKey.of(path)]
@@ -153,16 +153,18 @@ def test_a_folders_own_key_is_no_file(bucket: Place, seaweed: Seaweed) -> None:
     name = bucket.url.removeprefix("s3://")
     for key in ("a/", "b.json/", "b.json/x.json"):
         seaweed.client().put_object(Bucket=name, Key=key, Body=b"")
-    assert _found(list_above(bucket, Start(), (ENDING,))) == ["b.json/x.json"]
+    assert _found(list_above(bucket, FromBeginning(), (ENDING,))) == ["b.json/x.json"]
 
 
 def test_an_empty_prefix_is_no_error(bucket: Place) -> None:
-    assert list_above(bucket.child("none"), Start(), (ENDING,)) == list_above(bucket, Start(), (ENDING,))
+    assert list_above(bucket.child("none"), FromBeginning(), (ENDING,)) == list_above(
+        bucket, FromBeginning(), (ENDING,)
+    )
 
 
 def test_a_missing_bucket_is_not_an_empty_one(seaweed: Seaweed) -> None:
     with pytest.raises(SourceError, match="NoSuchBucket") as caught:
-        list_above(Place("s3://no-such-bucket/p", seaweed.connection), Start(), (ENDING,))
+        list_above(Place("s3://no-such-bucket/p", seaweed.connection), FromBeginning(), (ENDING,))
     assert (caught.value.code, caught.value.transient) == ("source_missing", False)
 
 
@@ -170,7 +172,7 @@ def test_a_missing_bucket_is_not_an_empty_one(seaweed: Seaweed) -> None:
 def test_wrong_credentials_are_told_apart_and_not_shown(bucket: Place, seaweed: Seaweed, wrong: str) -> None:
     connection = replace(seaweed.connection, **{wrong: token_hex(20)})
     with pytest.raises(SourceError, match="HTTP 403") as caught:
-        list_above(Place(bucket.url, connection), Start(), (ENDING,))
+        list_above(Place(bucket.url, connection), FromBeginning(), (ENDING,))
     assert (caught.value.code, caught.value.transient) == ("source_denied", False)
     shown = "".join(traceback.format_exception(caught.value)) + repr(connection)
     assert str(connection.access_key_id) not in shown

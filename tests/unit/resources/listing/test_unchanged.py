@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from partitions.errors import BadFile
-from partitions.path.position import Start
+from partitions.path.position import FromBeginning
 from partitions.path.source import SourceFile
 from resources.listing import check_unchanged, list_above
 from resources.places import Place
@@ -21,7 +21,7 @@ PATHS = ["a=1-b/x.json", "a=1/x.json", "a=1/y.json", "root.json"]
 
 
 def _listed(place: Place) -> tuple[SourceFile, ...]:
-    return list_above(place, Start(), (ENDING,)).found.files
+    return list_above(place, FromBeginning(), (ENDING,)).found.files
 
 
 class TestLocal:

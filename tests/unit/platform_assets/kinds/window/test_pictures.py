@@ -9,7 +9,7 @@ from partitions.instants import DAY, milliseconds
 from partitions.window.definition import WindowWatermark
 from partitions.window.grid import Grid
 from partitions.window.ledger import Ledger, ledger
-from partitions.window.state import Done, WindowState
+from partitions.window.state import LoadedUnit, WindowState
 from platform_assets.kinds.window.pictures import ledger_metadata, picture
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
@@ -21,9 +21,9 @@ def _unit(name: str) -> str:
     return f'{{"id":"{name}"}}'
 
 
-def _done(day: float, unit: str = "a", width: float = 1) -> Done:
+def _done(day: float, unit: str = "a", width: float = 1) -> LoadedUnit:
     start = FIRST + int(day * DAY)
-    return Done(start, start + int(width * DAY), start, _unit(unit), width < 1, DAILY)
+    return LoadedUnit(start, start + int(width * DAY), start, _unit(unit), width < 1, DAILY)
 
 
 def _ledger(state: WindowState, *units: str, days: float = 5, **changes: Any) -> Ledger:

@@ -1,0 +1,90 @@
+"""What a change of a dataflow's identity means for its state (docs/state.md).
+
+The identity is what the state depends on (``Dataflow.identity``). A run stops where it has changed; the message says, part by part,
+what becomes of the watermark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+MEANINGS = {
+    "kind": "the watermark means something else altogether",
+    "source": "what the watermark says is of the old place: whatever lies at or below it in the new one counts as loaded",
+    "source.query": "the watermark still holds where rows of the same times and units come out of it",
+    "source.window_column": "other rows belong to the windows that were loaded",
+    "source.unit_columns": "other rows belong to the units that were loaded",
+    "extensions": "files with a new ending at or below the watermark count as late, not as new",
+    "prefix_template": "only a cold start looks at it: the watermark still holds",
+    "scope": "the watermark has another form: it cannot be taken over, only reset",
+    "tracking": "what was ingested so far is known either way: the watermark still holds",
+    "time": "the time dimension: under another name the watermark still holds; where there was none, all windows are new",
+    "units": "units with other names are new: they are read from the start, and what was loaded of the old ones stays in the table",
+    "from": "windows are cut from another instant on: those that start where an old one started keep what is loaded, all others are read anew",
+    "window": "windows are cut otherwise: those that start where an old one started keep what is loaded, all others are read anew",
+    "timezone": "days are another zone's: windows that start where an old one started keep what is loaded, all others are read anew;"
+    " times without a zone mean other instants",
+    "target": "the rows that were loaded so far are in the old table: the new one gets only what lies above the watermark",
+}
+"""By part of the identity. A part of ``source`` or ``target`` without a line of its own means what the whole means."""
+
+_FORMS = ("kind", "scope")
+"""Parts by which a watermark has another form, which no other definition can take over."""
+
+_PARTED = ("source", "target")
+"""What is compared part by part."""
+
+
+class Change(NamedTuple):
+    """A part of the identity that has changed.
+
+    Attributes:
+        name: of the part, such as ``source.path``.
+        before: what it was; None: there was no such part.
+        now: what it is.
+    """
+
+    name: str
+    before: Any
+    now: Any
+
+    @property
+    def part(self) -> str:
+        """The part of :data:`MEANINGS` that it belongs to."""
+        first, _, last = self.name.partition(".")
+        return next(part for part in (self.name, last, first) if part in MEANINGS)
+
+    @property
+    def changes_form(self) -> bool:
+        """Whether the watermark has another form now, so that it cannot be taken over."""
+        return self.name in _FORMS
+
+    def __str__(self) -> str:
+        """What was, what is, and what that means for the state."""
+        return f"{self.name} was {json.dumps(self.before)}, is {json.dumps(self.now)} ({MEANINGS[self.part]})"
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
+    """Return each part of an identity that is another now.
+
+    Args:
+        before: the identity that a state was made with; it may hold more.
+        now: the identity of the definition.
+    """
+    then, current = _flat(before), _flat(now)
+    return [
+        Change(name, then.get(name), current[name]) for name in current if then.get(name) != current[name]
+    ]
+
+
+def _flat(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of source and target by their own names; what else has parts is one value."""
+    flat: dict[str, Any] = {}
+    for name, value in identity.items():
+        if name in _PARTED and isinstance(value, Mapping):
+            flat |= {f"{name}.{part}": of_part for part, of_part in value.items()}
+        else:
+            flat[name] = value
+    return flat

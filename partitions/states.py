@@ -1,0 +1,25 @@
+"""The states of all kinds: the one place that chooses by kind which of them reads a watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from partitions.path.state import PathState
+from partitions.watermark import is_empty
+from partitions.window.state import WindowState
+
+STATES: Mapping[str, type[PathState | WindowState]] = {"path": PathState, "window": WindowState}
+"""By kind of watermark."""
+
+
+def nothing_loaded(kind: str, watermark: Mapping[str, Any] | None) -> bool:
+    """Return whether a watermark counts nothing as loaded, in whatever form its kind says so.
+
+    Args:
+        kind: of the watermark.
+        watermark: as the log has it; None: there is none.
+    """
+    if watermark is None or is_empty(watermark):
+        return True
+    return kind in STATES and STATES[kind].holds_nothing(watermark)

@@ -1,0 +1,159 @@
+"""What a definition takes over from the one before it, so that nothing which waits to be read is forgotten (docs/guide-windows.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from partitions.errors import ConfigurationError
+from partitions.intervals import consecutive, difference, union
+from partitions.window.definition import WindowWatermark
+from partitions.window.due import Cutoffs, UnitDue
+from partitions.window.grid import Windows
+from partitions.window.stale import recut
+from partitions.window.state import DeferredUnits, TimeBound, WindowInterval, WindowState
+
+__all__ = ["migrate_state"]
+
+
+def migrate_state(
+    state: WindowState,
+    definition: WindowWatermark,
+    now: datetime,
+    *,
+    tagged: bool = False,
+    before: WindowState | None = None,
+) -> WindowState:
+    """The state under another definition.
+
+    A window that starts where an old one started keeps its high; all others are new. That alone would lose work: where the old
+    window was shorter, what follows it may never have been loaded; and what failed, waits or was cut short may start no window
+    any more. A window that keeps a high and holds such work is to be read anew from its start on.
+
+    Where only the start of a window tells its rows, a window keeps its high only if it is cut as it was: of all others the rows are
+    old, and make room where they are read again.
+
+    Args:
+        state: under the definition before.
+        definition: from now on.
+        now: aware.
+        tagged: whether rows carry nothing but the start of their window.
+        before: the newest state, whose rows are in the table; None if nothing is known of them but by ``state``.
+
+    Raises:
+        ConfigurationError: if rows have no window at all, and shall have one from now on.
+    """
+    if not tagged:
+        state = replace(state, stale={})
+    if definition.time_entry is None:
+        return _timeless(state, before) if tagged else state
+    state = state.rebased(definition.default_grid)
+    windows = definition.windows(now)
+    if tagged:
+        _check_timed(state, before)
+        state = recut(state, before, windows, definition.from_at(now))
+    making = _Migration(state, windows)
+    whole = [units for unit in state.units for units in making.whole(unit)]
+    if not whole and not making.moved:
+        return state
+    return making.settled().after((), (), whole)
+
+
+def _timeless(state: WindowState, before: WindowState | None) -> WindowState:
+    """A read of a unit deletes all of its rows from now on."""
+    stale = recut(state, before, Windows.of(()), 0).stale
+    kept = WindowState(state.grid) if any(state.units.values()) else state
+    return replace(kept, stale=stale)
+
+
+def _check_timed(*states: WindowState | None) -> None:
+    if any(not intervals for state in states if state is not None for intervals in state.units.values()):
+        raise ConfigurationError(
+            "the rows that are in the table were loaded without windows, so nothing tells which of them a window replaces: they would be"
+            " there twice. Empty the table and load it again: strandline state reset NAME --replace --reason TEXT"
+        )
+
+
+@dataclass
+class _Migration:
+    state: WindowState
+    windows: Windows
+
+    def __post_init__(self) -> None:
+        self._unit_due = UnitDue(self.state, self.windows, Cutoffs(None, 0, 0))
+        parts = ("failed", "open", "left", "whole", "early")
+        units = {unit for part in parts for unit in getattr(self.state, part)}
+        self.moved = {unit: ranges for unit in sorted(units) if (ranges := list(self._moved(unit)))}
+        """What waits in windows that are cut no more, by unit."""
+
+    def whole(self, unit: str) -> Iterator[DeferredUnits]:
+        """What of the windows that keep a high must be read anew."""
+        waiting = {
+            index for start, end in self.moved.get(unit, ()) for index in self.windows.touching(start, end)
+        }
+        covered = union(sorted(interval[:2] for interval in self.state.units.get(unit, ())))
+        again = []
+        for first, after, high in self._unit_due.known(unit):
+            # It was loaded as a shorter one, and not all that follows it was.
+            if (
+                high is not None
+                and high < self.windows.ends[first]
+                and difference([self.windows[first]], covered)
+            ):
+                waiting.add(first)
+            again += [index for index in range(first, after) if index in waiting]
+        for first, after in consecutive(again, self.windows.stretch):
+            grid = self.windows.stretches[self.windows.stretch(first)].grid
+            yield DeferredUnits(
+                unit, self.windows.starts[first], self.windows.ends[after - 1], grid.text, whole=True
+            )
+
+    def settled(self) -> WindowState:
+        """The state without what has moved to windows as they are cut now."""
+
+        def kept(intervals: Mapping[str, list[WindowInterval]]) -> dict[str, list[WindowInterval]]:
+            staying = {
+                unit: [interval for interval in of_unit if self._stays(interval)]
+                for unit, of_unit in intervals.items()
+            }
+            return {unit: of_unit for unit, of_unit in staying.items() if of_unit}
+
+        failed = {
+            unit: {start: failure for start, failure in of_unit.items() if not self._lies(start)}
+            for unit, of_unit in self.state.failed.items()
+        }
+        opened = {
+            unit: [start for start in starts if not self._lies(start)]
+            for unit, starts in self.state.open.items()
+        }
+        return replace(
+            self.state,
+            failed={unit: of_unit for unit, of_unit in failed.items() if of_unit},
+            open={unit: starts for unit, starts in opened.items() if starts},
+            left=kept(self.state.left),
+            whole=kept(self.state.whole),
+            early=kept(self.state.early),
+        )
+
+    def _moved(self, unit: str) -> Iterator[tuple[int, int]]:
+        starts: Iterable[TimeBound] = (*self.state.failed.get(unit, ()), *self.state.open.get(unit, ()))
+        yield from ((start or 0, (start or 0) + 1) for start in starts if self._lies(start))
+        parts = (self.state.left, self.state.whole, self.state.early)
+        intervals = (interval for part in parts for interval in part.get(unit, ()))
+        yield from ((interval[0], interval[1]) for interval in intervals if not self._stays(interval))
+
+    def _lies(self, start: TimeBound) -> bool:
+        """Whether a start lies within a window, and starts none; one without a time is of a definition without it."""
+        if start is None:
+            return True
+        return start not in self.windows.index and bool(self.windows.touching(start, start + 1))
+
+    def _stays(self, interval: WindowInterval) -> bool:
+        """Whether an interval's windows are cut as they were."""
+        touched = self.windows.touching(interval[0], interval[1])
+        if not touched:
+            return True
+        grid = self.state.grid_of(interval)
+        same = all(self.windows.stretches[self.windows.stretch(index)].grid == grid for index in touched)
+        return same and interval[0] in self.windows.index

@@ -1,0 +1,261 @@
+"""Which of the due work units a run takes on, where it cannot take on all (docs/guide-windows.md).
+
+What was never loaded goes first, by window; then what has the lowest high. So a backlog drains and no unit starves: with the
+order of windows alone, windows that grace reads again in every run would fill each of them, and nothing new would ever be read.
+What failed the last time has an order of its own, the oldest attempt first, and at most half of the places while anything else
+is due: units that fail for ever have the oldest windows, and would fill each plan sooner or later.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple, TypeVar
+
+from partitions.window.due import Due, Reason
+
+AnyT = TypeVar("AnyT")
+
+
+def places_for_failed(failed: int, others: int, most: int, *, turn: bool = True) -> int:
+    """How many of the places are for what failed the last time: at most half while not all fit, and the rest where others leave it.
+
+    Args:
+        failed: how much of it is due.
+        others: how much else is due.
+        most: places.
+        turn: whether the one place is theirs, where there is one only.
+    """
+    half = most // 2 or int(turn)
+    return min(failed, max(half, most - others))
+
+
+def fairly(others: Sequence[AnyT], failed: Sequence[AnyT], most: int) -> list[AnyT]:
+    """Share out places among what failed the last time and all else, each in its order."""
+    places = places_for_failed(len(failed), len(others), most)
+    return [*others[: most - places], *failed[:places]]
+
+
+class Neighbours(NamedTuple):
+    """What is due of one unit: neighbouring windows, with the unit's place in the order of units."""
+
+    due: Due
+    place: int
+
+
+Candidate = tuple[int, int, Due]
+"""A work unit: the index of its window, the place of its unit, and what it is due by."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much one plan may hold.
+
+    Attributes:
+        slices: at most; a work unit that has failed more than once has one of its own.
+        limit: work units of a slice, at most.
+        parallelism: work units, at most; None: no cap but that of the slices.
+    """
+
+    slices: int
+    limit: int
+    parallelism: int | None = None
+
+    @property
+    def most(self) -> int:
+        """Work units, at most."""
+        most = self.slices * self.limit
+        return most if self.parallelism is None else min(most, self.parallelism)
+
+    def less(self, slices: int, work_units: int) -> Budget:
+        """What is left of it."""
+        most = None if self.parallelism is None else max(self.parallelism - work_units, 0)
+        return replace(self, slices=max(self.slices - slices, 0), parallelism=most)
+
+    def rooms(self, alone: int, others: int) -> tuple[int, int]:
+        """How many that stand alone, and how many others, there is room for; either always gets some, if it can be."""
+        alone, others = min(alone, self.most), min(others, self.most)
+        needed = -(-others // self.limit)
+        if needed + alone <= self.slices:
+            return alone, others
+        reserved = max(self.slices // 10, 1) if self.slices > 1 or not others else 0
+        alone = min(alone, max(self.slices - needed, reserved))
+        return alone, min(others, (self.slices - alone) * self.limit)
+
+
+class UnitSelector:
+    """Takes what is due, part by part, and keeps of it what may be chosen."""
+
+    def __init__(self, budget: Budget, ends: Sequence[int], now: int = 0, *, turn: bool = True) -> None:
+        """Begin without any.
+
+        Args:
+            budget: how much may be chosen.
+            ends: of all windows.
+            now: of the plan, epoch milliseconds.
+            turn: whether the one place, where there is one only, is for what failed the last time.
+        """
+        self.most = budget.most
+        self._budget = budget
+        self._ends = ends
+        self._now = now
+        self._turn = turn
+        self.counts: Counter[Reason] = Counter()
+        self._fresh = _Earliest(budget.most)
+        self._served: list[Neighbours] = []
+        self._failed: list[tuple[int, Candidate]] = []
+
+    @property
+    def until(self) -> int:
+        """Of windows from this index on that were never loaded nothing but their number matters."""
+        after = self._fresh.after
+        return len(self._ends) if after is None else after
+
+    def offer(self, part: Neighbours) -> None:
+        """Hear of something that is due; units come in their order."""
+        due = part.due
+        self.counts[due.reason] += due.after - due.first
+        if due.failure is not None:
+            self._failed.append((due.failure.at or 0, (due.first, part.place, due)))
+        elif due.served:
+            self._served.append(part)
+        else:
+            self._fresh.offer(part)
+
+    def more(self, count: int) -> None:
+        """Hear of windows from ``until`` on that were never loaded."""
+        if count:
+            self.counts["new"] += count
+
+    @cached_property
+    def taken(self) -> list[Candidate]:
+        """What is chosen, in planning order: windows ascending outside, units in given order inside."""
+        total = self.counts.total()
+        others = total - len(self._failed)
+        tried = self._tried(crowded=total > self.most)
+        tried = tried[: places_for_failed(len(tried), others, self.most, turn=self._turn)]
+        alone = sum(candidate[2].alone for candidate in tried)
+        rooms = list(self._budget.rooms(alone, others + len(tried) - alone))
+        chosen: list[Candidate] = []
+        for candidate in chain(tried, self._candidates()):
+            if len(chosen) == self.most or not any(rooms):
+                break
+            kind = not candidate[2].alone
+            if rooms[kind]:
+                rooms[kind] -= 1
+                chosen.append(candidate)
+        return sorted(chosen, key=lambda candidate: candidate[:2])
+
+    def _tried(self, *, crowded: bool) -> list[Candidate]:
+        """What failed the last time, the oldest attempt first; where not all can be chosen, only what may be tried again by now."""
+        return [
+            candidate
+            for _, candidate in sorted(self._failed, key=lambda each: (each[0], each[1][:2]))
+            if not crowded or candidate[2].failure is None or candidate[2].failure.rested(self._now)
+        ]
+
+    @cached_property
+    def left(self) -> list[tuple[int, int, Neighbours]]:
+        """Ranges of windows that have a high and are not chosen, and that no failure keeps in mind."""
+        taken: dict[int, list[int]] = defaultdict(list)
+        for index, place, _ in self.taken:
+            taken[place].append(index)
+        return [
+            (first, after, part)
+            for part in self._served
+            for first, after in _without(part.due, taken[part.place])
+        ]
+
+    def _candidates(self) -> Iterator[Candidate]:
+        """All others that may be chosen, the oldest unserved first."""
+        yield from in_order(self._fresh.parts)
+        oldest = heapq.merge(*(self._by_high(part) for part in self._served))
+        yield from ((index, place, due) for _, index, place, due in oldest)
+
+    def _by_high(self, part: Neighbours) -> Iterator[tuple[int, int, int, Due]]:
+        due = part.due
+        for index in range(due.first, due.after):
+            yield self._ends[index] if due.high is None else due.high, index, part.place, due
+
+
+class _Earliest:
+    """Of all parts that are offered the earliest work units: as many as are wanted, and some more."""
+
+    def __init__(self, most: int) -> None:
+        self.parts: list[Neighbours] = []
+        self._most = most
+        self._held, self._limit = 0, 2 * most
+        self.after: int | None = None
+        """No window from this index on can be among them."""
+
+    def offer(self, part: Neighbours) -> None:
+        if self.after is not None:
+            if part.due.first >= self.after:
+                return
+            part = self._clipped(part)
+        self.parts.append(part)
+        self._held += part.due.after - part.due.first
+        if self._held > self._limit:
+            self._prune()
+
+    def _prune(self) -> None:
+        """Forget windows that lie behind as many work units as are wanted."""
+        begins, ends = Counter[int](), Counter[int]()
+        for due, _ in self.parts:
+            begins[due.first] += 1
+            ends[due.after] += 1
+        held = active = 0
+        edges = sorted({*begins, *ends})
+        for number, edge in enumerate(edges):
+            active += begins[edge] - ends[edge]
+            width = edges[number + 1] - edge if number + 1 < len(edges) else 0
+            if active and held + active * width >= self._most:
+                self.after = edge + -(-(self._most - held) // active)
+                break
+            held += active * width
+        self.parts = [
+            self._clipped(part) for part in self.parts if self.after is None or part.due.first < self.after
+        ]
+        self._held = sum(due.after - due.first for due, _ in self.parts)
+        self._limit = 2 * max(self._most, self._held)
+
+    def _clipped(self, part: Neighbours) -> Neighbours:
+        due, place = part
+        if self.after is None or due.after <= self.after:
+            return part
+        return Neighbours(due._replace(after=self.after), place)
+
+
+def in_order(parts: Iterable[Neighbours]) -> Iterator[Candidate]:
+    """Each work unit, windows ascending outside, units in given order inside."""
+    begins: dict[int, list[Neighbours]] = defaultdict(list)
+    for part in parts:
+        begins[part.due.first].append(part)
+    waiting = sorted(begins, reverse=True)
+    active: list[Neighbours] = []
+    index = 0
+    while waiting or active:
+        if not active:
+            index = waiting[-1]
+        if waiting and waiting[-1] == index:
+            active = sorted([*active, *begins[waiting.pop()]], key=lambda part: part.place)
+        for due, place in active:
+            yield index, place, due
+        index += 1
+        active = [part for part in active if part.due.after > index]
+
+
+def _without(due: Due, taken: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """What is left of a range without indexes, which are ascending."""
+    first = due.first
+    for index in taken[bisect_left(taken, due.first) : bisect_left(taken, due.after)]:
+        if first < index:
+            yield first, index
+        first = index + 1
+    if first < due.after:
+        yield first, due.after

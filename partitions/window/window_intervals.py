@@ -1,0 +1,151 @@
+"""Intervals of a unit: windows of one grid that follow each other, as few lists as it takes (docs/adr/0010-the-state-of-windows-is-runs.md).
+
+A *window interval* is ``[start, end]``: the windows of a grid from ``start`` on, the last one up to ``end``. So a unit that is
+complete has one, however many windows it has. An interval of another grid than the state's own carries that grid's text as its
+third member.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from partitions.window.grid import Grid, steps
+
+WindowInterval = list[Any]
+"""``[start, end]`` or ``[start, end, grid]``, epoch milliseconds."""
+
+
+class WindowIntervals:
+    """The intervals of one unit, ascending by start, while they change. Those that were there before stay as they are."""
+
+    def __init__(self, intervals: Sequence[WindowInterval], grid: Grid) -> None:
+        """Begin with some.
+
+        Args:
+            intervals: ascending by start.
+            grid: of those that carry none.
+        """
+        self.items = list(intervals)
+        self._grid = grid
+        # Intervals of one definition lie apart, and the nearest below is the only one that can hold an instant; after a change of
+        # grids, or where ``from`` moves, all have to be looked at.
+        self._apart = all(one[1] <= other[0] for one, other in pairwise(self.items))
+
+    def grid(self, interval: WindowInterval) -> Grid:
+        """How the windows of an interval were cut."""
+        return Grid.parse(interval[2]) if len(interval) > 2 else self._grid
+
+    def high(self, start: int) -> int | None:
+        """How far the window that starts there is loaded; None if nothing is known of it."""
+        return max((high for _, high in self._holding(start)), default=None)
+
+    def raised(self, start: int, end: int, grid: Grid) -> int | None:
+        """Load a window of a grid up to an end. What is loaded further stays so.
+
+        Returns:
+            how far it was loaded before.
+        """
+        held = list(self._holding(start))
+        before = max((high for _, high in held), default=None)
+        if before is None or end > before:
+            ends = (
+                index
+                for index, high in held
+                if self.items[index][1] == high and self.grid(self.items[index]) == grid
+            )
+            if (grown := next(ends, None)) is None:
+                grown = self._inserted([start, end] if grid == self._grid else [start, end, grid.text])
+            else:  # its last window has grown
+                self._set(grown, [self.items[grown][0], end, *self.items[grown][2:]])
+            self._join(grown)
+        return before
+
+    def added(self, start: int, end: int, grid: Grid) -> None:
+        """Unite with the windows of a grid from ``start`` to ``end``."""
+        for interval in [interval for interval in self.items if self._touches(interval, start, end, grid)]:
+            start, end = min(start, interval[0]), max(end, interval[1])
+            self.items.remove(interval)
+        self._inserted([start, end] if grid == self._grid else [start, end, grid.text])
+
+    def dropped(self, start: int) -> None:
+        """Take out the window that starts there."""
+        for index, _ in sorted(self._holding(start), reverse=True):
+            interval = self.items.pop(index)
+            after = steps(self.grid(interval), interval[0]).next(start)
+            for first, end in ((interval[0], start), (after, interval[1])):
+                if first < end:
+                    self._inserted([first, end, *interval[2:]])
+
+    def covers(self, interval: WindowInterval, grid: Grid) -> bool:
+        """Whether each window of an interval is loaded as far as the interval says."""
+        for index, _ in self._holding(interval[0]):
+            if self.items[index][1] >= interval[1] and self.grid(self.items[index]) == grid:
+                return True
+        start, windows = interval[0], steps(grid, interval[0])
+        while start < interval[1]:
+            end = windows.next(start)
+            if (self.high(start) or start) < min(end, interval[1]):
+                return False
+            start = end
+        return True
+
+    def _holding(self, start: int) -> Iterator[tuple[int, int]]:
+        """The indexes of intervals that know the window which starts there, each with how far it is loaded."""
+        below = bisect_right(self.items, start, key=_start)
+        for index in range(max(below - 1, 0) if self._apart else 0, below):
+            interval = self.items[index]
+            if start < interval[1]:
+                windows = steps(self.grid(interval), interval[0])
+                if windows.on(start):
+                    yield index, min(windows.next(start), interval[1])
+
+    def _join(self, index: int) -> None:
+        """Make one interval of those that follow each other."""
+        interval = self.items[index]
+        for other in self._followers(index, interval[1]):
+            if self._follows(interval, self.items[other]):
+                interval = [interval[0], self.items[other][1], *interval[2:]]
+                self.items[index] = interval
+                del self.items[other]
+                break
+        for other in range(index - 1, index - 2 if self._apart else -1, -1):
+            if other >= 0 and self._follows(self.items[other], interval):
+                self.items[other] = [self.items[other][0], interval[1], *interval[2:]]
+                del self.items[index]
+                break
+
+    def _followers(self, index: int, end: int) -> range:
+        if self._apart:
+            return range(index + 1, min(index + 2, len(self.items)))
+        return range(bisect_left(self.items, end, key=_start), bisect_right(self.items, end, key=_start))
+
+    def _follows(self, interval: WindowInterval, other: WindowInterval) -> bool:
+        return (
+            interval[1] == other[0]
+            and interval[2:] == other[2:]
+            and self.grid(interval).grain != "none"
+            and steps(self.grid(interval), interval[0]).on(other[0])
+        )
+
+    def _touches(self, interval: WindowInterval, start: int, end: int, grid: Grid) -> bool:
+        if interval[0] > end or start > interval[1] or self.grid(interval) != grid:
+            return False
+        return steps(grid, min(interval[0], start)).on(max(interval[0], start))
+
+    def _inserted(self, interval: WindowInterval) -> int:
+        index = bisect_left(self.items, interval[0], key=_start)
+        self.items.insert(index, interval)
+        self._set(index, interval)
+        return index
+
+    def _set(self, index: int, interval: WindowInterval) -> None:
+        self.items[index] = interval
+        near = self.items[max(index - 1, 0) : index + 2]
+        self._apart = self._apart and all(one[1] <= other[0] for one, other in pairwise(near))
+
+
+def _start(interval: WindowInterval) -> int:
+    return int(interval[0])

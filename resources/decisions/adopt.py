@@ -1,0 +1,134 @@
+"""The decision that takes the watermark which the table tells (docs/state.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import CorruptWatermark, NeedsDecision
+from resources.decisions.draft import Draft, Making, drafted
+from resources.decisions.held import held_rows
+from resources.decisions.kinds import rules_of
+from resources.decisions.rules import KnowsFiles
+from resources.loop.table_guard import check_table
+from resources.platform import Platform
+from resources.tables.table import Adopted, adopted_state
+from resources.watermarks.entry import Entry
+
+_OF_A_STATE = ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")
+"""What an entry says beside its watermark of how the next slice is made."""
+
+
+def adopt(reason: str) -> Making:
+    """The watermark that the table tells: its newest commit of ours, else the largest path that a row came from.
+
+    The files that count as ingested are those of the commit's own entry, if the log still has it; else those at or below the watermark
+    that a row came from, and all at or below it if rows do not tell their file. The others are late.
+
+    Raises:
+        NeedsDecision: code ``nothing_to_adopt``: the table tells neither; ``state_object_missing``: the watermark of its newest commit
+            lies beside the table, and is gone.
+    """
+
+    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        target = platform.table(dataflow)
+        found = _adopted(platform, dataflow, last)
+        base = _base(platform, dataflow, found)
+        text = _told_watermark(platform, dataflow, last, found)
+        rules = rules_of(platform, dataflow)
+        if text is None:
+            column = f", or a column {rules.column}," if isinstance(rules, KnowsFiles) else ""
+            raise NeedsDecision(
+                f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}{column} to tell how far it is"
+                " loaded; found none. Say it yourself, or start anew",
+                code="nothing_to_adopt",
+                choices=(
+                    f"strandline state set {dataflow.name} JSON --reason TEXT",
+                    f"strandline state reset {dataflow.name} --reason TEXT",
+                ),
+            )
+        rows = held_rows(rules, last, base, text, beyond=found is not None and found.beyond)
+        if base is not None:
+            kept: dict[str, Any] = {name: getattr(base, name) for name in _OF_A_STATE}
+            kept |= {"replace_until": rows.files.replace_until} if rows.files.replace_until else {}
+        else:
+            kept = {"replace_table": False, "replace_until": rows.files.replace_until}
+            kept |= {"app_id": found.app_id} if found and found.app_id else {}
+        pinned = base.pinned if base else last.pinned if last else None
+        kept["pinned"] = pinned if _reads(platform, pinned) else None
+        entry = drafted(
+            platform,
+            dataflow,
+            last,
+            "adopt",
+            reason,
+            watermark=text,
+            takes_table=True,
+            total_rows=target.count_rows(),
+            **kept,
+        )
+        return rows.draft(entry)
+
+    return making
+
+
+def _reads(platform: Platform, pinned: str | None) -> bool:
+    """Whether a pinned schema is still there; without it the next run pins one again."""
+    try:
+        return pinned is None or bool(platform.log.get_schema(pinned))
+    except CorruptWatermark:
+        return False
+
+
+def _adopted(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Adopted | None:
+    name = dataflow.name
+    try:
+        return adopted_state(platform.table(dataflow), last.app_id if last and last.table else None)
+    except NeedsDecision as error:
+        raise NeedsDecision(
+            f"dataflow {name}: {error.message} Import an export of the state, say it yourself, or start again",
+            code=error.code,
+            choices=(
+                f"strandline state import {name} FILE --reason TEXT",
+                f"strandline state set {name} JSON --reason TEXT",
+                f"strandline state reset {name} --replace --reason TEXT",
+            ),
+        ) from error
+
+
+def _base(platform: Platform, dataflow: Dataflow, found: Adopted | None) -> Entry | None:
+    """The entry of the commit that a table tells its state with, if the log still has it."""
+    commit = platform.log.find(dataflow.name, found.number) if found and found.number else None
+    return commit if commit and found and commit.id == found.owner else None
+
+
+def _told_watermark(
+    platform: Platform, dataflow: Dataflow, last: Entry | None, found: Adopted | None
+) -> str | None:
+    """The watermark that the table's commits tell, else its rows; where others have put all rows of ours aside, where a first run began.
+
+    That is empty, unless a partition filter has narrowed it: by now the filter would pass over partitions that were loaded. Where the
+    table may hold rows that no watermark covers, it can only be told if they make room when they are loaded again.
+    """
+    rules = rules_of(platform, dataflow)
+    if found is None:
+        return rules.watermark_from_rows()
+    beyond = found.beyond or (found.rewound and _base(platform, dataflow, found) is None)
+    if found.state is not None and not beyond:
+        return found.state
+    if not rules.replaces_reloaded_rows():
+        return None
+    since = last.since if last else None
+    return found.state or rules.watermark_from_rows() or since or "{}"
+
+
+def nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
+    """Whether state and table do not belong together, and the table tells no watermark to adopt: the operator's word is all there is."""
+    try:
+        check_table(dataflow, last, platform.table(dataflow))
+    except NeedsDecision:
+        try:
+            return _told_watermark(platform, dataflow, last, _adopted(platform, dataflow, last)) is None
+        except NeedsDecision:
+            return True
+    return False

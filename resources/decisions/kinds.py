@@ -1,0 +1,17 @@
+"""Which kind of watermark goes by which rules in decisions."""
+
+from __future__ import annotations
+
+from partitions.dataflow import Dataflow
+from partitions.path.definition import PathWatermark
+from resources.decisions.path import PathRules
+from resources.decisions.rules import StateRules
+from resources.decisions.window import WindowRules
+from resources.platform import Platform
+
+
+def rules_of(platform: Platform, dataflow: Dataflow) -> StateRules:
+    """Return what decisions about a dataflow's state go by."""
+    if isinstance(dataflow.watermark, PathWatermark):
+        return PathRules(dataflow, platform.files(dataflow), platform.table(dataflow), platform.log)
+    return WindowRules(dataflow, lambda: platform.log.history(dataflow.name))

@@ -1,0 +1,11 @@
+"""Why decisions have dealt with files that no run has loaded or passed over: stored with each, in the lists of ingested files."""
+
+from resources.watermarks.ingested import UNPROCESSED
+
+IN_TABLE = "in the table when it was adopted"
+SET = "passed over by state set"
+IMPORTED = "ingested before the import"
+OTHER_ROOT = "at or below the watermark when another root was accepted"
+
+DECIDED = (IN_TABLE, SET, IMPORTED, OTHER_ROOT, UNPROCESSED)
+"""All of them: such files are in no quarantine."""

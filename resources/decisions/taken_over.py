@@ -1,0 +1,107 @@
+"""Decisions that take a watermark no run has come to: an import, and what ``state set`` shares with it (docs/state.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.path.quarantine import Quarantine
+from partitions.plan import counted
+from partitions.sentinels import deserialise
+from resources.decisions.draft import Draft, Making, drafted
+from resources.decisions.held import freed_files
+from resources.decisions.kinds import rules_of
+from resources.decisions.reasons import IMPORTED
+from resources.decisions.rules import KnowsFiles
+from resources.platform import Platform
+from resources.watermarks.entry import Entry, Why
+
+
+def import_entries(reason: str, lines: Sequence[str]) -> Making:
+    """The watermark of the newest entry of an export; every file at or below it counts as ingested.
+
+    Raises:
+        ConfigurationError: where the text is no export of a dataflow of this kind.
+    """
+
+    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        newest = _newest_of(dataflow, lines)
+        watermark = rules_of(platform, dataflow).parse_watermark(json.dumps(newest["watermark"]))
+        app_id = str(newest["app_id"]) if last is None and newest.get("app_id") else None
+        remark = (IMPORTED, "taken as ingested")
+        return taken_over(platform, dataflow, last, "import", reason, watermark, remark, app_id)
+
+    return making
+
+
+def taken_over(
+    platform: Platform,
+    dataflow: Dataflow,
+    last: Entry | None,
+    why: Why,
+    reason: str,
+    watermark: str,
+    remark: tuple[str, str],
+    app_id: str | None = None,
+    *,
+    takes_table: bool = True,
+) -> Draft:
+    """A watermark that no run has come to. What the source holds up to it is listed once, and counts as dealt with.
+
+    Args:
+        platform: the resources.
+        dataflow: whose state it is.
+        last: the newest entry.
+        why: of the entry.
+        reason: of the operator.
+        watermark: sentinel JSON text.
+        remark: what is noted of each of these files; and what is said of all of them.
+        app_id: the dataflow's id in the table, where the table tells it.
+        takes_table: whether the table as it is now belongs to the state from here on.
+    """
+    rules = rules_of(platform, dataflow)
+    files = rules.files_up_to(deserialise(watermark), above=last) if isinstance(rules, KnowsFiles) else ()
+    changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
+    if why == "import":
+        # The table's rows count now: a reset before must not empty it any more.
+        changes["replace_table"] = False
+    aside: Quarantine | None = None
+    remarks: tuple[str, ...] = ()
+    if why == "import" and isinstance(rules, KnowsFiles):
+        aside, freed = rules.without_rows(last)
+        remarks = (freed_files(freed),) if freed else ()
+        changes["quarantine"] = None
+    entry = drafted(
+        platform,
+        dataflow,
+        last,
+        why,
+        reason,
+        watermark=watermark,
+        takes_table=takes_table,
+        total_rows=platform.table(dataflow).count_rows(),
+        **changes,
+    )
+    rows = [(*file.row, remark[0]) for file in files]
+    said = f"{remark[1]}, so neither loaded nor late: {counted(len(files), 'file')} of the source"
+    return Draft(entry, rows, aside, dealt_with=said if files else "", remarks=remarks)
+
+
+def _newest_of(dataflow: Dataflow, lines: Sequence[str]) -> dict[str, Any]:
+    try:
+        entries = [json.loads(line) for line in lines if line.strip()]
+        newest: dict[str, Any] = max(entries, key=lambda entry: int(entry["number"]))
+        kind, _ = newest["kind"], newest["watermark"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected the lines of `strandline state export`, each an entry as JSON, found something else"
+            f" ({type(error).__name__}: {error})"
+        ) from error
+    if kind != dataflow.kind:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected entries of kind {dataflow.kind}, found {kind}"
+        )
+    return newest

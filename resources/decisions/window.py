@@ -1,0 +1,75 @@
+"""The rules of windows x units for decisions (docs/state.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, CorruptWatermark
+from partitions.sentinels import deserialise, serialise
+from partitions.window.migration import migrate_state
+from partitions.window.slices import WindowSlice, WorkUnit
+from partitions.window.state import WindowInterval, WindowState
+from partitions.window.upper_bound import upper_bound
+from resources.kinds.window import state_of
+from resources.watermarks.entry import Entry
+
+
+class WindowRules:
+    """The rules of one dataflow."""
+
+    def __init__(self, dataflow: Dataflow, history: Callable[[], Iterable[Entry]]) -> None:
+        """Use a dataflow, and all entries of its log that are left."""
+        self._dataflow, self._history = dataflow, history
+
+    def parse_watermark(self, text: str) -> str:
+        """``{"grid": …, "units": {…}}``."""
+        try:
+            state = WindowState.of(deserialise(text))
+        except CorruptWatermark as error:
+            raise ConfigurationError(
+                f'dataflow {self._dataflow.name}: expected a watermark such as {{"grid": "daily UTC", "units": {{"{{}}": [[start, high]]}}}} in'
+                f" epoch milliseconds, found {text[:200]!r} ({error.message})"
+            ) from error
+        return serialise(state.watermark())
+
+    def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
+        """Windows that start where old ones started keep their high watermarks; what waits to be read still waits."""
+        dataflow = self._dataflow
+        state, before = WindowState.of(deserialise(text)), state_of(dataflow, last) if last else None
+        migrated = migrate_state(state, dataflow.window, now, tagged=dataflow.tagged, before=before)
+        return serialise(migrated.watermark())
+
+    def watermark_from_rows(self) -> None:
+        """None: a window without rows is loaded like any other, so rows do not tell what is."""
+        return
+
+    def replaces_reloaded_rows(self) -> bool:
+        """If a slice deletes what it reads."""
+        return self._dataflow.target.replace_by_watermark
+
+    def loaded_upper_bound(self, entry: Entry) -> str:
+        """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""
+        states = [state_of(self._dataflow, each) for each in (entry, *self._history())]
+        return serialise(upper_bound(states).watermark())
+
+    def check_rewind(self) -> None:
+        """High watermarks have an order."""
+
+    def count_already_loaded(self, slices: Sequence[WindowSlice], last: Entry | None) -> tuple[int, str]:
+        """Work units of which something was read before, whatever the windows were then."""
+        state = state_of(self._dataflow, last)
+        again = [
+            work
+            for slice_ in slices
+            for work in slice_.works
+            if _touches(work, state.units.get(work.unit)) or _touches(work, state.stale.get(work.unit))
+        ]
+        return len(again), "work unit"
+
+
+def _touches(work: WorkUnit, runs: Sequence[WindowInterval] | None) -> bool:
+    if work.lower is None or work.end is None:
+        return runs is not None
+    return any(run[0] < work.end and work.lower < run[1] for run in runs or ())

@@ -1,0 +1,154 @@
+"""The contract of a kind of watermark, bound to its source: what the loop and its protocol ask of it. One module a kind.
+
+What only some kinds have is a contract of its own, asked for by type. What operators' decisions need is in
+:mod:`resources.decisions.rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+
+from partitions.errors import BadPart
+from partitions.load import Load
+from partitions.plan import Plan, Slice
+from partitions.request import DUE, Request
+from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.lists import ListKind, StoredList
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+WriteStats = Mapping[Any, Sequence[Any]]
+"""What a write counted of the parts of a slice, by the part's key."""
+
+StatsReader = Callable[[], WriteStats]
+"""Returns write statistics after the write; empty if it was skipped, or not observed."""
+
+SliceT = TypeVar("SliceT", bound=Slice)
+_SliceContra = TypeVar("_SliceContra", bound=Slice, contravariant=True)
+
+
+class Kind(Protocol[SliceT]):
+    """A kind of watermark bound to its source."""
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a user should hear of what was read so far, each once."""
+        ...
+
+    @property
+    def replans_after_load(self) -> bool:
+        """Whether a run plans again when its slices are loaded, for what came in the meantime."""
+        ...
+
+    @property
+    def one_query(self) -> bool:
+        """Whether the queries of two slices differ in nothing but their files."""
+        ...
+
+    @property
+    def pacing(self) -> timedelta:
+        """Time between the starts of two slices, at least."""
+        ...
+
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[SliceT]:
+        """Observe the source and plan what is asked for on top of the entry."""
+        ...
+
+    def covers(self, state: str, other: str) -> bool:
+        """Return whether no value falls from ``other`` to ``state``; both are sentinel JSON texts."""
+        ...
+
+    def modified(self, slice_: SliceT, entry: Entry | None, now: datetime) -> int | None:
+        """Return when the newest thing of a slice on top of the entry came to be, epoch milliseconds by the source's clock."""
+        ...
+
+    @property
+    def list_kind(self) -> ListKind:
+        """Of the lists that slices are kept as."""
+        ...
+
+    def slice_to_rows(self, slice_: SliceT) -> StoredList:
+        """Return what must be kept so that exactly this slice can be read again."""
+        ...
+
+    def slice_from_rows(self, intent: Intent, stored: StoredList) -> SliceT:
+        """Return the slice of an intent."""
+        ...
+
+    def pin(self, spark: SparkSession, pending: Sequence[SliceT]) -> str | None:
+        """Return the schema that all slices are read with, as text; None while nothing tells it."""
+        ...
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Raise SchemaError if the source or definition does not match the pinned schema."""
+        ...
+
+    def fix(self, slice_: SliceT) -> SliceT:
+        """Return the slice with what exactly it is read from; raise BadPart if some of it is not there, or has changed since it was planned."""
+        ...
+
+    def check_unchanged(self, slice_: SliceT) -> None:
+        """Raise BadPart if what a slice is read from has changed since it was fixed."""
+        ...
+
+    def read(self, spark: SparkSession, slice_: SliceT | None, pinned: str) -> DataFrame:
+        """Return the slice's rows; without a slice no rows, of the same schema."""
+        ...
+
+    def load(self, slice_: SliceT, rows: DataFrame) -> Load:
+        """Return what becomes of the rows of the table in the slice's commit; ``rows`` are those that it writes."""
+        ...
+
+    def find_bad_part(
+        self, spark: SparkSession, slice_: SliceT, pinned: str, error: Exception
+    ) -> BadPart | None:
+        """Find the part of the source that made a write fail; None if it is not the source's fault."""
+        ...
+
+    def slice_without(self, slice_: SliceT, bad: BadPart) -> SliceT | None:
+        """Return the slice without a bad part, which is passed over; None if a run must stop at it."""
+        ...
+
+
+@runtime_checkable
+class ReadsVersions(Protocol[SliceT]):
+    """A kind whose source may have versions: the slices of a plan read the same one."""
+
+    def at_one_version(self, slices: Sequence[SliceT]) -> list[SliceT]:
+        """Return the slices, which read the newest version of the source."""
+        ...
+
+
+@runtime_checkable
+class SetsAside(Protocol[SliceT]):
+    """A kind with parts that can wait beside its watermark: in quarantine, or for a later run."""
+
+    def defer(self, slice_: SliceT, parts: Collection[str]) -> SliceT | None:
+        """Return the slice without parts that wait for a later run; None if nothing is left of it."""
+        ...
+
+    def find_other_bad_parts(
+        self, spark: SparkSession, slice_: SliceT, pinned: str, bad: BadPart
+    ) -> Sequence[BadPart]:
+        """Find what else of a slice is bad in the way that something of it was, as far as one look tells."""
+        ...
+
+    def quarantine(self, entry: Entry | None, slice_: SliceT) -> tuple[StoredList | None, int]:
+        """Return what is in quarantine after a slice (None: what was there before), and how many files the slice adds."""
+        ...
+
+
+@runtime_checkable
+class WatchesRows(Protocol[_SliceContra]):
+    """A kind that finds its rows again by columns, and counts them as they are written."""
+
+    def check_rows(self, rows: DataFrame) -> None:
+        """Raise ConfigurationError if the rows after the user's step lack what the kind needs to find them again."""
+        ...
+
+    def observe(self, rows: DataFrame, slice_: _SliceContra) -> tuple[DataFrame, StatsReader]:
+        """Have the write of a slice count what it writes."""
+        ...

@@ -1,0 +1,53 @@
+"""Which work units cannot be read, found with few reads, and told in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import tzinfo
+
+from partitions.errors import BadUnits
+from partitions.plan import counted
+from partitions.window.slices import WorkUnit, describe_works
+
+Probe = Callable[[Sequence[WorkUnit]], str | None]
+"""Reads some work units and nothing else; why that fails, or None. Raises where the source as a whole does not answer."""
+
+
+def failing(works: Sequence[WorkUnit], probe: Probe) -> dict[WorkUnit, str]:
+    """Probe unit by unit, halving what fails, until each work unit that does is known.
+
+    Args:
+        works: of a slice whose write failed.
+        probe: reads some of them.
+    """
+    by_unit: dict[str, list[WorkUnit]] = {}
+    for one in works:
+        by_unit.setdefault(one.unit, []).append(one)
+    return dict(one for of_unit in by_unit.values() for one in _failing(of_unit, probe))
+
+
+def _failing(works: Sequence[WorkUnit], probe: Probe) -> Iterator[tuple[WorkUnit, str]]:
+    """Of one unit; where its first and its last window fail in the same way, all between them are taken to."""
+    why = probe(works)
+    if why is None:
+        return
+    ends = {probe((one,)) for one in (works[0], works[-1])} if len(works) > 2 else set()
+    if len(works) == 1 or ends == {why}:
+        yield from ((one, why) for one in works)
+        return
+    half = len(works) // 2
+    yield from _failing(works[:half], probe)
+    yield from _failing(works[half:], probe)
+
+
+def bad_units(found: Mapping[WorkUnit, str], zone: tzinfo) -> BadUnits:
+    """The error that names them: windows that follow each other as one range, and each reason once."""
+    by_error: dict[str, list[WorkUnit]] = {}
+    for one, why in found.items():
+        by_error.setdefault(why, []).append(one)
+    shown = "; ".join(f"{describe_works(works, zone)}: {why}" for why, works in by_error.items())
+    return BadUnits(
+        f"{counted(len(found), 'work unit')} cannot be read: {shown}",
+        part=describe_works(list(found), zone),
+        units={one.key: why for one, why in found.items()},
+    )

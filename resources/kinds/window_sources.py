@@ -1,0 +1,308 @@
+"""How windows x units are read: from folders of files, one for each, or from a source that is asked for rows.
+
+Belongs here: what a work unit means to each shape of source. Planning, and what becomes of a work unit that cannot be read, is the
+kind's (:mod:`resources.kinds.window`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadFile, PlanError, SourceError
+from partitions.instants import as_datetime
+from partitions.path.position import FromBeginning
+from partitions.path.source import SourceFile
+from partitions.placeholders import Placeholder
+from partitions.window.slices import WindowSlice, WorkUnit, extents
+from partitions.window.units import unit_of
+from resources.kinds.window_columns import WindowColumns
+from resources.kinds.window_failures import bad_units
+from resources.sources.files.source import FileSource
+from resources.sources.source import CanNumber, RowSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class WindowSource(Protocol):
+    """A source as windows x units read it."""
+
+    @property
+    def ranged(self) -> bool:
+        """Whether any stretch of time can be read, not only whole windows."""
+        ...
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a user should hear of what was read so far, each once."""
+        ...
+
+    def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
+        """Return the slices, which read the newest version of the source, if it has versions."""
+        ...
+
+    def fix(self, slice_: WindowSlice) -> WindowSlice:
+        """Return the slice with what exactly it is read from; raise BadUnits if some of it is not there."""
+        ...
+
+    def check_unchanged(self, slice_: WindowSlice) -> None:
+        """Raise BadPart if what a slice is read from has changed since it was fixed."""
+        ...
+
+    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
+        """Return the schema as text; None while nothing tells it."""
+        ...
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Raise SchemaError if the source or definition does not match the pinned schema."""
+        ...
+
+    def read(
+        self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
+    ) -> DataFrame:
+        """Return exactly the rows of some work units of a slice; none for none.
+
+        Raises:
+            SourceError: the source refuses, or does not answer.
+        """
+        ...
+
+    def named_by(
+        self, spark: SparkSession, slice_: WindowSlice, pinned: str, error: Exception
+    ) -> Mapping[WorkUnit, str]:
+        """Return the work units that an error of Spark names, with the reasons."""
+        ...
+
+    def failure(self, error: Exception) -> Exception | None:
+        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing."""
+        ...
+
+
+@runtime_checkable
+class TagsRows(Protocol):
+    """A source that is asked once for many work units, and tells of each row which one it is of."""
+
+    def read_tagged(
+        self, spark: SparkSession, slice_: WindowSlice, works: Sequence[WorkUnit], pinned: str
+    ) -> DataFrame:
+        """Return the rows of at least one work unit, with ``_window_start`` and ``_unit``."""
+        ...
+
+
+@runtime_checkable
+class LooksThrough(Protocol):
+    """A source whose parts are looked through before they are read."""
+
+    def misleading(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Mapping[WorkUnit, str]:
+        """Return work units that Spark would load otherwise than they are meant, with the reasons."""
+        ...
+
+
+class AskedWindows:
+    """Windows x units of a database, or a table of the lake."""
+
+    def __init__(self, dataflow: Dataflow, source: RowSource) -> None:
+        """Use a source of rows."""
+        self._name, self._source = dataflow.name, source
+        self.ranged = True
+        self.remarks: Sequence[str] = ()
+
+    def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
+        """A table of the lake is read at one version; what a database holds may change, and each read takes what is there."""
+        version = self._source.version()
+        return [replace(slice_, version=version) for slice_ in slices]
+
+    def fix(self, slice_: WindowSlice) -> WindowSlice:
+        """The version is fixed with the plan."""
+        return slice_
+
+    def check_unchanged(self, slice_: WindowSlice) -> None:
+        """A version does not change, and nobody can tell of a database."""
+
+    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str:
+        """What the source says of its columns."""
+        return self._source.pin(spark)
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Compare the source's columns with what was pinned."""
+        self._source.check_schema(spark, pinned, self._name)
+
+    def read(
+        self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
+    ) -> DataFrame:
+        """In one query, as few extents as it takes."""
+        return self._source.read(spark, extents(works), pinned, slice_.version if slice_ else None)
+
+    def named_by(
+        self,
+        spark: SparkSession,
+        slice_: WindowSlice,
+        pinned: str,
+        error: Exception,
+    ) -> Mapping[WorkUnit, str]:
+        """None: a query fails as a whole."""
+        return {}
+
+    def failure(self, error: Exception) -> Exception | None:
+        """The source's own words."""
+        return self._source.failure(error)
+
+
+class NumberedWindows(AskedWindows):
+    """Windows x units of a database whose query numbers them: it is asked once, not once for each."""
+
+    def __init__(self, dataflow: Dataflow, source: RowSource, numbering: CanNumber) -> None:
+        """Use a source of rows that numbers extents."""
+        super().__init__(dataflow, source)
+        self._numbering, self._columns = numbering, WindowColumns.of(dataflow)
+
+    def read_tagged(
+        self,
+        spark: SparkSession,
+        slice_: WindowSlice,
+        works: Sequence[WorkUnit],
+        pinned: str,
+    ) -> DataFrame:
+        """In one query, with the work unit of each number."""
+        asked = [extents((work,))[0] for work in works]
+        return self._columns.tag_numbered(self._numbering.numbered(spark, asked, pinned), works)
+
+
+class FolderWindows:
+    """Windows x units, each a folder of files: ``./landing/{start:%Y-%m-%d}/{unit.airport}`` (docs/guide-windows.md).
+
+    A folder holds a window, and no other stretch of time, so a window is always read as a whole.
+    """
+
+    def __init__(self, dataflow: Dataflow, source: FileSource) -> None:
+        """Use the files below the folder above the first placeholder."""
+        self._source, self._definition = source, dataflow.files
+        self._zone = dataflow.window.zone
+        self.ranged = False
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the source has to say of the files."""
+        return self._source.remarks
+
+    def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
+        """A folder has no versions: it is listed when its slice is loaded."""
+        return list(slices)
+
+    def fix(self, slice_: WindowSlice) -> WindowSlice:
+        """List the folders that were not listed yet; compare the files of the others with what was listed.
+
+        Raises:
+            BadUnits: folders that are not there (``missing: fail``).
+            BadFile: a file has changed, or vanished.
+        """
+        files = dict(slice_.files or {})
+        new = [work for work in slice_.works if work.key not in files]
+        missing: dict[WorkUnit, str] = {}
+        listed = {work.key: self._list(work, missing) for work in new}
+        if missing:
+            raise bad_units(missing, self._zone)
+        self._source.check_unchanged([file for work in slice_.works for file in files.get(work.key, ())])
+        return replace(slice_, files=files | listed)
+
+    def check_unchanged(self, slice_: WindowSlice) -> None:
+        """Compare each file with what was listed."""
+        self._source.check_unchanged(slice_.source_files)
+
+    def _list(self, work: WorkUnit, missing: dict[WorkUnit, str]) -> tuple[SourceFile, ...]:
+        folder = self.folder(work)
+        try:
+            listing = self._source.list_above(FromBeginning(), folder=folder)
+        except SourceError as error:
+            if error.code != "source_missing":
+                raise
+            files: tuple[SourceFile, ...] = ()
+        else:
+            files = tuple(replace(file, path=f"{folder}/{file.path}") for file in listing.found.files)
+        if not files and self._definition.missing != "empty":
+            missing[work] = (
+                f"expected files in {self._source.root.child(folder)}, found none (missing: empty takes it for an empty window)"
+            )
+        return files
+
+    def folder(self, work: WorkUnit) -> str:
+        """Return the folder of a work unit, relative to the root.
+
+        Raises:
+            PlanError: for a unit whose value would lead somewhere else.
+        """
+        unit = unit_of(work.unit)
+
+        def filled(placeholder: Placeholder) -> str:
+            if placeholder.unit is not None:
+                return _as_name(placeholder.unit, unit.get(placeholder.unit))
+            instant = work.start if placeholder.name == "start" else work.end
+            moment = as_datetime(instant or 0, self._zone)
+            return moment.strftime(placeholder.form) if placeholder.form else moment.isoformat()
+
+        return self._definition.folder_template.filled(filled).strip("/")
+
+    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
+        """Declared, or inferred from a bounded sample of the first folders that hold files."""
+        missing: dict[WorkUnit, str] = {}
+        for slice_ in pending:
+            listed = slice_.files or {}
+            files = [
+                file
+                for work in slice_.works
+                for file in (listed[work.key] if work.key in listed else self._list(work, missing))
+            ]
+            pinned = self._source.pin(spark, files) if files else None
+            if pinned is not None:
+                return pinned
+        if missing:
+            raise bad_units(missing, self._zone)
+        return None
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Compare ``source.schema`` with what was pinned."""
+        self._source.check_schema(spark, pinned)
+
+    def misleading(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Mapping[WorkUnit, str]:
+        """Those with files that have an open quote, or fields which the pinned schema lacks (``unknown_fields: check``)."""
+        owners, reasons = _owners(slice_), dict[WorkUnit, str]()
+        for bad in self._source.misleading(spark, slice_.source_files, pinned):
+            reasons.setdefault(owners[bad.path], f"file {bad.path}, {bad.why}")
+        return reasons
+
+    def read(
+        self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
+    ) -> DataFrame:
+        """The rows of the folders' files."""
+        listed = slice_.files if slice_ and slice_.files else {}
+        return self._source.read(spark, [file for work in works for file in listed[work.key]], pinned)
+
+    def named_by(
+        self, spark: SparkSession, slice_: WindowSlice, pinned: str, error: Exception
+    ) -> Mapping[WorkUnit, str]:
+        """The work unit of the file that Spark names."""
+        files = {file.path: file for file in slice_.source_files}
+        bad: BadFile | None = self._source.find_bad_file(spark, files, pinned, error)
+        return {_owners(slice_)[bad.path]: f"file {bad.path}: {bad.why}"} if bad else {}
+
+    def failure(self, error: Exception) -> Exception | None:
+        """Nothing: Spark names the file."""
+        return None
+
+
+def _owners(slice_: WindowSlice) -> dict[str, WorkUnit]:
+    """The work unit of each file, by the file's path."""
+    listed = slice_.files or {}
+    return {file.path: work for work in slice_.works for file in listed[work.key]}
+
+
+def _as_name(name: str, value: Any) -> str:
+    text = "" if value is None else str(value)
+    if not text or text in (".", "..") or "/" in text or "\\" in text:
+        raise PlanError(
+            f"source.path: expected a value of unit {name} that can be the name of a folder, found {value!r}"
+        )
+    return text

@@ -1,0 +1,35 @@
+"""What dataflows read: here is which definition is opened as which source."""
+
+from __future__ import annotations
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.sources import FilesSource, JdbcSource, TableSource
+from resources.jdbc import JdbcConnection
+from resources.places import Place
+from resources.sources.files.source import FileSource
+from resources.sources.jdbc.source import JdbcRows
+from resources.sources.source import RowSource
+from resources.sources.table import TableRows
+from resources.tables import open_table
+
+Source = FileSource | RowSource
+
+
+def open_source(dataflow: Dataflow, given: Place | JdbcConnection) -> Source:
+    """Return the source of a dataflow. Nothing is opened before it is asked for something.
+
+    Args:
+        dataflow: its definition.
+        given: the root of its files, the place of its table, or its database.
+    """
+    match dataflow.source, given:
+        case FilesSource(), Place() as root:
+            return FileSource(root, dataflow)
+        case JdbcSource() as definition, JdbcConnection() as connection:
+            return JdbcRows(connection, definition, dataflow.window.zone)
+        case TableSource() as definition, Place() as place:
+            return TableRows(open_table("delta", place), definition, dataflow.window.zone)
+    raise ConfigurationError(
+        f"dataflow {dataflow.name}: expected what a source of type {dataflow.source.type} reads, found {given}"
+    )

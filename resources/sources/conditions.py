@@ -1,0 +1,45 @@
+"""The rows of extents over a table's columns: for a read of the lake, and for the delete on a Delta target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+from partitions.errors import ConfigurationError
+from partitions.predicate import Predicate
+from partitions.window.extent import Extent
+from partitions.window.predicates import Columns, rows_of
+from resources.sources.schema import kinds
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+def table_rows(
+    extents: Iterable[Extent],
+    schema: StructType,
+    *,
+    window: str | None,
+    units: Mapping[str, str],
+    zone: tzinfo,
+) -> Predicate:
+    """Return the predicate of exactly the rows of these extents.
+
+    Args:
+        extents: of one read; without extents no row matches.
+        schema: of the table.
+        window: the column with a row's time; None if the definition has no time dimension.
+        units: the names of a unit's values to the table's columns.
+        zone: of local times and days.
+
+    Raises:
+        ConfigurationError: if a column is not there or cannot be compared, or a unit's value cannot be one of its column.
+    """
+    known = kinds(schema)
+    for column in [*units.values(), *([window] if window else [])]:
+        if column not in known:
+            raise ConfigurationError(
+                f"column {column}: expected one with single values among {', '.join(schema.fieldNames())}, found none of that name"
+            )
+    return rows_of(extents, Columns(known, window, units, zone))

@@ -1,0 +1,162 @@
+"""Which file is to blame when Spark fails, and why, in words for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from urllib.parse import unquote
+
+from partitions.errors import BadFile, SchemaError, in_one_line
+from resources.listing import FILE_VANISHED
+from resources.sources.files.misfit import BadRecord
+from resources.spark_process import engine_lost, java_end, said
+from resources.stores import spark_failure
+
+BAD_RECORD = "bad_record"
+"""Code of a BadFile with a record that does not parse."""
+
+BAD_HEADER = "bad_header"
+"""Code of a CSV file whose header is another than the pinned schema's."""
+
+UNKNOWN_FIELD = "unknown_field"
+"""Code of a BadFile with fields that the pinned schema lacks."""
+
+OPEN_QUOTE = "open_quote"
+"""Code of a CSV file with a quote that opens a value and is not closed in its line."""
+
+_LONGEST_RECORD = 200
+_MOST_NAMES = 10
+
+_READING = re.compile(
+    r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:reading|read) (?:the )?file:? (\S+?)\.?\s+(?:SQLSTATE|\n)|while reading file (\S+?)\.\s"
+)
+_MISSING = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (.+?)\.\s+SQLSTATE")
+_CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
+
+
+def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
+    """Find the file that made Spark fail among those of the slice; None where no file is to blame, as where a store does not answer."""
+    text = str(error)
+    if (of_store := spark_failure(text)) and of_store[1].transient:
+        return None
+    match = _READING.search(text) or _MISSING.search(text)
+    if match is None:
+        return None
+    found = unquote(next(group for group in match.groups() if group))
+    path = max((path for path in paths if found.endswith(f"/{path}")), key=len, default=None)
+    if path is None:
+        return None
+    if _MISSING.search(text) or "FILE_NOT_EXIST" in text:
+        return BadFile(
+            f"file {path}: it was listed, and is gone now. It stays above the watermark",
+            path=path,
+            why="it was listed, and had vanished when it was to be read",
+            code=FILE_VANISHED,
+        )
+    why = f"cannot be read: {cause(error)}"
+    return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
+
+
+def bad_record(path: str, record: BadRecord, line: int | None, *, show: bool) -> BadFile:
+    """The error for a record that does not parse.
+
+    Args:
+        path: of its file.
+        record: the record, and what is wrong with it.
+        line: of the record, where it is known.
+        show: whether the record itself may be told (``show_bad_records``).
+    """
+    text = record.text if len(record.text) <= _LONGEST_RECORD else record.text[: _LONGEST_RECORD - 3] + "..."
+    why = (f"line {line}: " if line else "") + record.why + (f" in {text!r}" if show else "")
+    hint = "" if show else " (show_bad_records: true shows the record)"
+    return BadFile(
+        f"file {path}, {why}{hint}. Nothing of the file was loaded: mend or remove it; the watermark stays below it",
+        path=path,
+        why=why,
+        code=BAD_RECORD,
+    )
+
+
+def open_quote(path: str, line: int | None) -> BadFile:
+    """The error for a CSV file with a line that ends within quotes."""
+    where = f"line {line}: " if line else ""
+    why = f"{where}a quote opens a value and is not closed in its line"
+    return BadFile(
+        f"file {path}, {why}. If values go over several lines, set `options: {{multiLine: true}}` of the source; else mend or remove the file."
+        " Nothing of it was loaded; the watermark stays below it",
+        path=path,
+        why=why,
+        code=OPEN_QUOTE,
+    )
+
+
+def bad_header(path: str, expected: Sequence[str], found: Sequence[str]) -> BadFile:
+    """The error for a CSV file whose header is another than the schema's."""
+    missing = [name for name in expected if name not in found]
+    new = [name for name in found if name not in expected]
+    differs = [
+        *([f"without {', '.join(missing)}"] if missing else []),
+        *([f"{', '.join(new)} not in the schema"] if new else []),
+    ]
+    why = (
+        f"expected the header {','.join(expected)}, found {','.join(found)}"
+        f" ({'; '.join(differs) or 'another order'})"
+    )
+    return BadFile(
+        f"file {path}: {why}. Nothing of the file was loaded, so that no columns are mixed up: mend or remove it, or load files with this header"
+        " by a dataflow of their own; the watermark stays below it",
+        path=path,
+        why=why,
+        code=BAD_HEADER,
+    )
+
+
+def other_schema(expected: str, back: str, dataflow: str, field: str | None) -> SchemaError:
+    """The error for a definition or source that does not fit the pinned schema.
+
+    A reset alone leads nowhere: the table keeps its columns and refuses the rows, and under the old definition all rows come a second time.
+
+    Args:
+        expected: what was expected and found.
+        back: how to go on with the pinned schema.
+        dataflow: its name.
+        field: the first column that differs.
+    """
+    return SchemaError(
+        f"{expected}. schema_mode: strict accepts no change. {back}; or start anew: the reset below empties the table, and loads everything"
+        " that is still at the source into the new columns",
+        reason="incompatible_schema",
+        field=field,
+        choices=(f"strandline state reset {dataflow} --replace --reason TEXT",),
+    )
+
+
+def unknown_field(path: str, names: Sequence[str], line: int | None, dataflow: str) -> BadFile:
+    """The error for a file with fields that the pinned schema lacks."""
+    listed = ", ".join(names[:_MOST_NAMES]) + (
+        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    )
+    where = f"line {line}: " if line else ""
+    why = f"{where}expected the fields of the pinned schema, found {listed} beside them"
+    return BadFile(
+        f"file {path}, {why}. schema_mode: strict accepts no new field, so nothing of the file was loaded; the watermark stays below it. Mend"
+        f" the file; or leave such fields out with `unknown_fields: ignore` in dataflows/{dataflow}.yaml; or start anew with a schema that has"
+        f" them: `strandline state reset {dataflow} --replace --reason TEXT`",
+        path=path,
+        why=why,
+        code=UNKNOWN_FIELD,
+    )
+
+
+def cause(error: Exception) -> str:
+    """The deepest reason in one line."""
+    if end := java_end():
+        return end
+    if lost := engine_lost(error):
+        return lost
+    if of_store := spark_failure(str(error)):
+        return f"{of_store[0]}: {of_store[1]}"
+    causes = _CAUSE.findall(str(error))
+    if causes and not causes[-1][1].startswith("Traceback "):
+        return in_one_line(": ".join(causes[-1]))
+    return said(error)

@@ -1,0 +1,142 @@
+"""What the footers of Parquet files say of their columns, read without Spark: all names, and the times with nanoseconds.
+
+Spark's reader leaves columns out that it is not asked for, and takes no TIMESTAMP(NANOS), which is what pandas writes. It does read these
+as whole numbers, so they are read so, and made microseconds exactly (:func:`resources.sources.files.nanoseconds.as_times`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from partitions.path.source import SourceFile
+from resources.places import Place
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyspark.sql.types import StructType
+
+FieldPath = tuple[str, ...]
+"""Where a field is: the names above it and its own, as they are spelt; ``ITEM``, ``KEY`` and ``VALUE`` in arrays and maps."""
+
+ITEM, KEY, VALUE = "[]", "{key}", "{value}"
+
+_TAIL = 64 * 1024
+_THREADS = 16
+
+
+@dataclass(frozen=True)
+class Footer:
+    """The columns of one file.
+
+    Attributes:
+        fields: all of them, at any depth.
+        nanoseconds: those with times in nanoseconds, and whether these are instants; if not, they are local times.
+    """
+
+    fields: frozenset[FieldPath] = frozenset()
+    nanoseconds: Mapping[FieldPath, bool] = field(default_factory=dict)
+
+
+def footers(place: Place, files: Sequence[SourceFile]) -> dict[str, Footer]:
+    """The footers of files, by their paths. A file without one that reads is left out: Spark tells why when it is loaded."""
+    filled = [file for file in files if file.size > 0]
+    with ThreadPoolExecutor(min(_THREADS, max(1, len(filled)))) as pool:
+        found = list(pool.map(lambda file: _footer(place, file), filled))
+    return {file.path: one for file, one in zip(filled, found, strict=True) if one is not None}
+
+
+def _footer(place: Place, file: SourceFile) -> Footer | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from obstore.exceptions import BaseError
+
+    try:
+        tail = _tail(place, file, _TAIL)
+        longer = int.from_bytes(tail[-8:-4], "little") + 8
+        if longer > len(tail):
+            tail = _tail(place, file, longer)
+        metadata = pq.read_metadata(pa.BufferReader(tail))
+        return footer_of(metadata.schema)
+    except (OSError, ValueError, BaseError, pa.ArrowException):
+        return None
+
+
+def _tail(place: Place, file: SourceFile, size: int) -> bytes:
+    start = max(0, file.size - size)
+    if place.local is None:
+        return bytes(place.store.get_range(file.path, start=start, end=file.size))
+    with (place.local / file.path).open("rb") as opened:
+        opened.seek(start)
+        return opened.read()
+
+
+def footer_of(schema: pq.ParquetSchema) -> Footer:
+    """What a Parquet schema says."""
+    leaves = [schema.column(index) for index in range(len(schema))]
+    fields: set[FieldPath] = set()
+    nanoseconds: dict[FieldPath, bool] = {}
+    found = (each for top in schema.to_arrow_schema() for each in _walk((top.name,), top.type))
+    number = 0
+    for path, is_field, is_leaf in found:
+        if is_field:
+            fields.add(path)
+        if is_leaf:
+            instant = _nanoseconds(leaves[number])
+            number += 1
+            if instant is not None:
+                nanoseconds[path] = instant
+    return Footer(frozenset(fields), nanoseconds)
+
+
+def _walk(path: FieldPath, kind: pa.DataType) -> Iterator[tuple[FieldPath, bool, bool]]:
+    """A type and all below it, in the order of the file: path, whether it is a field, whether it holds values itself."""
+    import pyarrow as pa
+
+    is_field = path[-1] not in (ITEM, KEY, VALUE)
+    inner: list[tuple[str, Any]] = []
+    if pa.types.is_struct(kind):
+        inner = [(each.name, each.type) for each in kind]
+    elif pa.types.is_map(kind):
+        inner = [(KEY, kind.key_type), (VALUE, kind.item_type)]
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        inner = [(ITEM, kind.value_type)]
+    yield path, is_field, not inner
+    for name, below in inner:
+        yield from _walk((*path, name), below)
+
+
+def _nanoseconds(column: pq.ColumnSchema) -> bool | None:
+    """Whether a column's times are instants; None where it has no nanoseconds. Those of old Hive and Spark (INT96) Spark reads itself."""
+    if column.physical_type != "INT64" or column.logical_type.type != "TIMESTAMP":
+        return None
+    logical = json.loads(column.logical_type.to_json())
+    return bool(logical["isAdjustedToUTC"]) if logical["timeUnit"] == "nanoseconds" else None
+
+
+def paths_of(schema: StructType) -> frozenset[FieldPath]:
+    """All fields of a schema at any depth, without upper case, which tells no columns of Parquet apart."""
+    from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+    def walk(path: FieldPath, kind: DataType) -> Iterator[FieldPath]:
+        yield path
+        if isinstance(kind, StructType):
+            for each in kind.fields:
+                yield from walk((*path, each.name.casefold()), each.dataType)
+        elif isinstance(kind, ArrayType):
+            yield from walk((*path, ITEM), kind.elementType)
+        elif isinstance(kind, MapType):
+            yield from walk((*path, KEY), kind.keyType)
+            yield from walk((*path, VALUE), kind.valueType)
+
+    return frozenset(walk((), schema))
+
+
+def unknown_columns(footer: Footer, known: Collection[FieldPath]) -> list[FieldPath]:
+    """The columns of a file that are not known, without those inside them."""
+    folded = {tuple(part.casefold() for part in path): path for path in footer.fields}
+    return sorted(path for key, path in folded.items() if key not in known and key[:-1] in known)

@@ -1,0 +1,122 @@
+"""Files under a root as a source: what lies there, their schema, their rows, and which of them are bad (docs/guide-files.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadFile, StrandlineError
+from partitions.path.position import Position
+from partitions.path.source import SourceFile
+from resources import listing
+from resources.listing import FILE_VANISHED, Budget, Listing
+from resources.places import Place
+from resources.sources.files.bad_files import BadFiles
+from resources.sources.files.failures import bad_file
+from resources.sources.files.reader import FilesReader, PinnedSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class FileSource:
+    """The files of one dataflow."""
+
+    def __init__(self, root: Place, dataflow: Dataflow) -> None:
+        """Use a root, and what the definition says of its files; nothing is opened yet."""
+        self.root = root
+        self._dataflow = dataflow
+        self._definition = dataflow.files
+        self._reader = FilesReader(root, dataflow.files)
+        self._bad_files = BadFiles(root, self._reader, dataflow)
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a user should hear of the files that were read so far, each once."""
+        return self._reader.remarks
+
+    def list_above(
+        self,
+        position: Position,
+        *,
+        folder: str = "",
+        budget: Budget | None = None,
+        resume: str | None = None,
+    ) -> Listing:
+        """List the files above a position, relative to a folder of the root; see :func:`resources.listing.list_above`."""
+        root = self.root.child(folder) if folder else self.root
+        return listing.list_above(root, position, self._definition.endings, budget=budget, resume=resume)
+
+    def look(self, paths: Sequence[str]) -> dict[str, SourceFile]:
+        """Return the files of these paths as they are now, without those that are gone.
+
+        Raises:
+            SourceError: as for a listing.
+        """
+        return listing.stat_files(self.root, paths) if paths else {}
+
+    def check_unchanged(self, files: Sequence[SourceFile]) -> None:
+        """Compare size and version of files with what was listed.
+
+        Raises:
+            BadFile: ``file_vanished`` or ``file_changed``.
+            SourceError: as for a listing.
+        """
+        listing.check_unchanged(self.root, files)
+
+    def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> str | None:
+        """Return the schema as text: declared, or inferred from a bounded sample; None if no file of it holds a row.
+
+        Raises:
+            BadFile: a file of the sample cannot be read.
+        """
+        try:
+            pinned = self._reader.pin(spark, files)
+        except StrandlineError:
+            raise
+        except Exception as error:
+            bad = bad_file(error, (file.path for file in files))
+            if bad is None:
+                raise
+            raise bad from error
+        return pinned.to_text() if pinned else None
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Raise SchemaError if ``source.schema`` differs from the pinned schema."""
+        self._reader.agree(spark, PinnedSchema.of(pinned), self._dataflow.name)
+
+    def read(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> DataFrame:
+        """Return the rows of exactly these files, with the pinned columns and, if the target has them, the columns of their origin.
+
+        Raises:
+            SchemaError: the folders of a file name a column that the pinned schema does not have.
+        """
+        origin = self._dataflow.target.origin_columns
+        return self._reader.read(spark, files, PinnedSchema.of(pinned), origin=origin)
+
+    def misleading(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Iterator[BadFile]:
+        """Find files that Spark would load otherwise than they are meant, without a word."""
+        return self._bad_files.misleading(spark, files, PinnedSchema.of(pinned))
+
+    def find_bad_file(
+        self, spark: SparkSession, files: Mapping[str, SourceFile], pinned: str, error: Exception
+    ) -> BadFile | None:
+        """Return the file that an error of Spark names, with its line if a record does not parse; None if it names none.
+
+        Args:
+            spark: a session.
+            files: that were read, by path.
+            pinned: text of the schema that they were read with.
+            error: of the read, or of the write of its rows.
+        """
+        bad = bad_file(error, files)
+        if bad is None or bad.code == FILE_VANISHED:
+            return bad
+        return self._bad_files.closer(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
+
+    def find_similar(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: str, bad: BadFile
+    ) -> Sequence[BadFile]:
+        """Return the files that are bad in the same way, as far as one look tells."""
+        return self._bad_files.alike(spark, files, PinnedSchema.of(pinned), bad)

@@ -1,0 +1,124 @@
+"""The queries that a database is asked: the user's table or query, and around it exactly the rows of some extents (docs/project-files.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+from partitions.errors import ConfigurationError
+from partitions.instants import as_datetime
+from partitions.placeholders import Placeholder
+from partitions.predicate import NOTHING
+from partitions.sources import JdbcSource
+from partitions.sql_text import without_end
+from partitions.window.extent import Extent
+from partitions.window.predicates import Columns, disjoint, rows_of
+from resources.dialects import Dialect
+from resources.dialects.predicates import sql
+from resources.sources.schema import kinds
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+NUMBER = "_strandline_number"
+"""The column that says which of several extents a row is of."""
+
+_SAMPLE = Extent(0, 1, ({},))
+"""What stands for the window where only the columns are asked for; its units are NULL."""
+
+
+class JdbcQuery:
+    """Builds the queries of one source. No value reaches a query but as a literal of the dialect."""
+
+    def __init__(self, source: JdbcSource, dialect: Dialect, zone: tzinfo) -> None:
+        """Use a source.
+
+        Args:
+            source: what is read.
+            dialect: of its database.
+            zone: of local times and days.
+
+        Raises:
+            ConfigurationError: where the query's placeholders stand in what the database reads as quotes or a comment.
+        """
+        source.check(dialect.reading)
+        self._source, self._dialect, self._zone = source, dialect, zone
+
+    def columns(self) -> str:
+        """A query of all columns, and of no row where the database need not look for any."""
+        relation = self._relation(_SAMPLE, sample=True)
+        return f"SELECT * FROM {relation} WHERE {sql(NOTHING, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+
+    def rows(self, extents: Sequence[Extent], schema: StructType) -> str:
+        """The rows of these extents, times as text.
+
+        Raises:
+            ConfigurationError: where nothing tells a row's window or unit, or a value cannot be one of its column.
+        """
+        if not self._source.placeholders:
+            return self._select(self._relation(), extents, schema)
+        queries = [self._select(self._relation(extent), [extent], schema) for extent in disjoint(extents)]
+        return "\nUNION ALL\n".join(queries)
+
+    def numbered(self, extents: Sequence[Extent], schema: StructType) -> str:
+        """The same for extents of one unit each, with the number of each in a column of its own.
+
+        Raises:
+            ConfigurationError: as for :meth:`rows`.
+        """
+        return "\nUNION ALL\n".join(
+            self._select(
+                self._relation(extent), [extent], schema, f", {number} AS {self._dialect.name(NUMBER)}"
+            )
+            for number, extent in enumerate(extents)
+        )
+
+    def _select(self, relation: str, extents: Sequence[Extent], schema: StructType, more: str = "") -> str:
+        known = kinds(schema)
+        columns = Columns(
+            known,
+            self._source.window_column,
+            self._source.unit_columns,
+            self._zone,
+            self._source.placeholders,
+        )
+        names = ", ".join(
+            self._dialect.readable(name, is_instant=known[name] == "instant")
+            if known.get(name) in ("instant", "local")
+            else self._dialect.name(name)
+            for name in schema.fieldNames()
+        )
+        condition = sql(rows_of(extents, columns), self._dialect)
+        return f"SELECT {names}{more} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
+
+    def _relation(self, extent: Extent | None = None, *, sample: bool = False) -> str:
+        """The table, or the user's query on lines of its own: a comment at its end ends there."""
+        if self._source.query is None:
+            return self._dialect.relation(self._source.table_parts)
+        text = self._source.template.filled(lambda each: self._literal(each, extent, sample))
+        return f"(\n{without_end(text, self._dialect.reading)}\n) AS source"
+
+    def _literal(self, placeholder: Placeholder, extent: Extent | None, sample: bool) -> str:
+        if extent is None:  # a query without placeholders has none to fill
+            raise AssertionError(placeholder)
+        name = placeholder.unit
+        if name is None:
+            return self._moment(placeholder, extent)
+        (unit,) = extent.units
+        if name not in unit and not sample:
+            raise ConfigurationError(
+                f"source.query: expected a unit with a value {name} for {{unit.{name}}}, found {', '.join(unit) or 'no units'}"
+            )
+        return self._dialect.literal(unit.get(name))
+
+    def _moment(self, placeholder: Placeholder, extent: Extent) -> str:
+        ms = extent.lower if placeholder.name == "start" else extent.upper
+        if ms is None:
+            raise ConfigurationError(
+                f"source.query: expected a watermark with a datetime entry for {{{placeholder.name}}}, found none"
+            )
+        moment = as_datetime(ms, self._zone)
+        if placeholder.form is None:
+            return self._dialect.moment(moment)
+        return self._dialect.text(moment.strftime(placeholder.form))

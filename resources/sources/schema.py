@@ -1,0 +1,132 @@
+"""The schema of a source that has one of its own: pinned as text, and compared with what is there (spec 04, Schema)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from partitions.errors import ConfigurationError
+from partitions.sources import JdbcSource, TableSource
+from partitions.unit_values import WORDS, Kind
+from resources.sources.files.failures import other_schema
+from resources.sources.files.reader import PinnedSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+_KINDS: dict[str, Kind] = {
+    "TimestampType": "instant",
+    "TimestampNTZType": "local",
+    "DateType": "day",
+    "StringType": "text",
+    "CharType": "text",
+    "VarcharType": "text",
+    "ByteType": "whole",
+    "ShortType": "whole",
+    "IntegerType": "whole",
+    "LongType": "whole",
+    "FloatType": "number",
+    "DoubleType": "number",
+    "DecimalType": "number",
+    "BooleanType": "flag",
+}
+_TIMES: tuple[Kind, ...] = ("instant", "local", "day")
+
+
+def plain(schema: StructType) -> StructType:
+    """Names and types alone: a reader's own notes on a column are not part of the source."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(field.name, field.dataType) for field in schema.fields])
+
+
+def pinned_text(schema: StructType) -> str:
+    """A schema as the text that a state keeps."""
+    return PinnedSchema(plain(schema).json(), ()).to_text()
+
+
+def pinned_struct(text: str) -> StructType:
+    """The schema of that text."""
+    return PinnedSchema.of(text).struct
+
+
+def kinds(schema: StructType) -> dict[str, Kind]:
+    """What the columns hold, of those that can be compared."""
+    found = {field.name: _KINDS.get(type(field.dataType).__name__) for field in schema.fields}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def check_columns(source: JdbcSource | TableSource, schema: StructType) -> None:
+    """The columns that the definition names are there, and can be compared.
+
+    Raises:
+        ConfigurationError: naming key, column and type.
+    """
+    check_names(source, schema.fieldNames())
+    known, types = kinds(schema), {field.name: field.dataType.simpleString() for field in schema.fields}
+    for key, column in named_columns(source).items():
+        wanted: tuple[Kind, ...] = _TIMES if key == "window_column" else tuple(WORDS)
+        if known.get(column) not in wanted:
+            expected = " or ".join(WORDS[kind] for kind in wanted if kind != "whole")
+            raise ConfigurationError(
+                f"source.{key}: expected a column of {source.shown} with {expected}, found {column}, which is {types[column]}"
+            )
+
+
+def check_names(source: JdbcSource | TableSource, names: Sequence[str]) -> None:
+    """The columns that the definition names are there.
+
+    Raises:
+        ConfigurationError: naming key and column, and what may have been meant.
+    """
+    for key, column in named_columns(source).items():
+        if column not in names:
+            alike = [name for name in names if name.casefold() == column.casefold()]
+            close = alike or difflib.get_close_matches(column, names, n=1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise ConfigurationError(
+                f"source.{key}: expected a column of {source.shown}, which has {', '.join(names)}; found {column}{hint}"
+            )
+
+
+def named_columns(source: JdbcSource | TableSource) -> dict[str, str]:
+    """The columns that the definition names, by their keys."""
+    units = {f"unit_columns.{name}": column for name, column in source.unit_columns.items()}
+    return units | ({"window_column": source.window_column} if source.window_column is not None else {})
+
+
+def check_pinned(source: JdbcSource | TableSource, schema: StructType, pinned: str, dataflow: str) -> None:
+    """The source's columns are the pinned ones, in any order.
+
+    Raises:
+        SchemaError: reason ``incompatible_schema``, naming each column that is new, missing or of another type.
+    """
+    was = {field.name: field.dataType.simpleString() for field in pinned_struct(pinned).fields}
+    now = {field.name: field.dataType.simpleString() for field in schema.fields}
+    changes = {name: f"{name} is new ({now[name]})" for name in now if name not in was}
+    changes |= {name: f"{name} is missing ({was[name]})" for name in was if name not in now}
+    changes |= {
+        name: f"{name} was {was[name]}, is {now[name]}"
+        for name in was
+        if now.get(name, was[name]) != was[name]
+    }
+    if changes:
+        raise other_schema(
+            f"source: expected the columns of {source.shown} that were pinned, found others: {'; '.join(changes.values())}",
+            "Name the columns in a query, so that new ones do not count, or put the source back",
+            dataflow,
+            next(iter(changes)),
+        )
+
+
+def strict(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The columns of a schema in its order and types, without a reader's own notes on them."""
+    from pyspark.sql import functions as F
+
+    from resources.sql import quoted
+
+    return frame.select(
+        *[F.col(quoted(field.name)).cast(field.dataType).alias(field.name) for field in schema.fields]
+    )

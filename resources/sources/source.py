@@ -1,0 +1,56 @@
+"""The contracts of sources: what kinds of watermark ask of them. One module or package a source.
+
+A source opens the world; it knows no watermark log and no table that it is loaded into. Two shapes exist: files
+(:class:`resources.sources.files.source.FileSource`, whatever their format and store), and what is asked for rows (here).
+``tests/contract/test_source.py`` runs on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from partitions.window.extent import Extent
+from resources.tables.table import Version
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class RowSource(Protocol):
+    """A source that is asked for the rows of stretches of time and units."""
+
+    def version(self) -> Version | None:
+        """Return what can be asked for again later; None if the source has no versions."""
+        ...
+
+    def pin(self, spark: SparkSession) -> str:
+        """Return the schema of the source, as text."""
+        ...
+
+    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
+        """Raise SchemaError if the source has another schema than the pinned one; ``dataflow`` is named in it."""
+        ...
+
+    def read(
+        self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: Version | None = None
+    ) -> DataFrame:
+        """Return exactly the rows of these extents, with the pinned columns in their order; no extent is no row.
+
+        Raises:
+            SourceError: the source refuses, or does not answer.
+        """
+        ...
+
+    def failure(self, error: Exception) -> Exception | None:
+        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing."""
+        ...
+
+
+@runtime_checkable
+class CanNumber(Protocol):
+    """A source whose query may ask for many extents, and tell of each row which one it is of."""
+
+    def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
+        """Return exactly the rows of these extents of one unit each, with the number of theirs in ``NUMBER``."""
+        ...

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from partitions.dataflow import Dataflow
+from partitions.invalidation import MEANINGS, Change, changes
+
+
+def _flow(**parts: Any) -> Dataflow:
+    source = {"type": "files", "path": "./landing", "format": "json", **parts.pop("source", {})}
+    watermark = {"type": "path", **parts.pop("watermark", {})}
+    return Dataflow.model_validate({"name": "f", "source": source, "watermark": watermark, **parts})
+
+
+def test_an_identity_that_is_the_same_has_no_changes() -> None:
+    assert changes(_flow().identity(), _flow().identity()) == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "change", "part"),
+    [
+        ({"source": {"path": "./other"}}, Change("source.path", "./landing", "./other"), "source"),
+        (
+            {"source": {"extensions": [".j"]}},
+            Change("source.extensions", [".json", ".json.bz2", ".json.gz"], [".j"]),
+            "extensions",
+        ),
+        (
+            {"watermark": {"partition_filter": {"prefix_template": "%Y", "lookback": 1}}},
+            Change("source.prefix_template", None, "%Y"),
+            "prefix_template",
+        ),
+        ({"watermark": {"scope": "partition"}}, Change("scope", "global", "partition"), "scope"),
+        ({"target": {"table": "a/b"}}, Change("target.table", "bronze/f", "a/b"), "target"),
+    ],
+)
+def test_each_part_that_differs_says_what_it_means_for_the_state(
+    parts: dict[str, Any], change: Change, part: str
+) -> None:
+    assert changes(_flow().identity(), _flow(**parts).identity()) == [change]
+    assert (change.part, change.changes_form) == (part, part == "scope")
+    assert str(change).endswith(f"({MEANINGS[part]})")
+
+
+def test_a_change_is_a_line_for_people() -> None:
+    assert str(Change("target.format", None, "delta")) == (
+        'target.format was null, is "delta" (the rows that were loaded so far are in the old table: the new one gets only what lies above'
+        " the watermark)"
+    )
+
+
+def test_what_was_stored_beside_the_identity_is_no_change() -> None:
+    assert changes({**_flow().identity(), "load": "append"}, _flow().identity()) == []

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from partitions.combinations import KINDS
+from partitions.states import STATES, nothing_loaded
+
+
+def test_every_kind_has_a_state() -> None:
+    assert set(STATES) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", [*STATES, "another"])
+@pytest.mark.parametrize("watermark", [None, {}, {"path": None}])
+def test_an_empty_watermark_counts_nothing_as_loaded(kind: str, watermark: dict[str, Any] | None) -> None:
+    assert nothing_loaded(kind, watermark)
+
+
+@pytest.mark.parametrize(
+    ("kind", "watermark", "nothing"),
+    [
+        ("path", {"path": "a"}, False),
+        ("window", {"grid": "daily UTC", "units": {}, "stale": {"{}": [[0, 1]]}}, True),
+        ("window", {"grid": "daily UTC", "units": {}, "failed": {"{}": {}}}, False),
+        ("window", {"grid": "daily UTC", "units": {"{}": [[0, 1]]}, "stale": {}}, False),
+    ],
+)
+def test_after_a_reset_old_windows_may_be_known_and_nothing_is_loaded(
+    kind: str, watermark: dict[str, Any], nothing: bool
+) -> None:
+    assert nothing_loaded(kind, watermark) is nothing

@@ -1,0 +1,139 @@
+"""A changed definition forgets nothing that waits to be read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from partitions.intervals import union
+from partitions.request import DUE, Forced, Part, Request
+from partitions.window.definition import WindowWatermark
+from partitions.window.migration import migrate_state
+from partitions.window.plan import plan
+from partitions.window.slices import FailedUnit, WorkUnit
+from partitions.window.state import WindowState
+
+NOW = datetime(2020, 3, 20, tzinfo=UTC)
+A, B = '{"id":1}', '{"id":2}'
+
+
+def defined(window: Any, begin: str = "2020-01-01", **more: Any) -> WindowWatermark:
+    entry = {"name": "t", "type": "datetime", "range": {"from": begin, "to": "-"}}
+    return WindowWatermark.of({"definition": [entry], "window": window, "max_slices": 10_000, **more})
+
+
+def run(
+    definition: WindowWatermark,
+    state: WindowState,
+    now: datetime,
+    fails: frozenset[int] = frozenset(),
+    asked: Request = DUE,
+) -> tuple[WindowState, list[WorkUnit]]:
+    """One run; work units of some numbers fail. Returns what was read."""
+    made = plan(definition, state, (A, B), now, dataflow="flow", number=0, request=asked)
+    works = sorted(one for piece in made.slices for one in piece.works)
+    bad = [FailedUnit(one, "no") for number, one in enumerate(works) if number in fails]
+    for piece in made.slices:
+        mine = [one for one in bad if one.work in piece.works]
+        state = WindowState.of(piece.without(mine).advance(state.watermark()))
+    return state, [one for number, one in enumerate(works) if number not in fails]
+
+
+def read(works: list[WorkUnit], unit: str) -> list[tuple[int, int]]:
+    return union(sorted((one.lower or 0, one.end or 0) for one in works if one.unit == unit))
+
+
+def day(text: str) -> int:
+    return int(datetime.fromisoformat(f"2020-{text}T00:00:00+00:00").timestamp()) * 1000
+
+
+def test_a_day_that_failed_within_a_month_has_the_month_read_anew() -> None:
+    daily, monthly = defined("daily"), defined("monthly")
+    state, _ = run(daily, WindowState(), datetime(2020, 3, 1, tzinfo=UTC), frozenset({28}))
+    assert list(state.failed[A]) == [day("01-15")]
+
+    carried = migrate_state(state, monthly, NOW)
+    assert (carried.failed, carried.whole) == ({}, {A: [[day("01-01"), day("02-01")]]})
+    after, works = run(monthly, carried, NOW)
+    assert [(one.unit, one.start, one.lower, one.reason) for one in works] == [
+        (A, day("01-01"), day("01-01"), "forced"),
+        (A, day("03-01"), day("03-01"), "new"),
+        (B, day("03-01"), day("03-01"), "new"),
+    ]
+    assert after.whole == {}
+
+
+def test_days_that_were_never_loaded_within_a_month_have_it_read_anew() -> None:
+    daily, monthly = defined("daily"), defined("monthly")
+    state, _ = run(daily, WindowState(), datetime(2020, 1, 11, tzinfo=UTC))
+    asked = Forced(Part(((day("03-05"), day("03-06")),)))
+    state, _ = run(daily, state, NOW, asked=asked)
+    carried = migrate_state(state, monthly, NOW)
+    assert carried.whole == {unit: [[day("01-01"), day("02-01")]] for unit in (A, B)}
+
+
+def test_a_state_whose_windows_are_all_there_is_taken_over_as_it_is() -> None:
+    daily = defined("daily")
+    state, _ = run(daily, WindowState(), NOW, frozenset({4, 7, 30}))
+    assert migrate_state(state, daily, NOW) == state
+    assert migrate_state(state, defined("daily", "2020-02-01"), NOW) == state
+
+
+def test_what_is_complete_in_smaller_windows_is_not_read_anew() -> None:
+    state, _ = run(defined("daily"), WindowState(), NOW)
+    assert migrate_state(state, defined("monthly"), NOW).whole == {}
+
+
+definitions = st.builds(
+    lambda window, begin, grace: defined(window, begin, grace=grace),
+    st.sampled_from(
+        [
+            "daily",
+            "weekly",
+            "monthly",
+            "none",
+            {"weekly": ["P400D", "2020-02-10"], "daily": ["2020-02-10", "-"]},
+        ]
+    ),
+    st.sampled_from(["2020-01-01", "2020-01-08", "2020-02-01", "2020-01-01T12:00:00"]),
+    st.sampled_from(["P0D", "P3D"]),
+)
+asked = st.one_of(
+    st.just(DUE),
+    st.builds(
+        lambda first, last, units: Forced(Part(((first * 86_400_000 + day("01-01"), last),), units)),
+        st.integers(0, 80),
+        st.sampled_from([day("01-09"), day("02-05"), day("03-19")]),
+        st.sampled_from([None, frozenset({A})]),
+    ),
+)
+runs = st.lists(
+    st.tuples(st.integers(0, 20), st.frozensets(st.integers(0, 40), max_size=6), asked), max_size=5
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(definitions, runs), min_size=2, max_size=3))
+def test_whatever_was_loaded_before_at_the_end_all_of_the_last_definition_was_read(
+    chain: list[tuple[WindowWatermark, list[tuple[int, frozenset[int], Request]]]],
+) -> None:
+    state, works, now = WindowState(), list[WorkUnit](), datetime(2020, 1, 10, tzinfo=UTC)
+    for definition, of_definition in chain:
+        state = migrate_state(state, definition, now)
+        for days, fails, request in of_definition:
+            now = min(now + timedelta(days=days, hours=days % 3), NOW)
+            state, found = run(definition, state, now, fails, request)
+            works += found
+    last = chain[-1][0]
+    for _ in range(2):
+        state, found = run(last, state, NOW)
+        works += found
+    windows = last.windows(NOW)
+    for unit in (A, B):
+        covered = read(works, unit)
+        for start, end in windows:
+            assert any(first <= start and end <= after for first, after in covered), (unit, start, end)
+    assert not state.failed.get(A) or not set(state.failed[A]) & set(windows.index)
