@@ -1,4 +1,4 @@
-# Every target sets up what it needs first; that costs nothing once it is done. `make PYTHON=python3.12 setup` names a Python.
+# Every target first sets up what it needs; if all is there, this costs nothing. `make PYTHON=python3.12 setup` chooses a Python.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .SUFFIXES:
@@ -13,37 +13,37 @@ export PYTHON
 
 .PHONY: help setup demo ui test test-full lint format bench lock wheel clean
 
-help: ## this list
+help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo '  ARGS="..." is handed on, as in: make test ARGS="tests/unit -k watermark"'
+	@echo '  ARGS="..." is passed on, as in: make test ARGS="tests/unit -k watermark"'
 
-setup: ## a virtual environment, Java, Spark's jars: all that is missing (the others do this by themselves)
+setup: ## set up what is missing: virtual environment, Java, Spark's jars (the other targets run this first)
 	@sh scripts/setup.sh
 
-demo: setup ## load real data, let more arrive, load that; every count is checked (a minute)
+demo: setup ## load real data, let more arrive, load that too; every count is checked (a minute)
 	@$(VENV)/python -m scripts.demo $(ARGS)
 
 ui: setup ## open the Dagster UI with this project's dataflows
 	@$(VENV)/python -m scripts.weather $(VENV)/strandline dev $(ARGS)
 
-test: setup ## all tests but the long ones
+test: setup ## run all tests but the long ones
 	@$(VENV)/python -m pytest -m "not full" --hypothesis-profile repeatable $(or $(ARGS),-n 3 --dist loadfile --no-loadscope-reorder tests)
 
 # 5 is pytest's "no tests were collected".
-test-full: setup ## the long crash matrix, and thousands of schedules; ARGS="tests/model --hypothesis-profile exploring" looks for new ones
+test-full: setup ## run the long crash matrix, and thousands of schedules; ARGS="tests/model --hypothesis-profile exploring" searches for new ones
 	@$(VENV)/python -m pytest -m full --hypothesis-profile repeatable $(or $(ARGS),-n 2 --dist loadfile --no-loadscope-reorder tests) || { code=$$?; [ $$code = 5 ] && echo "No test is marked full: nothing to run." || exit $$code; }
 
-lint: setup ## style, format, types, and the three floors
+lint: setup ## check style, format, types, and the imports between layers
 	@$(VENV)/ruff check $(SOURCES)
 	@$(VENV)/ruff format --check $(SOURCES)
 	@$(VENV)/mypy $(SOURCES)
 	@$(VENV)/lint-imports
 
-format: setup ## rewrite the code as lint wants it
+format: setup ## fix style and format where ruff can
 	@$(VENV)/ruff check --fix $(SOURCES)
 	@$(VENV)/ruff format $(SOURCES)
 
-bench: setup ## measure: listings, planning, loads (results in benchmarks/out); ARGS=soak is minutes of kills and outages, every row counted
+bench: setup ## measure listings, planning, loads (results in benchmarks/out); ARGS=soak runs minutes of kills and outages, every row counted
 	@$(VENV)/python -m benchmarks $(ARGS)
 
 lock: setup ## write requirements.lock from pyproject.toml
@@ -53,6 +53,6 @@ lock: setup ## write requirements.lock from pyproject.toml
 wheel: setup ## build dist/*.whl
 	@$(VENV)/python -m build --no-isolation --wheel --outdir dist
 
-clean: ## remove what was built and cached; state, data and .venv stay (rm -r .strandline .venv removes those too)
+clean: ## remove build output and caches; state, data and .venv stay (rm -r .strandline .venv removes those too)
 	@rm -rf dist build benchmarks/out .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

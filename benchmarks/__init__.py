@@ -1,4 +1,4 @@
 """Measurements, each a ratio against a baseline in the same run. ``make bench`` prints tables and writes benchmarks/out/*.json.
 
-Belongs here: what times something. Nothing in tests/ does.
+Belongs here: code that times something. Nothing in tests/ does.
 """

@@ -1,5 +1,7 @@
-"""``python -m benchmarks [NAME…]``: runs the named measurements, or all. ``python -m benchmarks soak [OPTION…]`` measures nothing, and is never
-one of all: it is a proof, with options of its own."""
+"""Run the named measurements, or all: ``python -m benchmarks [NAME…]``.
+
+``python -m benchmarks soak [OPTION…]`` is a proof with its own options; it measures nothing and is not among all measurements.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ SOAK = "soak"
 
 
 def main(names: list[str]) -> int:
-    """Run and report; an unknown name is refused."""
+    """Run and report; refuse an unknown name."""
     if names[:1] == [SOAK]:
         from benchmarks.soak.soak import main as soak
 

@@ -1,4 +1,4 @@
-"""A first load of 500 files of 1,000 rows, against a bare Spark script that is told the file list; time beyond start-up."""
+"""Measure a first load of 500 files of 1,000 rows against a bare Spark script that is given the list of files; time beyond start-up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FILES, ROWS, RUNS = 500, 1000, 5
 
 
 def run() -> None:
-    """Measure in turn, each in a fresh process."""
+    """Measure both in turn, each in a fresh process."""
     with tempfile.TemporaryDirectory() as folder:
         landing = project(Path(folder) / "project") / "landing"
         for number in range(FILES):

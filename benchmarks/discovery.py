@@ -1,4 +1,4 @@
-"""Finding 1 new file above a history of 1,000, 10,000 and 100,000: calls, CPU, memory, against full listings."""
+"""Measure how one new file is found above a history of 1,000, 10,000 and 100,000: calls, CPU, memory, compared with full listings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a file dropped to its rows readable, through the sensor with the warm engine: where the seconds go."""
+"""Measure the time from a new file to its readable rows, through the sensor with the warm engine, step by step."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run() -> None:
         "freshness",
         rows,
         [
-            "the first drop also warms the engine; the sensor looks every 30 s, so the wait for its tick is 0 to 30 s"
+            "the first drop also warms the engine; the sensor ticks every 30 s, so the wait for its tick is 0 to 30 s"
         ],
     )
 
@@ -76,7 +76,7 @@ def _drop(here: Path, number: int, url: str) -> dict[str, Any]:
     )
     return {
         "drop": number + 1,
-        "until a tick asks for a run": found["creationTime"] - dropped,
+        "until a tick requests a run": found["creationTime"] - dropped,
         "queue and start of the run's process": step - found["creationTime"],
         "load": readable - step,
         "total": readable - dropped,

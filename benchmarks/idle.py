@@ -1,4 +1,4 @@
-"""A run with nothing to do, and a plan: neither starts Spark, and a plan imports neither Dagster nor pyspark."""
+"""Measure a run with nothing to do, and a plan. Neither starts Spark, and a plan imports neither Dagster nor pyspark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Landing zones of any size: history, and what is new above it."""
+"""Make landing zones of any size: history, and new files above it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ PER_FOLDER = 500
 
 
 def name(number: int) -> str:
-    """The number-th file: 500 a folder, in the order of time."""
+    """Return the name of a file by its number: 500 files per folder, in the order of time."""
     return f"date={2000 + number // PER_FOLDER // 336:04d}-{number // PER_FOLDER // 28 % 12 + 1:02d}-{number // PER_FOLDER % 28 + 1:02d}/{1_700_000_000 + number}-x.ndjson"
 
 
 def local_history(root: Path, count: int) -> None:
-    """Empty files: a listing does not open them."""
+    """Make empty files; a listing does not open them."""
     for number in range(count):
         path = root / name(number)
         if number % PER_FOLDER == 0:
@@ -27,7 +27,7 @@ def local_history(root: Path, count: int) -> None:
 
 
 def s3_history(place: Place, count: int, threads: int = 16) -> None:
-    """The same on an object store."""
+    """Make the same files on an object store."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(threads) as pool:
@@ -37,7 +37,7 @@ def s3_history(place: Place, count: int, threads: int = 16) -> None:
 
 
 def with_rows(path: Path, rows: int, start: int = 0) -> None:
-    """A file with rows of four columns."""
+    """Write a file with rows of four columns."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = (
         json.dumps(
@@ -54,7 +54,7 @@ def with_rows(path: Path, rows: int, start: int = 0) -> None:
 
 
 def project(folder: Path, flow: str = "arrivals") -> Path:
-    """A project of one dataflow over ``folder/landing``."""
+    """Make a project of one dataflow over ``folder/landing``."""
     (folder / "dataflows").mkdir(parents=True, exist_ok=True)
     (folder / "landing").mkdir(exist_ok=True)
     (folder / f"dataflows/{flow}.yaml").write_text(
@@ -65,7 +65,7 @@ def project(folder: Path, flow: str = "arrivals") -> Path:
 
 
 def pretend_loaded(folder: Path, last: str, flow: str = "arrivals") -> None:
-    """Give a project the state of having loaded everything up to ``last``, without a table."""
+    """Append an entry that counts everything up to ``last`` as loaded, without a table."""
     from platform_assets.platform import build_platform
     from platform_assets.project import load_project
     from resources.watermarks.entry import Entry, new_id, utc_now

@@ -1,4 +1,4 @@
-"""The CPU time that Dagster takes to load a code location of 200 dataflows, beyond `import dagster`."""
+"""Measure the CPU time that Dagster takes to load a code location of 200 dataflows, beyond `import dagster`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo", "Australia/Sy
 
 
 def run() -> None:
-    """Half of them are files, half are windows x units, in several zones; each load is a fresh process."""
+    """Measure loads in fresh processes; half of the dataflows are files, half windows x units, in several zones."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder)
         (project / "dataflows").mkdir()

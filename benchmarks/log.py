@@ -1,4 +1,4 @@
-"""The watermark log on folder, S3 and PostgreSQL: appending to, and reading the newest of, 1, 1,000 and 100,000 entries."""
+"""Measure appends and reads of the newest entry on folder, S3 and PostgreSQL, with 1, 1,000 and 100,000 entries."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ class History:
     """A log of some length in one store.
 
     Attributes:
-        log: with nothing between it and the store.
-        counted: the same through a proxy that counts; None where there is nothing to count.
-        requests: how many that proxy has seen.
+        log: the log, directly on the store.
+        counted: the same log through a proxy that counts; None for a folder.
+        requests: returns the number of requests that the proxy has seen.
         newest: the number of the newest entry.
-        walls: seconds of each call, by what it did; so with cpus.
+        walls: seconds of each call, by its kind.
+        cpus: CPU seconds of each call, by its kind.
     """
 
     store: str
@@ -63,14 +64,14 @@ class History:
             assert found.number == self.newest
 
     def measure(self, what: str) -> None:
-        """One call."""
+        """Time one call."""
         wall, cpu = time.perf_counter(), time.process_time()
         self.call(what, self.log)
         self.cpus[what].append(time.process_time() - cpu)
         self.walls[what].append(time.perf_counter() - wall)
 
     def row(self) -> dict[str, Any]:
-        """What the calls cost, in the middle."""
+        """Return the median costs of the calls."""
         found: dict[str, Any] = {"store": self.store, "entries": self.size}
         for what in _CALLS:
             found |= {
@@ -83,14 +84,14 @@ class History:
     def _count(self, what: str) -> int | None:
         if self.counted is None:
             return None
-        self.call(what, self.counted)  # opens the connection, which is not counted
+        self.call(what, self.counted)  # opens the connection, which does not count
         before = self.requests()
         self.call(what, self.counted)
         return self.requests() - before
 
 
 def run() -> None:
-    """Measure all in turn."""
+    """Measure all logs in turn."""
     sys.path.insert(0, str(CHECKOUT))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -1,4 +1,4 @@
-"""How things are measured: CPU and wall of child processes with all that they start, and tables of the results."""
+"""Measure CPU and wall time of child processes and their children, and print tables of the results."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ OUT = CHECKOUT / "benchmarks" / "out"
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command cost, its children included.
+    """The cost of a command, including its children.
 
     Attributes:
         wall: seconds.
         cpu: user and system seconds.
         memory: peak of the largest single process, MiB.
         code: exit code.
-        output: what it printed on stdout.
+        output: its stdout.
     """
 
     wall: float
@@ -38,7 +38,7 @@ class Cost:
 
 
 def command(arguments: Sequence[str], environment: dict[str, str] | None = None) -> Cost:
-    """Run a command to its end; its exit code is the caller's to judge."""
+    """Run a command to its end; the caller checks its exit code."""
     started = time.monotonic()
     process = subprocess.Popen(
         arguments,
@@ -61,10 +61,10 @@ def command(arguments: Sequence[str], environment: dict[str, str] | None = None)
 
 
 def script(name: str, *arguments: object, environment: dict[str, str] | None = None) -> dict[str, Any]:
-    """Run one of ``benchmarks/scripts`` in a fresh process; it prints one JSON object.
+    """Run a script of ``benchmarks/scripts`` in a fresh process; return the JSON object that it prints.
 
     Raises:
-        RuntimeError: where it fails.
+        RuntimeError: if it fails.
     """
     cost = command(
         [sys.executable, str(CHECKOUT / "benchmarks/scripts" / f"{name}.py"), *map(str, arguments)],
@@ -77,7 +77,7 @@ def script(name: str, *arguments: object, environment: dict[str, str] | None = N
 
 
 def alternate(runs: int, **sides: Callable[[], float]) -> dict[str, list[float]]:
-    """Measure all sides in turn, run after run, so that a drifting machine hits all alike."""
+    """Measure all sides in turn, run after run, so that a drifting machine affects all alike."""
     figures: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(runs):
         for name, side in sides.items():
@@ -86,17 +86,17 @@ def alternate(runs: int, **sides: Callable[[], float]) -> dict[str, list[float]]
 
 
 def ratio(figures: dict[str, list[float]], over: str, under: str) -> float:
-    """Median of the pairwise ratios."""
+    """Return the median of the pairwise ratios."""
     return statistics.median(a / b for a, b in zip(figures[over], figures[under], strict=True))
 
 
 def median(values: Sequence[float]) -> float:
-    """The median."""
+    """Return the median."""
     return statistics.median(values)
 
 
 def report(name: str, rows: list[dict[str, Any]], notes: Sequence[str] = ()) -> None:
-    """Print a table, and write it with what the machine is."""
+    """Print a table, and write it to a file with a description of the machine."""
     from rich.console import Console
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""A hundred daily partitions: as one run over the range, as one run each, and by a bare Spark script that does the same; time beyond start-up."""
+"""Measure a hundred daily partitions as one run over the range, as one run each, and in a bare Spark script; time beyond start-up."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FLOW = {
 
 
 def run() -> None:
-    """Measure in turn, each in a fresh process and into a table of its own that holds the same days already."""
+    """Measure in turn, each in a fresh process and into its own table that already holds the same days."""
     with tempfile.TemporaryDirectory() as folder:
         project = _project(Path(folder) / "project")
         figures = alternate(

@@ -1,6 +1,6 @@
-"""The late-file sweep over 10,000, 100,000 and 1,000,000 keys: calls, CPU and memory a step, and what the record of ingested files takes.
+"""Measure the late-file sweep over 10,000, 100,000 and 1,000,000 keys: calls, CPU and memory per step, and the size of the record of files.
 
-The store is a stand-in that lists as S3 does, in this process; what is measured is the sweep, in a process of its own.
+The store is a stand-in in this process that lists as S3 does. The sweep, in a process of its own, is measured.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _project(folder: Path, port: int) -> Path:
 
 
 def _ingested(here: Path, size: int) -> None:
-    """The state of having loaded every file, in entries of 50,000."""
+    """Append entries of 50,000 files each that count every file as loaded."""
     project = load_project(here)
     flow, log = project.dataflows[FLOW], build_platform(project).log
     last = None

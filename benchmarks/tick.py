@@ -1,6 +1,6 @@
-"""A tick with one new file: the whole `strandline run`, embedded and warm, beside bare Spark that is told the file, and dlt.
+"""Measure a tick with one new file: the whole `strandline run`, embedded and warm, against bare Spark that is given the file, and dlt.
 
-The warm comparison is beyond imports: what the run does once its modules, and the instance that Dagster forgets at its end, are there.
+The warm comparison leaves out imports: it starts when the modules and Dagster's temporary instance are loaded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DLT = CHECKOUT / ".strandline/cache/dlt"
 
 
 def run() -> None:
-    """Measure in turn."""
+    """Measure all sides in turn."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         zones = {size: _zone(root / str(size), size) for size in HISTORIES}
@@ -52,7 +52,7 @@ def run() -> None:
 
 
 def _zone(folder: Path, size: int) -> Path:
-    """A project that has loaded its history, with a table to append to."""
+    """Make a project that has loaded its history."""
     here = project(folder)
     local_history(here / "landing", size)
     pretend_loaded(here, name(size - 1))
@@ -60,7 +60,7 @@ def _zone(folder: Path, size: int) -> Path:
 
 
 def _arrivals(here: Path, size: int) -> Iterator[Path]:
-    """New files in a landing zone, one at each call."""
+    """Yield new files in a landing zone, one per call."""
     for number in range(size, size + 10_000):
         path = here / "landing" / name(number)
         with_rows(path, 1000, number)
@@ -68,7 +68,7 @@ def _arrivals(here: Path, size: int) -> Iterator[Path]:
 
 
 def _cold(root: Path, here: Path) -> list[dict[str, Any]]:
-    """Whole processes: Spark starts in each."""
+    """Measure whole processes; Spark starts in each."""
     new, other = _arrivals(here, HISTORIES[0]), _arrivals(root / "bare_zone", 0)
     cli = [sys.executable, "-m", "platform_assets.cli", "--project", str(here), "run", "arrivals"]
 
@@ -88,7 +88,7 @@ def _cold(root: Path, here: Path) -> list[dict[str, Any]]:
         "strandline run, embedded": ours,
         "strandline run, embedded, no archive": lambda: ours({"SPARK_SUBMIT_OPTS": "-Xshare:auto"}),
         "bare Spark, cold": bare,
-        "bare Spark, cold, with our archive and jar list": bare_archive,
+        "bare Spark, cold, with Strandline's archive and jar list": bare_archive,
     }
     figures = alternate(3, **sides)
     return [
@@ -98,7 +98,7 @@ def _cold(root: Path, here: Path) -> list[dict[str, Any]]:
 
 
 def _warm(root: Path, zones: dict[int, Path], url: str) -> dict[str, list[float]]:
-    """On one warm server. The first round warms it up and does not count."""
+    """Measure on one warm server. The first rounds warm it up and do not count."""
     arrivals = {size: _arrivals(here, size + 20_000) for size, here in zones.items()}
     other = _arrivals(root / "bare_zone", 20_000)
 
@@ -137,11 +137,11 @@ def _warm(root: Path, zones: dict[int, Path], url: str) -> dict[str, list[float]
 
 
 def _loop_of(size: int) -> str:
-    return f"of it all but Dagster's own work, history {size}"
+    return f"the same without Dagster's own work, history {size}"
 
 
 def _dlt(zones: dict[int, Path]) -> list[dict[str, Any]]:
-    """dlt's filesystem source to Delta, incremental by modification date; installed into an environment of its own."""
+    """Measure dlt's filesystem source to Delta, incremental by modification date, installed into its own environment."""
     python = DLT / "bin/python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(DLT)], check=True)

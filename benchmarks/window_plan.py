@@ -1,4 +1,4 @@
-"""A plan of up to 1,000,000 work units above as many intervals that are committed: time, memory, growth; and the ledger's pass."""
+"""Measure time, memory and growth of plans of up to 1,000,000 work units above as many committed intervals, and of the ledger."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEPS = ("parse", "check", "plan", "missing", "ledger")
 
 
 def run() -> None:
-    """Measure each size in fresh processes. Every second window is loaded, so that no two intervals can be one."""
+    """Measure each size in fresh processes. Every second window is loaded, so that no two intervals merge."""
     rows = [_row(grain, units, size) for grain, units in SHAPES for size in SIZES]
     notes = []
     for grain, units in SHAPES:

@@ -8,7 +8,7 @@ from pathlib import Path
 from platform_assets.project import Project
 from resources.platform import Platform
 from resources.spark import SparkEngine
-from resources.watermarks.compaction import History
+from resources.watermarks.compaction import RetentionPolicy
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 CACHE = CHECKOUT / ".strandline" / "cache"
@@ -30,7 +30,7 @@ def build_platform(project: Project, told: Callable[[str], None] = lambda line: 
     """
     spark = build_engine(project, told)
     kept = project.settings.history
-    history = History(kept.entries, kept.age)
+    history = RetentionPolicy(kept.entries, kept.age)
     return Platform(
         project.state, project.lake, spark, project.source_place, history, project.folder, project.lineage
     )

@@ -188,7 +188,7 @@ class TableIOManager(IOManager):
         return heard
 
     def _request(self, context: OutputContext, dataflow: Dataflow, now: datetime) -> Request:
-        """What the run's partitions ask for; a run that no plan has asked for reads them whatever the cutoffs say (spec 06, Forced)."""
+        """What the run's partitions ask for; a run that no plan has asked for reads them whatever the cutoffs say (docs/guide-windows.md, Forced windows)."""
         if dataflow.name in self._options.requests:
             return self._options.requests[dataflow.name]
         if not context.has_asset_partitions:

@@ -131,5 +131,5 @@ def _set_aside(
     files = [file for file in there.values() if not settles(dataflow.path, file, now)]
     if not files:
         return None
-    making = quarantine_late(f"{counted(len(files), 'file')} came late", in_pair_order(files))
-    return decide(platform, dataflow, making, "late files", run_is_live)
+    build_draft = quarantine_late(f"{counted(len(files), 'file')} came late", in_pair_order(files))
+    return decide(platform, dataflow, build_draft, "late files", run_is_live)

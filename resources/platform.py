@@ -36,7 +36,7 @@ from resources.spark import SparkEngine
 from resources.tables import open_table
 from resources.tables.table import Table
 from resources.watermarks.blobs import open_blobs
-from resources.watermarks.compaction import History
+from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.manager import WatermarkManager
@@ -62,7 +62,7 @@ class Platform:
     lake: Place
     spark: SparkEngine
     source_of: Callable[[Dataflow], Place | JdbcConnection]
-    history: History = field(default_factory=History)
+    history: RetentionPolicy = field(default_factory=RetentionPolicy)
     folder: Path = Path()
     lineage: Lineage = field(default_factory=Lineage)
 
@@ -199,7 +199,7 @@ class Platform:
         run_id: str | None = None,
         job_id: str | None = None,
         observer: Observer = lambda step, line: None,
-        history: History | None = None,
+        history: RetentionPolicy | None = None,
         **patience: Any,
     ) -> Loop[Any]:
         """Return a run of the dataflow.

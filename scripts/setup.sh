@@ -1,20 +1,20 @@
 #!/bin/sh
-# Everything a checkout needs, from nothing but a Python and a shell. Safe to run again: each step looks first, and a
-# stamp of what was installed makes the whole cost nothing while nothing changed.
+# Set up everything that a checkout needs, with only Python and a shell. Safe to run again: each step checks first, and a stamp of
+# what was installed makes a second run cost nothing while nothing changed.
 #
-#   PYTHON=python3.12 scripts/setup.sh     with this Python (3.11 to 3.13), instead of the first that is found
+#   PYTHON=python3.12 scripts/setup.sh     use this Python (3.11 to 3.13) instead of the first on PATH
 set -eu
 cd "$(dirname "$0")/.."
 
 log=.strandline/setup.log
 stamp=.venv/.strandline-setup
-# The place counts too: a virtual environment that was moved has scripts that point nowhere.
+# The path counts, too: the scripts of a moved virtual environment point to the old place.
 want="$(cat requirements.lock pyproject.toml scripts/setup.sh scripts/jars.py | cksum) $PWD"
 
 version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || true; }
 
 if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
-    # A PYTHON that was named and is not the one in .venv is a reason to set up again.
+    # Set up again if PYTHON names another version than the one in .venv.
     if [ -z "${PYTHON:-}" ] || [ "$(version_of "$PYTHON")" = "$(version_of .venv/bin/python)" ]; then
         exit 0
     fi
@@ -24,11 +24,11 @@ fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 step() { printf '==> %s\n' "$*"; began=$(date +%s); }
 took() { printf '    done in %s s\n' "$(($(date +%s) - began))"; }
 
-# Runs a command with its output in the log only; the caller says what to do when it fails.
+# Run a command with its output in the log only; the caller handles a failure.
 quietly() { "$@" >>"$log" 2>&1; }
 
-# Debian's packages, as root or with a sudo that does not ask; false where neither goes. What is installed is not upgraded
-# (--no-upgrade): a Java that others are running must not be exchanged under them.
+# Install Debian packages, as root or with a sudo that does not ask; fail if neither works. Installed packages are not upgraded
+# (--no-upgrade): a Java that other processes run must not be replaced.
 apt() {
     command -v apt-get >/dev/null 2>&1 || return 1
     if [ "$(id -u)" = 0 ]; then root=; elif sudo -n true 2>/dev/null; then root="sudo -n"; else return 1; fi
@@ -64,7 +64,7 @@ make_venv() {
     took
 }
 
-# pip's own output is 400 lines: show the large downloads and the slow steps, keep the rest in the log.
+# pip prints 400 lines: show the large downloads and the slow steps, write the rest to the log.
 show_progress() {
     while IFS= read -r line; do
         printf '%s\n' "$line" >>"$log"
@@ -81,7 +81,7 @@ show_progress() {
 
 install_packages() {
     step "installing $(grep -c '^[A-Za-z0-9]' requirements.lock) packages, about 1 GB, a few minutes (all of pip's output: $log)"
-    # --no-deps: the lock is complete, and a pip that resolves wants hashes for gql[requests] where the lock has gql's.
+    # --no-deps: the lock is complete, and a pip that resolves asks for hashes of gql[requests] although the lock has gql's.
     { .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-deps --require-hashes -r requirements.lock 2>&1 || echo failed >"$log.failed"; } | show_progress
     if [ -e "$log.failed" ]; then
         rm "$log.failed"
@@ -89,7 +89,7 @@ install_packages() {
     fi
     quietly .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e . ||
         fail "pip could not install this checkout: $(grep -ai error "$log" | tail -n 1 | cut -c 1-200); see $log"
-    # Where bytecode is switched off, pip writes none either, and every command compiles Dagster anew: 3 s of CPU each.
+    # If bytecode is switched off, pip writes none either, and every command compiles Dagster again: 3 s of CPU each.
     [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || quietly env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m compileall -q -j 0 \
         .venv/lib partitions resources platform_assets || true
     quietly .venv/bin/python -m pip check || fail "requirements.lock is not complete ($(tail -n 1 "$log")): make lock"
@@ -99,9 +99,9 @@ install_packages() {
 check_java() {
     step "Java"
     if ! "$1" -m scripts.jars java 2>>"$log"; then
-        # A JAVA_HOME that is wrong is not repaired by another Java.
+        # Another Java does not fix a wrong JAVA_HOME.
         if [ -z "${JAVA_HOME:-}" ]; then
-            printf '    none that fits, installing openjdk-17-jre-headless\n'
+            printf '    no suitable Java, installing openjdk-17-jre-headless\n'
             apt openjdk-17-jre-headless || true
         fi
         problem=$("$1" -m scripts.jars java 2>&1) || fail "$problem"
@@ -113,7 +113,7 @@ mkdir -p .strandline
 : >"$log"
 rm -f "$stamp" "$log.failed"
 find_python
-check_java "$python" # before 1 GB is downloaded for nothing
+check_java "$python" # before a useless download of 1 GB
 make_venv
 install_packages
 step "Spark"

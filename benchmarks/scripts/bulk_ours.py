@@ -1,4 +1,4 @@
-"""Load a project's dataflow from nothing with the loop; prints the seconds beyond the start of Spark."""
+"""Load a project's dataflow from nothing with the loop; print the seconds beyond the start of Spark."""
 
 import json
 import sys

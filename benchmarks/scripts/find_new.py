@@ -1,4 +1,4 @@
-"""List above a watermark; prints calls, CPU seconds and memory of the listing alone."""
+"""List above a watermark; print calls, CPU seconds and memory of the listing alone."""
 
 import json
 import os
@@ -25,7 +25,7 @@ connection = (
 )
 place = Place(root, connection)
 if connection:
-    place.store  # noqa: B018 - the client is made once per process
+    place.store  # noqa: B018 - makes the client, once per process
 position = AbovePath(FileKey.of(name(size - 1)), leaf=True)
 before, memory = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 found = list_above(place, position, (".ndjson",)).found

@@ -1,4 +1,4 @@
-"""List everything, as home-made sensors do: boto3's paginator, or a walk of the folder; prints the cost of that alone."""
+"""List everything, as home-made sensors do, with boto3's paginator or a walk of the folder; print the cost of the listing alone."""
 
 import json
 import os
@@ -27,7 +27,7 @@ else:
     for folder, _, names in os.walk(root):
         calls += 1
         keys += [
-            (f"{folder}/{each}", (status := os.stat(f"{folder}/{each}")).st_size, status.st_mtime_ns)  # noqa: PTH116 - the quick way, as our own
+            (f"{folder}/{each}", (status := os.stat(f"{folder}/{each}")).st_size, status.st_mtime_ns)  # noqa: PTH116 - the fast way, as Strandline does it
             for each in names
         ]
 newest = max(keys)

@@ -1,4 +1,4 @@
-"""Load a project as a code location does; prints the CPU-seconds beyond `import dagster`."""
+"""Load a project as a code location does; print the CPU-seconds beyond `import dagster`."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-import dagster  # noqa: F401 - what comes after it is measured
+import dagster  # noqa: F401 - the measurement starts after it
 
 before = time.process_time()
 

@@ -1,4 +1,4 @@
-"""Plan as many work units as are asked for above as many runs that cannot be merged; prints what each step cost.
+"""Plan a number of work units above as many runs that cannot merge; print the cost of each step.
 
 Arguments: grain, units, work units.
 """
@@ -28,7 +28,7 @@ START = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def main(grain: str, units: int, works: int) -> dict[str, Any]:
-    """Every second window of each unit is loaded, so that each is a run of its own and each other one is due."""
+    """Load every second window of each unit, so that each is its own run and the windows between are due."""
     names = [f'{{"id":{number}}}' for number in range(units)]
     each = works // units
     size = timedelta(hours=1) if grain == "hourly" else timedelta(days=1)

@@ -1,4 +1,4 @@
-"""The same days by a bare Spark script that replaces them in one commit; prints the seconds beyond the start of Spark."""
+"""Replace the days in one commit with bare Spark; print the seconds beyond the start of Spark."""
 
 import json
 import sys

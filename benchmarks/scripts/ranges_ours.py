@@ -1,4 +1,4 @@
-"""Load a hundred days by the loop that a Dagster run drives, as one run or as one each; prints the seconds beyond the start of Spark."""
+"""Load a hundred days with the loop that a Dagster run drives, as one run or as one run each; print the seconds beyond the start of Spark."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What Spark's own file source spends on finding its files; prints the CPU seconds of the JVM for that alone."""
+"""Let Spark's own file source find its files; print the CPU seconds of the JVM for that alone."""
 
 import json
 import os

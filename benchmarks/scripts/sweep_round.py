@@ -1,4 +1,4 @@
-"""One round of the sweep, step by step, without loading what is late; prints what a step costs in the middle."""
+"""Run one round of the sweep, step by step, without loading late files; print the median cost of a step."""
 
 import json
 import resource
@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-import pyarrow.compute  # imports are not what is measured
+import pyarrow.compute  # imports are not measured
 import pyarrow.parquet  # noqa: F401
 
 from platform_assets.platform import build_platform
@@ -20,7 +20,7 @@ from resources.late import look
 project = load_project(Path(sys.argv[1]))
 platform = build_platform(project)
 (flow,) = project.dataflows.values()
-platform.root_of(flow).store  # noqa: B018 - the client is made once per process
+platform.root_of(flow).store  # noqa: B018 - makes the client, once per process
 cpus, walls, calls, late, listed = [], [], [], [], 0
 while True:
     cpu, wall = time.process_time(), time.monotonic()

@@ -1,4 +1,4 @@
-"""Bare Spark that is told the one new file: reads it and appends it to a Delta table; prints the seconds beyond imports."""
+"""Read one given file with bare Spark and append it to a Delta table; print the seconds beyond imports."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from resources.spark import SparkEngine
 
 path, table, remote, mode = sys.argv[1:5]
 if remote:
-    import pyspark.sql.connect.session  # noqa: F401 - imports are not what is measured
+    import pyspark.sql.connect.session  # noqa: F401 - imports are not measured
     from pyspark.sql import SparkSession
 
     before = time.monotonic()
@@ -22,7 +22,7 @@ elif mode == "archive":
     before = time.monotonic()
     spark = SparkEngine(master="local[2]", cache=CACHE).session()
 else:
-    # As its user writes it: coordinates of the jar, nothing of ours.
+    # As a user writes it: coordinates of the jar, no part of Strandline.
     os.environ["SPARK_SUBMIT_OPTS"] = ""
     from pyspark.sql import SparkSession
 
@@ -41,7 +41,7 @@ else:
     )
 writer = spark.read.schema("id long, at timestamp, name string, value double").json(path).write
 writer = writer.format("delta").mode("append")
-if mode == "tagged":  # what keeps a repeated write from landing twice
+if mode == "tagged":  # the tag that keeps a repeated write from landing twice
     writer = writer.option("txnAppId", "bare").option("txnVersion", time.time_ns())
 writer.save(table)
 print(json.dumps({"seconds": time.monotonic() - before}))

@@ -1,4 +1,4 @@
-"""dlt: new NDJSON files of a folder, incremental by modification date, appended to a Delta table."""
+"""Append new NDJSON files of a folder to a Delta table with dlt, incremental by modification date."""
 
 import sys
 from pathlib import Path

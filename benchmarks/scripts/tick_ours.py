@@ -1,4 +1,4 @@
-"""One run of a project's dataflow, as the command line does it; prints the seconds beyond imports."""
+"""Run a project's dataflow as the command line does; print the seconds beyond imports."""
 
 import importlib
 import json
@@ -18,7 +18,7 @@ from platform_assets.project import load_project
 from resources.io_managers import RunOptions
 from resources.loop.outcome import Outcome
 
-# What is imported where it is needed. Imports are not what is measured.
+# These modules are imported on first use. Imports are not measured.
 for module in (
     "dagster._core.execution.execute_in_process",
     "dagster._core.executor.in_process",

@@ -1,1 +1,1 @@
-"""Minutes of arrivals and disturbances, and then every row is counted: see :mod:`benchmarks.soak.soak`."""
+"""Run minutes of arrivals and disturbances, then count every row: see docs/soak.md."""

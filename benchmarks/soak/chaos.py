@@ -1,6 +1,6 @@
-"""What happens during a soak, and when: drawn from a seed, so that the same seed and length always make the same plan.
+"""Plan the events of a soak from a seed, so that the same seed and length always give the same plan.
 
-What it meets is another matter: how far a run has come when it is killed depends on the machine.
+How far a run is when it is killed depends on the machine.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ _ARRIVALS: dict[str, tuple[tuple[What, float], ...]] = {
     "readings": (("file", 0.7), ("late file", 0.08), ("bad file", 0.08)),
     "events": (("rows", 0.7), ("correction", 0.3)),
 }
-"""What comes to each dataflow, and how often, as a share of the rate."""
+"""The arrivals of each dataflow, and how often, as a share of the rate."""
 
 _KILLED_RUNS = 3.0
-"""A minute."""
+"""Per minute."""
 
 _RARE = {"engine": 5.0, "store": 2.0}
-"""Minutes from one to the next. `strandline dev` gives up on an engine that dies four times in ten minutes."""
+"""Minutes from one to the next. `strandline dev` ends if its engine dies four times in ten minutes."""
 
 _UNDISTURBED = 30.0
-"""Seconds at the beginning, in which the engine gets warm."""
+"""Seconds at the beginning, while the engine warms up."""
 
 
 @dataclass(frozen=True, order=True)
 class Event:
-    """Something that happens.
+    """An arrival or a disturbance.
 
     Attributes:
         at: seconds since the beginning.
-        what: it is.
-        flow: the dataflow that it comes to; empty where it meets all.
-        seconds: how long it lasts, or how old a run gets that is killed.
+        what: its kind.
+        flow: the dataflow that gets the arrival; empty for disturbances.
+        seconds: how long it lasts, or the age at which a run is killed.
     """
 
     at: float
@@ -50,13 +50,13 @@ class Event:
 
 
 def planned(seed: int, minutes: float, rate: float, spared: frozenset[str] = frozenset()) -> list[Event]:
-    """All events, in order.
+    """Return all events, in order.
 
     Args:
-        seed: of all that is drawn.
-        minutes: that they are spread over.
-        rate: arrivals a minute of each dataflow, about.
-        spared: disturbances that are left out; all else stays as it is.
+        seed: seed of all random numbers.
+        minutes: length of the plan.
+        rate: arrivals a minute for each dataflow, approximately.
+        spared: disturbances to leave out; everything else stays the same.
     """
     found: list[Event] = []
     for flow, kinds in _ARRIVALS.items():
@@ -73,7 +73,7 @@ def planned(seed: int, minutes: float, rate: float, spared: frozenset[str] = fro
 
 
 def _moments(random: Random, minutes: float, rate: float) -> list[float]:
-    """At random, so many a minute."""
+    """Return random moments, ``rate`` per minute."""
     found, at = [], random.expovariate(rate / 60)
     while at < minutes * 60:
         found.append(at)
@@ -91,7 +91,7 @@ def _killed_engines(random: Random, minutes: float) -> list[Event]:
 
 
 def _outages(random: Random, minutes: float) -> list[Event]:
-    """In turn the store answers nobody, or its process is killed; its connections are kept, or refused."""
+    """Return store outages, by turns paused (connections hang) and killed (connections are refused)."""
     kinds: tuple[What, What] = ("store paused", "store killed")
     first = random.randrange(2)
     moments = enumerate(_spaced(random, minutes, _RARE["store"]), first)
@@ -99,7 +99,7 @@ def _outages(random: Random, minutes: float) -> list[Event]:
 
 
 def _spaced(random: Random, minutes: float, every: float) -> list[float]:
-    """At least once; each in the middle of its share of the time, so that no two fall together."""
+    """Return at least one moment; each lies in the middle of its share of the time, so that no two coincide."""
     count = max(1, round(minutes / every))
     share = (minutes * 60 - _UNDISTURBED) / count
     return [_UNDISTURBED + share * (number + random.uniform(0.3, 0.7)) for number in range(count)]

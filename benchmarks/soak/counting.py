@@ -1,4 +1,4 @@
-"""What is compared in the end: rows with what was put, and what the product says of itself with what must be so."""
+"""Compare the tables' rows with the sources at the end, and check what the product reports about itself."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ALL = "1000000"
 
 @dataclass(frozen=True)
 class Compared:
-    """The rows of a table beside those that must be in it.
+    """The rows of a table, compared with the rows that must be in it.
 
     Attributes:
-        missing: ids that are not there.
-        doubled: ids that are there more than once.
-        wrong: ids that should not be there, or whose values are others.
+        missing: ids that are not in the table.
+        doubled: ids that are in the table more than once.
+        wrong: ids that must not be in the table, or whose values differ.
     """
 
     expected: int
@@ -37,7 +37,7 @@ class Compared:
 
     @classmethod
     def of(cls, expected: Rows, found: Rows) -> Compared:
-        """Compare; the first value of a row is its id."""
+        """Compare rows; the first value of a row is its id."""
         wanted, there = (
             Counter(row[0] for row in expected.elements()),
             Counter(row[0] for row in found.elements()),
@@ -52,13 +52,13 @@ class Compared:
 
     @property
     def problems(self) -> list[str]:
-        """What is not as it must be."""
+        """The problems, for people."""
         parts = {"missing": self.missing, "doubled": self.doubled, "wrong": self.wrong}
         return [f"{len(ids):,} ids {what}: {_shown(ids)}" for what, ids in parts.items() if ids]
 
 
 def rows_of(lake: Place, name: str, columns: Sequence[str]) -> Rows:
-    """The rows of a table, read without Spark. No table has no rows."""
+    """Return the rows of a table, read without Spark; none if there is no table."""
     table, options = lake.child(f"bronze/{name}"), lake.child(name).storage_options
     if not DeltaTable.is_deltatable(table.url, options):
         return Counter()
@@ -68,27 +68,27 @@ def rows_of(lake: Place, name: str, columns: Sequence[str]) -> Rows:
 
 @dataclass
 class Asked:
-    """What the command line says of dataflows, in words where something is still to be done or amiss; nothing else is kept.
+    """Asks the command line about dataflows. Answers are texts that say what is wrong or not done yet; empty if nothing is.
 
     Attributes:
-        commands: of the project.
+        commands: the project's command line.
     """
 
     commands: Commands
 
     def held(self, name: str) -> list[str]:
-        """The paths in quarantine."""
+        """Return the paths in quarantine."""
         answer = self.commands.call("list", name)
         if answer.code:
             return []
         return [one["path"] for one in answer.json[0]["quarantined"]["files"]]
 
     def release(self, name: str, paths: Sequence[str]) -> Answer:
-        """Take files out of quarantine."""
+        """Release files from quarantine."""
         return self.commands.call("files", "release", name, *paths, "--reason", "repaired")
 
     def late(self, name: str) -> str:
-        """Go a step of the sweep; what it found, or could not do. Empty where all was there already, and all is verified."""
+        """Take a step of the sweep; return what it found, or its error. Empty if nothing was late and the round is complete."""
         answer = self.commands.call("late", name)
         if answer.code:
             return f"{name}: late: {_error(answer)}"
@@ -98,7 +98,7 @@ class Asked:
         return ""
 
     def planned(self, names: Sequence[str]) -> list[str]:
-        """What a run would do, but for what the grace reads again every time."""
+        """Return what a run would do, except for what the grace reads again every time."""
         answer = self.commands.call("plan", *names)
         try:
             return [told for document in answer.json if (told := _planned(document))]
@@ -106,11 +106,11 @@ class Asked:
             return [f"plan: {_error(answer)}"]
 
     def open_intent(self, name: str, *, again: bool = False) -> str:
-        """What a run has begun and not finished.
+        """Return the number that a run has begun and not finished.
 
         Args:
-            name: of the dataflow.
-            again: whether there are always runs of it, since its grace is read again each time: then only what a dead one left counts.
+            name: the dataflow's name.
+            again: whether it always has runs, since its grace is read again each time; then only the intents of dead runs count.
         """
         answer = self.commands.call("state", "history", name, "--intents", "--limit", "2")
         if answer.code:
@@ -121,7 +121,7 @@ class Asked:
         return f"{name}: number {newest[0]['number']} is begun"
 
     def begun(self, name: str) -> str:
-        """When the newest number that was committed was begun; empty where none was."""
+        """Return when the newest committed number was begun; empty if there is none."""
         answer = self.commands.call("state", "history", name, "--intents", "--limit", "2")
         if answer.code:
             return ""
@@ -133,7 +133,7 @@ class Asked:
         return max(times, default="")
 
     def numbers(self, name: str) -> list[str]:
-        """Numbers that the log lacks."""
+        """Return the numbers that the log lacks."""
         answer = self.commands.call("state", "history", name, "--limit", _ALL)
         if answer.code:
             return [f"{name}: state history: {_error(answer)}"]
@@ -142,7 +142,7 @@ class Asked:
         return [f"{name}: the log lacks the numbers {_shown(lacking)}"] if lacking else []
 
     def windows(self, name: str, end: str) -> list[str]:
-        """What the ledger lacks of windows: none is covered twice, or not at all, up to the end."""
+        """Return gaps and overlaps of windows in the ledger up to the end."""
         document = self._ledger(name)
         if isinstance(document, str):
             return [document]
@@ -155,7 +155,7 @@ class Asked:
         return told
 
     def files(self, name: str, files: int, rows: int) -> list[str]:
-        """What the ledger lacks of files: all are covered, with their rows, and none is late or in quarantine."""
+        """Return how the ledger's counts of files, rows, late and quarantined files differ from those expected."""
         document = self._ledger(name)
         if isinstance(document, str):
             return [document]
@@ -179,7 +179,7 @@ def _planned(document: dict[str, Any]) -> str:
 
 
 def _error(answer: Answer) -> str:
-    """What a command that failed said."""
+    """Return the error of a command."""
     try:
         document = answer.json
         document = document[0] if isinstance(document, list) else document

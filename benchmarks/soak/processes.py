@@ -1,4 +1,4 @@
-"""Processes of Linux: whom a process has started, who of them lives."""
+"""Find Linux processes, their children, and which of them are alive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Process:
-    """One process; a later one with the same id has another start.
+    """One process; a later process with the same id has another start.
 
     Attributes:
         started: clock ticks since boot.
@@ -21,13 +21,13 @@ class Process:
 
     @property
     def lives(self) -> bool:
-        """Whether it is still there; a zombie is not."""
+        """Whether it is alive; a zombie is not."""
         found = _stat(self.pid)
         return found is not None and found[1] == self.started
 
     @property
     def command(self) -> str:
-        """Its command line; empty where it is gone."""
+        """Its command line; empty if it is gone."""
         try:
             return (
                 Path(f"/proc/{self.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
@@ -36,7 +36,7 @@ class Process:
             return ""
 
     def kill(self) -> bool:
-        """Kill it; whether it lived."""
+        """Kill it; return whether it was alive."""
         if not self.lives:
             return False
         os.kill(self.pid, signal.SIGKILL)
@@ -44,13 +44,13 @@ class Process:
 
 
 def process(pid: int) -> Process | None:
-    """The process of an id; None where there is none."""
+    """Return the process of an id, or None."""
     found = _stat(pid)
     return Process(pid, found[1]) if found else None
 
 
 def family(pid: int) -> list[Process]:
-    """A process with all that it and its children have started, but for those whose parent has ended."""
+    """Return a process with its children, and theirs, except those whose parent has ended."""
     children: dict[int, list[Process]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         if found := _stat(int(folder.name)):
@@ -63,7 +63,7 @@ def family(pid: int) -> list[Process]:
 
 
 def _stat(pid: int) -> tuple[int, int] | None:
-    """Parent and start."""
+    """Return parent and start, or None."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""Strandline as a user has it: ``strandline dev`` on a project folder, or a loop of ``strandline run --all``, and single commands."""
+"""Run Strandline as a user does: ``strandline dev`` on a project folder, or a loop of ``strandline run --all``, and single commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.feed import Answer, call_of
 
 _PATIENCE = 300.0
 _LONGEST = 1200.0
-"""Seconds that a command may take: one that loads waits for an engine that is started anew, and for a store that is away."""
+"""Seconds that a command may take: a command that loads may wait for an engine that restarts, and for a store that is down."""
 
 _ENGINE = "SparkConnectServer"
 _ADDRESS = re.compile(r"sc://[0-9.]+:\d+")
@@ -40,7 +40,7 @@ _PARTITIONS = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) 
 
 
 class Stopped(Exception):
-    """The soak cannot go on; the text says why."""
+    """The soak cannot continue; the text says why."""
 
 
 @dataclass
@@ -48,10 +48,10 @@ class Commands:
     """The command line of one project.
 
     Attributes:
-        folder: the project's.
+        folder: the project folder.
         secrets: variables that its files name.
-        remote: the warm engine's address, once it is known.
-        going: the commands that go on, for whoever wants to kill one.
+        remote: address of the warm engine, once it is known.
+        going: the running commands, so that the soak can kill one.
     """
 
     folder: Path
@@ -62,7 +62,7 @@ class Commands:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of all processes, without what this shell says of another project."""
+        """The environment of all processes, without this shell's variables of another project."""
         mine = {
             key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER", "STRANDLINE"))
         }
@@ -70,14 +70,14 @@ class Commands:
         return mine | dict(self.secrets) | remote
 
     def arguments(self, *words: str) -> list[str]:
-        """A call of ``strandline``."""
+        """Return the arguments of a call of ``strandline``."""
         return call_of(self.folder, *words)
 
     def call(self, *words: str) -> Answer:
-        """Call ``strandline --json``; its exit code is the caller's to judge.
+        """Call ``strandline --json``; the caller checks its exit code.
 
         Raises:
-            Stopped: where it takes longer than anything of that size may.
+            Stopped: if it takes too long.
         """
         child = subprocess.Popen(
             self.arguments("--json", *words),
@@ -109,33 +109,33 @@ class Commands:
 
 
 class Product(Protocol):
-    """What the soak disturbs."""
+    """The part that the soak disturbs."""
 
     def start(self) -> None:
-        """Start it, and wait until it works."""
+        """Start, and wait until it works."""
 
     def stop(self) -> list[str]:
-        """End it; returns what is wrong with how it ended."""
+        """End it; return what was wrong with its end."""
 
     def running(self) -> list[tuple[Process, str]]:
-        """The processes of its runs, with names."""
+        """Return the processes of its runs, with names."""
 
     def kill_engine(self) -> bool:
-        """Kill the Connect server; whether there was one."""
+        """Kill the Connect server; return whether there was one."""
 
     def runs(self) -> tuple[int, int]:
-        """How many runs there were, and how many of them failed or were killed."""
+        """Return how many runs there were, and how many of them failed or were killed."""
 
     def check(self) -> None:
-        """Raise Stopped where it has ended by itself."""
+        """Raise Stopped if it has ended by itself."""
 
     def unshown(self, flow: str) -> str:
-        """What Dagster does not show of a dataflow's partitions; empty where nothing is amiss."""
+        """Return which partitions Dagster does not show as materialised; empty if none."""
 
 
 @dataclass
 class Dev:
-    """``strandline dev``: sensors and schedules ask for runs, and it keeps the engine."""
+    """``strandline dev``: sensors and schedules request runs, and it keeps the engine running."""
 
     commands: Commands
     port: int = field(default_factory=free_port)
@@ -143,11 +143,11 @@ class Dev:
 
     @property
     def log(self) -> Path:
-        """What it printed."""
+        """The file of its output."""
         return self.commands.folder / "dev.log"
 
     def start(self) -> None:
-        """Start it, and wait until its page answers."""
+        """Start it, and wait until its page responds."""
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
                 self.commands.arguments("dev", "--port", str(self.port)),
@@ -162,7 +162,7 @@ class Dev:
             self.commands.remote = found.group()
 
     def stop(self) -> list[str]:
-        """End it as a service manager does; what it started must end with it."""
+        """End it as a service manager does; return the processes that outlived it."""
         if self._process is None:
             return []
         started = family(self._process.pid)
@@ -172,14 +172,14 @@ class Dev:
         except subprocess.TimeoutExpired:
             self._process.kill()
         left = [one for one in started if one.lives]
-        told = [f"strandline dev has ended, and left {one.pid}: {one.command[:120]}" for one in left]
+        told = [f"strandline dev has ended and left process {one.pid}: {one.command[:120]}" for one in left]
         for one in left:
             one.kill()
         self._process = None
         return told
 
     def running(self) -> list[tuple[Process, str]]:
-        """The runs that have said which process they are."""
+        """Return the runs that have recorded their process."""
         found = []
         for run in self._results({"statuses": ["STARTED"]}):
             tags = {tag["key"]: tag["value"] for tag in run["tags"]}
@@ -189,25 +189,25 @@ class Dev:
         return found
 
     def kill_engine(self) -> bool:
-        """Kill the server that it started."""
+        """Kill the server that it started; return whether there was one."""
         assert self._process is not None
         engines = [one for one in family(self._process.pid) if _ENGINE in one.command]
-        return any(one.kill() for one in engines)  # there is one, or none
+        return any(one.kill() for one in engines)  # there is at most one
 
     def runs(self) -> tuple[int, int]:
-        """Of Dagster's record."""
+        """Return the counts from Dagster's record."""
         results = self._results({})
         return len(results), sum(run["status"] == "FAILURE" for run in results)
 
     def check(self) -> None:
-        """It must not end by itself."""
+        """Raise Stopped if it has ended by itself."""
         if self._process is not None and self._process.poll() is not None:
             raise Stopped(
                 f"strandline dev ended with {self._process.returncode}; its log ends with\n{self.log.read_text()[-3000:]}"
             )
 
     def unshown(self, flow: str) -> str:
-        """Partitions that were loaded and are not materialised. Those of a run that goes on do not count, so its end is awaited."""
+        """Return how many partitions are not materialised, after running runs have ended."""
         deadline = time.monotonic() + _PATIENCE
         while (stats := self._partitions(flow))["numMaterializing"] and time.monotonic() < deadline:
             time.sleep(0.5)
@@ -251,7 +251,7 @@ class Dev:
 
 @dataclass
 class Loop:
-    """``strandline run --all``, again and again; the engine is one that whoever runs the loop looks after."""
+    """``strandline run --all``, again and again, with a supervised engine."""
 
     commands: Commands
     port: int = field(default_factory=free_port)
@@ -264,7 +264,7 @@ class Loop:
     _engine: ConnectServer | None = None
 
     def __post_init__(self) -> None:
-        """What is done at the same time."""
+        """Make the two threads."""
         self._serving = threading.Thread(target=self._keep_engine, name="engine")
         self._loading = threading.Thread(target=self._load, name="loop")
 
@@ -277,7 +277,7 @@ class Loop:
         self._loading.start()
 
     def stop(self) -> list[str]:
-        """End both; a command that goes on ends before its engine does."""
+        """End both; a running command ends before its engine."""
         self._ended.set()
         _join(self._loading)
         self._unused.set()
@@ -285,11 +285,11 @@ class Loop:
         return []
 
     def running(self) -> list[tuple[Process, str]]:
-        """The command of the loop; others are not its own."""
+        """Return no runs: the loop's command is among the commands."""
         return []
 
     def kill_engine(self) -> bool:
-        """Kill it; a new one is started at once."""
+        """Kill the engine, which restarts at once; return whether it was alive."""
         server = self._engine.process if self._engine else None
         if server is None or server.poll() is not None:
             return False
@@ -297,16 +297,16 @@ class Loop:
         return True
 
     def runs(self) -> tuple[int, int]:
-        """Of dataflows, as the commands told them; of a command that was killed one."""
+        """Return the counts of dataflows that the commands reported; a killed command counts as one."""
         return self.count, self.failed
 
     def check(self) -> None:
-        """Whether the engine could be started."""
+        """Raise Stopped if the engine or a command failed for good."""
         if self._error:
             raise Stopped(self._error)
 
     def unshown(self, flow: str) -> str:
-        """Nobody looks at Dagster here."""
+        """Return nothing: the loop does not use Dagster's storage."""
         del flow
         return ""
 

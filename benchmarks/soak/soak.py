@@ -1,7 +1,6 @@
-"""``python -m benchmarks soak``: the product at work for minutes, while files and rows come, come late and are corrected, its runs and its
-engine are killed, and the object store goes away; then every row is counted.
+"""Run the product for minutes while files and rows arrive, its runs and engine are killed and the store fails; then count every row.
 
-The last minutes are calm. What then is not as it must be, row by row, makes it end with exit code 1.
+The last minutes are calm. If a row or anything else is wrong then, the exit code is 1 (docs/soak.md).
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from benchmarks.soak.world import World, made
 from tests.support.seaweed import NotReady
 
 _STIRRED = 0.8
-"""Of the time; the rest is calm."""
+"""Share of the time with disturbances; the rest is calm."""
 
 _CHORES = 10.0
-"""Seconds between two rounds of what an operator does by hand."""
+"""Seconds between two rounds of an operator's commands."""
 
 _LOOK = 5.0
-"""Seconds between two looks whether all is quiet."""
+"""Seconds between two checks for quiet."""
 
 _KILLED = ("run", "late", "files")
-"""Commands that are killed, too; the others change nothing."""
+"""Commands that may be killed; the others change nothing."""
 
 
 @dataclass
@@ -43,10 +42,10 @@ class Soak:
     """One soak.
 
     Attributes:
-        minutes: with things coming and being disturbed.
-        patience: minutes to become quiet in.
-        counts: of what was done.
-        away: until when the store is away, by the clock of the soak; None where it is there.
+        events: arrivals and disturbances, in order.
+        patience: minutes to wait for quiet.
+        counts: how often each disturbance happened.
+        away: when the store returns, by the clock of the soak, and how; None while it works.
     """
 
     world: World
@@ -66,7 +65,7 @@ class Soak:
         return time.monotonic() - self.started
 
     def stir(self) -> None:
-        """Let everything happen in its time; at the end the store is there."""
+        """Let all events happen in their time; at the end the store works."""
         operator = threading.Thread(target=self._operate, name="operator")
         operator.start()
         try:
@@ -87,7 +86,7 @@ class Soak:
             self._arrive(event)
 
     def settle(self) -> tuple[float, list[str]]:
-        """Wait until there is nothing left to do; returns the seconds that it took, and what was left when the patience was over."""
+        """Wait until nothing is left to do; return the seconds that it took, and what was left when the patience was over."""
         calm, told = time.monotonic(), ""
         while left := self._unsettled():
             self.world.product.check()
@@ -112,7 +111,7 @@ class Soak:
         elif event.what in ("store paused", "store killed"):
             self._take_away(event)
         elif self.away and event.flow == self.world.arrivals.name:
-            self._waiting.append(event)  # whoever writes to the store waits, too
+            self._waiting.append(event)  # writers to the store wait, too
         else:
             self._arrive(event)
 
@@ -144,13 +143,13 @@ class Soak:
         if self.away and self.clock >= self.away[0]:
             self.away[1]()
             self.away = None
-            say(self.clock, "the store is there")
+            say(self.clock, "the store is back")
             waiting, self._waiting = self._waiting, []
             for event in waiting:
                 self._arrive(event)
 
     def _kill(self) -> None:
-        """Kill the run that has got as old as the next event asks for, of those that are there."""
+        """Kill a run that has reached the age of the next event."""
         if not self._to_kill:
             self._seen = {}
             return
@@ -166,12 +165,12 @@ class Soak:
                 return
 
     def _operate(self) -> None:
-        """What people do beside: look for late files, repair and release what is in quarantine."""
+        """Do an operator's work: look for late files, repair and release quarantined files."""
         while not self._calm.wait(_CHORES):
             self._chores()
 
     def _chores(self) -> list[str]:
-        """One round; returns what was found, or could not be done."""
+        """Do one round; return what was found or failed."""
         asked, readings = self.world.asked, self.world.readings
         told = [told for name in (self.world.arrivals.name, readings.name) if (told := asked.late(name))]
         if held := asked.held(readings.name):
@@ -183,7 +182,7 @@ class Soak:
         return told
 
     def _unsettled(self) -> list[str]:
-        """What is still to be done; the cheapest look first."""
+        """Return what is left to do; the cheapest check first."""
         world, asked = self.world, self.world.asked
         if datetime.now(UTC) < world.events.end:
             return [f"the last window ends at {world.events.end:%H:%M} UTC"]
@@ -198,7 +197,7 @@ class Soak:
         return [] if read > since else [f"{world.events.name}: read last at {read}, changed at {since}"]
 
     def judge(self) -> tuple[dict[str, Compared], list[str]]:
-        """Count every row, and ask for what must be so; returns all that is wrong."""
+        """Count every row and check the product's reports; return all that is wrong."""
         world, asked = self.world, self.world.asked
         compared = {
             files.name: Compared.of(files.expected, rows_of(world.lake, files.name, ["id"]))
@@ -222,13 +221,13 @@ def main(arguments: Sequence[str]) -> int:
     """Soak, and report.
 
     Returns:
-        0; 1 where a row or anything else is not as it must be; 2 where it could not be done.
+        0; 1 if a row or anything else is wrong; 2 if the soak could not continue.
     """
     options = _options(arguments)
     folder = Path(tempfile.mkdtemp(prefix="strandline-soak-"))
     stirred = options.minutes * _STIRRED
     events = planned(options.seed, stirred, options.rate, frozenset(options.spare))
-    say(0, f"seed {options.seed}: {len(events):,} events in {stirred:.1f} minutes; all lies in {folder}")
+    say(0, f"seed {options.seed}: {len(events):,} events in {stirred:.1f} minutes; all files are in {folder}")
     try:
         with made(folder, options.seed, stirred, by_hand=options.cli) as world:
             wrong = _soaked(world, events, options)
@@ -268,7 +267,7 @@ def _soaked(world: World, events: Sequence[Event], options: argparse.Namespace) 
 def _table(
     soak: Soak, compared: dict[str, Compared], seconds: float, runs: tuple[int, int]
 ) -> list[dict[str, Any]]:
-    """A line a count, a column a dataflow; the last one is of all of them."""
+    """Return a row per count and a column per dataflow; the last column is the sum."""
     world, counts = soak.world, soak.counts
     files = (world.arrivals, world.readings)
     by_flow: dict[str, list[int | None]] = {
@@ -297,22 +296,22 @@ def _table(
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=5, help="in all; the last fifth is calm (5)")
-    parser.add_argument("--seed", type=int, default=1, help="of all that happens (1)")
+    parser.add_argument("--minutes", type=float, default=5, help="total minutes; the last fifth is calm (5)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all events (1)")
     parser.add_argument(
-        "--rate", type=float, default=40, help="arrivals a minute of each dataflow, about (40)"
+        "--rate", type=float, default=40, help="arrivals a minute for each dataflow, approximately (40)"
     )
     parser.add_argument(
-        "--cli", action="store_true", help="a loop of strandline run --all, not strandline dev"
+        "--cli", action="store_true", help="a loop of strandline run --all instead of strandline dev"
     )
-    parser.add_argument("--patience", type=float, default=15, help="minutes until all must be quiet (15)")
+    parser.add_argument("--patience", type=float, default=15, help="minutes to wait for quiet (15)")
     parser.add_argument(
-        "--spare", action="append", default=[], choices=DISTURBANCES, help="what is not disturbed"
+        "--spare", action="append", default=[], choices=DISTURBANCES, help="a disturbance to leave out"
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder")
     return parser.parse_args(arguments)
 
 
 def say(clock: float, text: str) -> None:
-    """A line for whoever watches."""
+    """Print a line of progress."""
     print(f"{clock:6.0f} s  {text}", flush=True)

@@ -1,4 +1,4 @@
-"""What arrives during a soak: files in landing zones and rows of a database, and what therefore must be in the tables at the end."""
+"""The arrivals of a soak: files in landing zones and rows of a database, and the rows that the tables must hold at the end."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from scripts.postgres import Postgres
 
 Put = Callable[[str, bytes], None]
 Rows = Counter[tuple[object, ...]]
-"""Rows by their values, each with how often it is there; the first value is the id."""
+"""Rows by their values, with their counts; the first value is the id."""
 
 _LATE = 20.0
-"""Seconds that a late file's name lies behind the newest one's at least."""
+"""Seconds by which a late file's name lies behind the newest name, at least."""
 
 HOURS = 12
-"""Of rows that the database has at the beginning."""
+"""Hours of rows that the database has at the beginning."""
 
 GRACE_HOURS = 6
 _CHANGING = timedelta(hours=3)
-"""How old a row may be when it comes, changes or goes: less than the grace, by more than any soak lasts."""
+"""The highest age of a row that arrives, changes or is deleted: less than the grace, by more than any soak lasts."""
 
 UNITS = ("a", "b", "c")
 
 
 def at_landing(folder: Path) -> Put:
-    """Puts files into a folder, each by a rename."""
+    """Return a function that puts files into a folder, each by a rename."""
 
     def put(path: str, data: bytes) -> None:
         file = folder / path
@@ -50,12 +50,12 @@ class Files:
     """Files whose names begin with the time, in a folder for each minute.
 
     Attributes:
-        name: of the dataflow.
-        put: puts a file, as a whole.
+        name: name of the dataflow.
+        put: writes a whole file.
         begun: the time of the first name.
         random: draws sizes and times.
-        ids: of all rows that must be in the table once.
-        repaired: the content that bad files should have had, by path.
+        ids: ids of all rows that the table must hold once.
+        repaired: the correct content of bad files, by path.
     """
 
     name: str
@@ -69,18 +69,18 @@ class Files:
     bad: int = 0
 
     def arrive(self, at: float) -> None:
-        """A file comes in its order."""
+        """Write a file in its order."""
         path, data = self._file(at)
         self.put(path, data)
 
     def come_late(self, at: float) -> None:
-        """A file comes that sorts before others that are there."""
+        """Write a file that sorts before existing ones."""
         path, data = self._file(self.random.uniform(0, max(at - _LATE, 0)), "-late")
         self.put(path, data)
         self.late += 1
 
     def come_bad(self, at: float) -> None:
-        """A file comes that cannot be read: one of its records, or nothing of its end."""
+        """Write a file with a bad record, or one that is cut short."""
         path, data = self._file(at, "-bad")
         self.repaired[path] = data
         self.bad += 1
@@ -90,17 +90,17 @@ class Files:
             self.put(path, data + b'{"id": "none"}\n')
 
     def repair(self, path: str) -> None:
-        """Put what should have come, under the same name."""
+        """Write the correct content under the same name."""
         if data := self.repaired.pop(path, None):
             self.put(path, data)
 
     @property
     def expected(self) -> Rows:
-        """What must be in the table."""
+        """The rows that the table must hold."""
         return Counter((one,) for one in self.ids)
 
     def _file(self, at: float, kind: str = "") -> tuple[str, bytes]:
-        """A file of new ids. Whatever happens to it: in the end its rows must be there."""
+        """Return path and data of a file of new ids, whose rows must be in the table at the end."""
         time = self.begun + timedelta(seconds=at)
         rows = self.random.randint(1, 40)
         ids = range(len(self.ids), len(self.ids) + rows)
@@ -114,12 +114,12 @@ class Files:
 
 @dataclass
 class Table:
-    """A table of PostgreSQL whose rows come late, change, move to other windows and units, and go.
+    """A table of PostgreSQL whose rows arrive late, change, move to other windows and units, and are deleted.
 
     Attributes:
         begun: when the soak began, a full minute.
-        end: of the last window.
-        changed: when something happened last.
+        end: end of the last window.
+        changed: time of the last change.
     """
 
     server: Postgres
@@ -133,14 +133,14 @@ class Table:
     changed: datetime = field(init=False)
 
     def make(self) -> None:
-        """Make it, with half a day of rows."""
+        """Make the table, with half a day of rows."""
         self.server.ask(
             "CREATE TABLE events (id bigint PRIMARY KEY, at timestamptz, unit text, value bigint)"
         )
         self._insert([self.begun - timedelta(hours=HOURS * self.random.random()) for _ in range(500)])
 
     def arrive(self) -> None:
-        """Rows come, most of them of now."""
+        """Insert rows, most of them of now."""
         now, late = datetime.now(UTC), self.random.random() < 0.25
         count = self.random.randint(1, 8)
         self.late += count if late else 0
@@ -149,7 +149,7 @@ class Table:
         )
 
     def correct(self) -> None:
-        """A few rows change, move, or go."""
+        """Change, move or delete a few rows."""
         since = datetime.now(UTC) - _CHANGING
         found = self.server.ask("SELECT id FROM events WHERE at >= %s ORDER BY id", since)
         for (one,) in self.random.sample(found, min(len(found), self.random.randint(1, 5))):
@@ -171,7 +171,7 @@ class Table:
 
     @property
     def expected(self) -> Rows:
-        """What must be in the target: what is in the table now, and not of a time after the last window."""
+        """The rows that the target must hold: those of this table, up to the end of the last window."""
         with psycopg.connect(self.server.url()) as connection:
             return Counter(
                 connection.execute(

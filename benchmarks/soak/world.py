@@ -1,4 +1,4 @@
-"""What a soak runs on: an object store, a database, and a project of three dataflows."""
+"""The environment of a soak: an object store, a database, and a project of three dataflows."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ _PASSWORD = "SOAK_PASSWORD"
 
 @dataclass
 class World:
-    """All of it.
-
-    Attributes:
-    """
+    """The servers, the product and the sources of a soak."""
 
     store: seaweed.Store
     lake: Place
@@ -42,12 +39,12 @@ class World:
 
     @property
     def asked(self) -> Asked:
-        """What the command line says."""
+        """Asks the command line about dataflows."""
         return Asked(self.commands)
 
     @property
     def names(self) -> list[str]:
-        """Of all dataflows."""
+        """The names of all dataflows."""
         return [self.arrivals.name, self.readings.name, self.events.name]
 
 
@@ -56,10 +53,10 @@ def made(folder: Path, seed: int, minutes: float, *, by_hand: bool) -> Iterator[
     """Start the servers and write the project; the product is not started yet.
 
     Args:
-        folder: empty, for everything.
-        seed: of what arrives.
-        minutes: in which things arrive.
-        by_hand: whether a loop of commands loads, and not ``strandline dev``.
+        folder: an empty folder for all files.
+        seed: seed of the arrivals.
+        minutes: minutes with arrivals.
+        by_hand: whether a loop of commands loads instead of ``strandline dev``.
     """
     (folder / "seaweed").mkdir()
     with seaweed.stoppable(folder / "seaweed") as store, postgres.running() as server:
@@ -90,7 +87,7 @@ def made(folder: Path, seed: int, minutes: float, *, by_hand: bool) -> Iterator[
 
 
 def _first(begun: datetime, minutes: float) -> datetime:
-    """Where the windows begin: before all rows, and so that one of them is over in the middle of the soak."""
+    """Return the start of the first window: before all rows, and so that one window ends in the middle of the soak."""
     return begun - timedelta(hours=HOURS + 1) + timedelta(minutes=(round(minutes / 2) + 1) % 60)
 
 

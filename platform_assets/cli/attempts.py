@@ -49,7 +49,7 @@ class Attempts:
         intent = self._log.open_intent(dataflow, entry)
         if intent is None or intent.is_decision or (noted and _instant(noted.time) > _instant(intent.time)):
             return None
-        if holder.lives(intent.holder, intent.id, self._run_goes_on) is not False:
+        if holder.is_alive(intent.holder, intent.id, self._run_goes_on) is not False:
             return Attempt(intent.time, "running", run_id=intent.run_id)
         return _died(dataflow, intent.time, f"slice {intent.number}", noted, intent.run_id)
 
@@ -135,7 +135,7 @@ def _process_is_gone(run: DagsterRun) -> bool:
     from resources.io_managers import HOLDER_TAG
 
     tag = run.tags.get(HOLDER_TAG)
-    return tag is not None and holder.process_lives(Holder.model_validate_json(tag)) is False
+    return tag is not None and holder.process_is_alive(Holder.model_validate_json(tag)) is False
 
 
 def _died(dataflow: str, begun: str, what: str, noted: Attempt | None, run_id: str | None) -> Attempt:

@@ -11,14 +11,14 @@ from platform_assets.cli.context import Context
 from platform_assets.platform import build_platform
 
 if TYPE_CHECKING:
-    from resources.decisions import Making
+    from resources.decisions import DraftBuilder
     from resources.watermarks.entry import Entry
 
 REASON = click.option("--reason", required=True, help="Reason for the decision; stored in the log.")
 YES = click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 
 
-def apply_decision(context: Context, name: str, making: Making, reason: str, yes: bool) -> Entry:
+def apply_decision(context: Context, name: str, making: DraftBuilder, reason: str, yes: bool) -> Entry:
     """Show what a decision would lead to, ask unless told not to, and append it."""
     from resources.decisions import decide, preview
 

@@ -18,7 +18,7 @@ from platform_assets.metadata import watermark_metadata
 from platform_assets.project import Project
 from platform_assets.state_views import changes_between, exported
 from resources import decisions
-from resources.decisions import Making
+from resources.decisions import DraftBuilder
 from resources.io_managers import RunOptions, failure
 from resources.loop.loop import clock
 from resources.platform import Platform
@@ -86,7 +86,7 @@ class Paths(Decision):
     paths: list[str] = Field(description="Relative to the root of the source.")
 
 
-_DECISIONS: dict[str, tuple[type[Decision], Callable[[Any], Making], str]] = {
+_DECISIONS: dict[str, tuple[type[Decision], Callable[[Any], DraftBuilder], str]] = {
     "state_accept": (
         Decision,
         lambda given: decisions.accept(given.reason),
@@ -156,7 +156,7 @@ _EMPTY: dict[str, Any] = {"reason": "", "to": -1, "watermark": "", "lines": [], 
 def decision_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
     """A job a decision and a job a view of the state, for all dataflows of the project."""
 
-    def deciding(made: Callable[[Any], Making]) -> Callable[[OpExecutionContext, Any], None]:
+    def deciding(made: Callable[[Any], DraftBuilder]) -> Callable[[OpExecutionContext, Any], None]:
         return lambda context, given: _decide(context, given, made(given), project, platform, options)
 
     def showing(view: Callable[[WatermarkLog, Any], Any]) -> Callable[[OpExecutionContext, Any], None]:
@@ -219,7 +219,7 @@ def _with_config(
 def _decide(
     context: OpExecutionContext,
     given: Decision,
-    making: Making,
+    making: DraftBuilder,
     project: Project,
     platform: Platform,
     options: RunOptions,

@@ -14,7 +14,7 @@ from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
 from resources.io_managers import HOLDER_TAG
 from resources.loop import lease
-from resources.loop.holder import host_name, process_lives
+from resources.loop.holder import host_name, process_is_alive
 from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import Holder
 from resources.watermarks.log import WatermarkLog
@@ -86,7 +86,7 @@ def _judged(record: RunRecord, log: WatermarkLog, dataflow: str, now: float, see
     run = record.dagster_run
     name, tag = f"run {run.run_id[:8]}", run.tags.get(HOLDER_TAG)
     holder = Holder.model_validate_json(tag) if tag else None
-    lives = process_lives(holder) if holder else True
+    lives = process_is_alive(holder) if holder else True
     if lives is False:
         return _Judged(None, f"the process of this run is gone (killed?): {tag}")
     if lives or holder is None:
@@ -102,7 +102,7 @@ def _judged(record: RunRecord, log: WatermarkLog, dataflow: str, now: float, see
         look = f"{renewed} (number {held.number}), and is looked at again at the next tick"
         return _Judged(Busy(f"{where}: {look}", Sign(text, now)))
     still = f"its lease (number {held.number}) was not renewed for {now - seen.at:.0f} s"
-    if now - seen.at < lease.PATIENCE:
+    if now - seen.at < lease.PATIENCE_SECONDS:
         return _Judged(Busy(f"{where}: {still}", seen))
     return _Judged(None, f"{where}, as Dagster has it, but {still}")
 

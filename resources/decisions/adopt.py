@@ -6,7 +6,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark, NeedsDecision
-from resources.decisions.draft import Draft, Making, drafted
+from resources.decisions.draft import Draft, DraftBuilder, draft_entry
 from resources.decisions.held import held_rows
 from resources.decisions.kinds import rules_of
 from resources.decisions.rules import KnowsFiles
@@ -19,7 +19,7 @@ _OF_A_STATE = ("since", "replace_until", "replace_table", "modified", "total_fil
 """What an entry says beside its watermark of how the next slice is made."""
 
 
-def adopt(reason: str) -> Making:
+def adopt(reason: str) -> DraftBuilder:
     """The watermark that the table tells: its newest commit of ours, else the largest path that a row came from.
 
     The files that count as ingested are those of the commit's own entry, if the log still has it; else those at or below the watermark
@@ -30,7 +30,7 @@ def adopt(reason: str) -> Making:
             lies beside the table, and is gone.
     """
 
-    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         target = platform.table(dataflow)
         found = _adopted(platform, dataflow, last)
         base = _base(platform, dataflow, found)
@@ -56,7 +56,7 @@ def adopt(reason: str) -> Making:
             kept |= {"app_id": found.app_id} if found and found.app_id else {}
         pinned = base.pinned if base else last.pinned if last else None
         kept["pinned"] = pinned if _reads(platform, pinned) else None
-        entry = drafted(
+        entry = draft_entry(
             platform,
             dataflow,
             last,
@@ -69,7 +69,7 @@ def adopt(reason: str) -> Making:
         )
         return rows.draft(entry)
 
-    return making
+    return build_draft
 
 
 def _reads(platform: Platform, pinned: str | None) -> bool:

@@ -58,7 +58,7 @@ def _anew(dataflow: Dataflow, last: Entry | None, draft: Draft) -> bool:
     return draft.entry.why in _ANEW or draft.takes_table or moved(dataflow, last)
 
 
-Making = Callable[[Platform, Dataflow, Entry | None], Draft]
+DraftBuilder = Callable[[Platform, Dataflow, Entry | None], Draft]
 """Makes the draft on top of the newest entry. Raises what the decision's own function says."""
 
 
@@ -80,7 +80,7 @@ class Preview:
 def preview(
     platform: Platform,
     dataflow: Dataflow,
-    making: Making,
+    build_draft: DraftBuilder,
     now: datetime,
     run_is_live: RunIsLive = lambda run_id: None,
 ) -> Preview:
@@ -93,7 +93,7 @@ def preview(
     then = platform.rehearsal()
     if last is not None and open_ is not None:
         then.log.append(dataflow.name, last, expected=last.previous)
-    draft = making(then, dataflow, last)
+    draft = build_draft(then, dataflow, last)
     if not _anew(dataflow, last, draft):
         check_table(dataflow, platform.log.newest(dataflow.name), platform.table(dataflow), open_)
     entry = _appended(then, dataflow, draft)
@@ -128,7 +128,7 @@ def _ended(intent: Intent, last: Entry | None) -> str:
 def decide(
     platform: Platform,
     dataflow: Dataflow,
-    making: Making,
+    build_draft: DraftBuilder,
     reason: str,
     run_is_live: RunIsLive = lambda run_id: None,
 ) -> Entry:
@@ -139,7 +139,7 @@ def decide(
     Args:
         platform: the resources.
         dataflow: whose state it is.
-        making: the decision.
+        build_draft: the decision.
         reason: of the operator; also of giving up what a run had left open.
         run_is_live: asks Dagster about a run on another machine.
 
@@ -150,10 +150,12 @@ def decide(
     unfinished = platform.unfinished(dataflow, clock(), run_is_live)
     foreseen, open_ = unfinished.preview()
     if open_ is not None:
-        unfinished.close(reason, new_state=_anew(dataflow, foreseen, making(platform, dataflow, foreseen)))
+        unfinished.close(
+            reason, new_state=_anew(dataflow, foreseen, build_draft(platform, dataflow, foreseen))
+        )
     log, name = platform.log, dataflow.name
     last = log.newest(name)
-    draft = making(platform, dataflow, last)
+    draft = build_draft(platform, dataflow, last)
     claim = _claim(dataflow, last, draft.entry)
     if not _anew(dataflow, last, draft):
         try:
@@ -162,14 +164,14 @@ def decide(
             )  # with the numbers as they are: a decision's must not make somebody else's tag look known
         except Conflict as error:
             raise _overtaken(claim, log.intent(name, claim.number)) from error
-    holders.activate(claim.id)
+    holders.mark_active(claim.id)
     try:
         winner = log.put_intent(claim)
         if winner.id != claim.id:
             raise _overtaken(claim, winner)
         return _appended(platform, dataflow, draft)
     finally:
-        holders.release(claim.id)
+        holders.mark_inactive(claim.id)
 
 
 def _overtaken(claim: Intent, winner: Intent | None) -> Conflict:
@@ -215,7 +217,7 @@ def _appended(platform: Platform, dataflow: Dataflow, draft: Draft) -> Entry:
     return log.append(name, entry, expected=entry.previous)
 
 
-def drafted(
+def draft_entry(
     platform: Platform,
     dataflow: Dataflow,
     last: Entry | None,
@@ -288,7 +290,7 @@ def _app_id(platform: Platform, dataflow: Dataflow, last: Entry | None) -> str |
     return last.app_id if last else None
 
 
-def required(dataflow: Dataflow, last: Entry | None) -> Entry:
+def require_entry(dataflow: Dataflow, last: Entry | None) -> Entry:
     """The newest entry.
 
     Raises:
@@ -301,14 +303,14 @@ def required(dataflow: Dataflow, last: Entry | None) -> Entry:
     return last
 
 
-def agreed(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Entry:
+def require_current_definition(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Entry:
     """The newest entry, made with the definition as it is now: only such a one may be built on without a word about it.
 
     Raises:
         ConfigurationError: where there is none.
         NeedsDecision: code ``definition_changed``.
     """
-    last = required(dataflow, last)
+    last = require_entry(dataflow, last)
     check_definition(dataflow, last, platform.log)
     return last
 

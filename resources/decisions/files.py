@@ -8,7 +8,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.path.quarantine import Quarantined
 from partitions.path.source import SourceFile
-from resources.decisions.draft import Draft, Making, agreed, drafted
+from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import UNPROCESSED, Ingested
@@ -18,7 +18,7 @@ CAME_LATE = "came late"
 """The reason of a late file in quarantine."""
 
 
-def release(reason: str, paths: Sequence[str]) -> Making:
+def release(reason: str, paths: Sequence[str]) -> DraftBuilder:
     """Hand quarantined files to the next run, which loads them in a slice of their own.
 
     Raises:
@@ -26,16 +26,16 @@ def release(reason: str, paths: Sequence[str]) -> Making:
         NeedsDecision: code ``definition_changed``.
     """
 
-    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        last = agreed(platform, dataflow, last)
+    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        last = require_current_definition(platform, dataflow, last)
         _some(dataflow, paths)
         left = read_quarantine(platform.log, last).release(paths, dataflow.name)
-        return Draft(drafted(platform, dataflow, last, "release", reason), quarantine=left)
+        return Draft(draft_entry(platform, dataflow, last, "release", reason), quarantine=left)
 
-    return making
+    return build_draft
 
 
-def unprocess(reason: str, paths: Sequence[str]) -> Making:
+def unprocess(reason: str, paths: Sequence[str]) -> DraftBuilder:
     """Mark ingested files for another read (tracking: set).
 
     Raises:
@@ -43,14 +43,14 @@ def unprocess(reason: str, paths: Sequence[str]) -> Making:
         NeedsDecision: code ``definition_changed``.
     """
 
-    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         if dataflow.path.tracking != "set":
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected tracking: set, found tracking: watermark: there no single file is read again;"
                 " rewind instead",
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
             )
-        last = agreed(platform, dataflow, last)
+        last = require_current_definition(platform, dataflow, last)
         _some(dataflow, paths)
         known = Ingested(platform.log, dataflow.name, last).known(paths)
         unknown = [path for path in paths if path not in known]
@@ -58,24 +58,24 @@ def unprocess(reason: str, paths: Sequence[str]) -> Making:
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected paths of ingested files, found {unknown[0]!r}, which was not ingested"
             )
-        entry = drafted(platform, dataflow, last, "unprocess", reason)
+        entry = draft_entry(platform, dataflow, last, "unprocess", reason)
         return Draft(entry, [[path, 0, "", 0, UNPROCESSED] for path in paths])
 
-    return making
+    return build_draft
 
 
-def quarantine_late(reason: str, files: Sequence[SourceFile]) -> Making:
+def quarantine_late(reason: str, files: Sequence[SourceFile]) -> DraftBuilder:
     """Set late files aside (late_files: quarantine); nothing of them is loaded before somebody releases them."""
 
-    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        last = agreed(platform, dataflow, last)
+    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        last = require_current_definition(platform, dataflow, last)
         known = Ingested(platform.log, dataflow.name, last).known([file.path for file in files])
         aside = [Quarantined(file, CAME_LATE) for file in files if file.path not in known]
         rows = [[*one.file.row, CAME_LATE] for one in aside]
-        entry = drafted(platform, dataflow, last, "late", reason, quarantined=len(aside))
+        entry = draft_entry(platform, dataflow, last, "late", reason, quarantined=len(aside))
         return Draft(entry, rows, read_quarantine(platform.log, last).after((), aside))
 
-    return making
+    return build_draft
 
 
 def _some(dataflow: Dataflow, paths: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from resources.sources.files.reader import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.tables.table import Table
 from resources.watermarks.entry import Entry
-from resources.watermarks.ingested import Ingested, Known
+from resources.watermarks.ingested import Ingested, IngestedFile
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine import read_quarantine
 
@@ -170,7 +170,7 @@ class PathRules:
         aside = tuple(each for each in quarantined if each.file.path not in loaded)
         return Quarantine(aside), len(quarantined) - len(aside)
 
-    def _known(self, last: Entry | None, base: Entry | None) -> dict[str, Known] | None:
+    def _known(self, last: Entry | None, base: Entry | None) -> dict[str, IngestedFile] | None:
         """What the log knows to be ingested since before a commit's entry, by path; None if it does not go back to it, or does not read."""
         if base is None or last is None or base.number <= last.era:
             return None
@@ -179,7 +179,7 @@ class PathRules:
         except CorruptWatermark:
             return None
 
-    def _in_quarantine(self, last: Entry | None, known: Sequence[Known] = ()) -> Sequence[Quarantined]:
+    def _in_quarantine(self, last: Entry | None, known: Sequence[IngestedFile] = ()) -> Sequence[Quarantined]:
         """The files that were in quarantine; if the list of them is gone, those that the log knows to be passed over by a run."""
         try:
             return read_quarantine(self._log, last).files

@@ -13,7 +13,13 @@ from partitions.plan import counted
 from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
 from resources.decisions.adopt import nothing_else_leads_on
-from resources.decisions.draft import Draft, Making, agreed, drafted, required
+from resources.decisions.draft import (
+    Draft,
+    DraftBuilder,
+    draft_entry,
+    require_current_definition,
+    require_entry,
+)
 from resources.decisions.held import held_rows
 from resources.decisions.kinds import rules_of
 from resources.decisions.reasons import OTHER_ROOT, SET
@@ -26,7 +32,7 @@ from resources.tables.table import adopted_state
 from resources.watermarks.entry import Entry
 
 
-def reset(reason: str, *, replace: bool = False) -> Making:
+def reset(reason: str, *, replace: bool = False) -> DraftBuilder:
     """An empty watermark, which passes the guards as a decision.
 
     Args:
@@ -34,8 +40,8 @@ def reset(reason: str, *, replace: bool = False) -> Making:
         replace: whether the next run's first commit empties the table; else the table is left as it is.
     """
 
-    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        entry = drafted(
+    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        entry = draft_entry(
             platform,
             dataflow,
             last,
@@ -54,18 +60,18 @@ def reset(reason: str, *, replace: bool = False) -> Making:
         )
         return Draft(entry.model_copy(update={"era": entry.number}))
 
-    return making
+    return build_draft
 
 
-def accept(reason: str) -> Making:
+def accept(reason: str) -> DraftBuilder:
     """The unchanged watermark under the definition as it is now. Of another root what lies at or below it counts as loaded.
 
     Raises:
         ConfigurationError: where there is no state to keep, or it has another form than the scope that the definition has now.
     """
 
-    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        last = required(dataflow, last)
+    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        last = require_entry(dataflow, last)
         if not is_empty(last.state()):
             rules_of(platform, dataflow).parse_watermark(last.watermark)
         changes: dict[str, Any] = {}
@@ -78,13 +84,13 @@ def accept(reason: str) -> Making:
                 remarks = (
                     f"nothing counts as loaded, and table {dataflow.table} has {counted(rows, 'row')}: all that is loaded is added to them",
                 )
-        entry = drafted(platform, dataflow, last, "accept", reason, **changes)
+        entry = draft_entry(platform, dataflow, last, "accept", reason, **changes)
         files = _passed_by_another_root(platform, dataflow, last)
         said = f"count as loaded, so neither loaded nor late: {counted(len(files), 'file')} at or below the watermark"
         rows_of = [(*file.row, OTHER_ROOT) for file in files]
         return Draft(entry, rows_of, dealt_with=said if files else "", remarks=remarks)
 
-    return making
+    return build_draft
 
 
 def _passed_by_another_root(platform: Platform, dataflow: Dataflow, last: Entry) -> list[SourceFile]:
@@ -99,7 +105,7 @@ def _passed_by_another_root(platform: Platform, dataflow: Dataflow, last: Entry)
     return rules.not_ingested(rules.files_up_to(last.state(), above=None), last)
 
 
-def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
+def rewind(reason: str, to: int, *, replace: bool = False) -> DraftBuilder:
     """The watermark of an older entry: what lies above it is read again. Late and released files below it stay ingested.
 
     Args:
@@ -113,25 +119,25 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> Making:
             between the two are in it.
     """
 
-    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
-        last = agreed(platform, dataflow, last)
+    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        last = require_current_definition(platform, dataflow, last)
         rules = rules_of(platform, dataflow)
         rules.check_rewind()
         until = rules.loaded_upper_bound(last) if replace else None
         watermark = _watermark_of(platform, dataflow, to)
         changes: dict[str, Any] = {"watermark": watermark, "replace_until": until}
         if not 0 < to <= last.era or is_empty(deserialise(watermark)):
-            entry = drafted(platform, dataflow, last, "rewind", reason, **changes)
+            entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes)
             _check_told(platform, dataflow, last, entry)
             return Draft(entry)
         # Back to before a reset, which is taken back: the rows below that watermark stay, and their files were ingested.
         rows = held_rows(rules, last, None, watermark)
-        entry = drafted(platform, dataflow, last, "rewind", reason, **changes, replace_table=False)
+        entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes, replace_table=False)
         if not isinstance(rules, KnowsFiles) or not rules.replaces_reloaded_rows():  # rows tell no file
             _check_told(platform, dataflow, last, entry)
         return rows.draft(entry)
 
-    return making
+    return build_draft
 
 
 def _check_told(platform: Platform, dataflow: Dataflow, last: Entry, entry: Entry) -> None:
@@ -160,7 +166,7 @@ def _check_told(platform: Platform, dataflow: Dataflow, last: Entry, entry: Entr
     )
 
 
-def set_watermark(reason: str, text: str) -> Making:
+def set_watermark(reason: str, text: str) -> DraftBuilder:
     """A watermark that an operator has written. Files that it passes over count as dealt with, not as late.
 
     Raises:
@@ -168,7 +174,7 @@ def set_watermark(reason: str, text: str) -> Making:
         NeedsDecision: code ``would_fall``: it lies below the watermark; rewinding is another decision; ``definition_changed``.
     """
 
-    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         watermark = rules_of(platform, dataflow).parse_watermark(text)
         check_definition(dataflow, last, platform.log)
         if last is not None and not platform.kind(dataflow).covers(watermark, last.watermark):
@@ -183,7 +189,7 @@ def set_watermark(reason: str, text: str) -> Making:
         draft = taken_over(platform, dataflow, last, "set", reason, watermark, remark, takes_table=takes)
         return replace(draft, takes_table=takes)
 
-    return making
+    return build_draft
 
 
 def _watermark_of(platform: Platform, dataflow: Dataflow, number: int) -> str:

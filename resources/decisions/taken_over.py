@@ -11,7 +11,7 @@ from partitions.errors import ConfigurationError
 from partitions.path.quarantine import Quarantine
 from partitions.plan import counted
 from partitions.sentinels import deserialise
-from resources.decisions.draft import Draft, Making, drafted
+from resources.decisions.draft import Draft, DraftBuilder, draft_entry
 from resources.decisions.held import freed_files
 from resources.decisions.kinds import rules_of
 from resources.decisions.reasons import IMPORTED
@@ -20,21 +20,21 @@ from resources.platform import Platform
 from resources.watermarks.entry import Entry, Why
 
 
-def import_entries(reason: str, lines: Sequence[str]) -> Making:
+def import_entries(reason: str, lines: Sequence[str]) -> DraftBuilder:
     """The watermark of the newest entry of an export; every file at or below it counts as ingested.
 
     Raises:
         ConfigurationError: where the text is no export of a dataflow of this kind.
     """
 
-    def making(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         newest = _newest_of(dataflow, lines)
         watermark = rules_of(platform, dataflow).parse_watermark(json.dumps(newest["watermark"]))
         app_id = str(newest["app_id"]) if last is None and newest.get("app_id") else None
         remark = (IMPORTED, "taken as ingested")
         return taken_over(platform, dataflow, last, "import", reason, watermark, remark, app_id)
 
-    return making
+    return build_draft
 
 
 def taken_over(
@@ -74,7 +74,7 @@ def taken_over(
         aside, freed = rules.without_rows(last)
         remarks = (freed_files(freed),) if freed else ()
         changes["quarantine"] = None
-    entry = drafted(
+    entry = draft_entry(
         platform,
         dataflow,
         last,

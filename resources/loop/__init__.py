@@ -1,1 +1,1 @@
-"""The loop, once for all kinds: plan, intent, write, verify, commit, and recovery (spec 05, The commit protocol)."""
+"""The loop, once for all kinds: plan, intent, write, verify, commit, and recovery (docs/protocol.md)."""

@@ -1,4 +1,4 @@
-"""What must be true before a run may write; each breach needs an operator's decision (spec 02, State-loss guard; Fingerprint)."""
+"""What must be true before a run may write; each breach needs an operator's decision (docs/protocol.md, Guards; docs/watermarks.md, Fingerprint)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds an intent, and whether it lives (spec 05, Two runs; spec 09, Numbers, intents, holders).
+"""Who holds an intent, and whether it lives (docs/protocol.md, Two runs).
 
 Safety never depends on the answer: two runs that finish one intent commit it once. It only decides between waiting,
 giving way, and recovering at once.
@@ -26,19 +26,19 @@ def this_process(run_id: str | None) -> Holder:
     return Holder(host=_host(), pid=os.getpid(), started=_start_ticks(os.getpid()) or 0, run_id=run_id)
 
 
-def activate(intent_id: str) -> None:
+def mark_active(intent_id: str) -> None:
     """Note that this process works on an intent now."""
     with _guard:
         _active.add(intent_id)
 
 
-def release(intent_id: str) -> None:
+def mark_inactive(intent_id: str) -> None:
     """Note that it no longer does, whatever became of it."""
     with _guard:
         _active.discard(intent_id)
 
 
-def lives(holder: Holder, intent_id: str, run_is_live: RunIsLive) -> bool | None:
+def is_alive(holder: Holder, intent_id: str, run_is_live: RunIsLive) -> bool | None:
     """Whether the holder still works on the intent; None where nothing here can tell.
 
     That Dagster takes a run on another machine to be in flight tells nothing: of a machine that is gone it does so for ever.
@@ -46,13 +46,13 @@ def lives(holder: Holder, intent_id: str, run_is_live: RunIsLive) -> bool | None
     if holder == this_process(holder.run_id):
         with _guard:
             return intent_id in _active
-    here = process_lives(holder)
+    here = process_is_alive(holder)
     if here is None and holder.run_id and run_is_live(holder.run_id) is False:
         return False
     return here
 
 
-def process_lives(holder: Holder) -> bool | None:
+def process_is_alive(holder: Holder) -> bool | None:
     """Whether the holder's process lives; None where it is one of another machine."""
     return _start_ticks(holder.pid) == holder.started if holder.host == _host() else None
 

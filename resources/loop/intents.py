@@ -11,7 +11,7 @@ from resources.kinds.kind import SetsAside, SliceT
 from resources.loop import holder as holders
 from resources.loop.context import RunContext
 from resources.loop.guards import definition_of
-from resources.loop.lease import renewed
+from resources.loop.lease import keep_lease
 from resources.loop.outcome import Step
 from resources.tables.table import TableHead
 from resources.watermarks.entry import Entry, Intent, Replaces, new_id, utc_now
@@ -76,12 +76,12 @@ def put_intent(run: RunContext[SliceT], intent: Intent, amount: str) -> None:
     Raises:
         Conflict, Held: another run has finished the number, or works on it.
     """
-    holders.activate(intent.id)
+    holders.mark_active(intent.id)
     try:
         _put_first(run, intent)
         run.notify(Step.INTENT_PUT, f"slice {intent.number}: {amount}")
     except BaseException:  # the number must not be held as long as the process lives
-        holders.release(intent.id)
+        holders.mark_inactive(intent.id)
         raise
 
 
@@ -94,12 +94,12 @@ def _put_first(run: RunContext[SliceT], intent: Intent) -> None:
 @contextmanager
 def holding(run: RunContext[SliceT], intent: Intent) -> Iterator[None]:
     """Work on an intent, and let others see it."""
-    holders.activate(intent.id)
+    holders.mark_active(intent.id)
     try:
-        with renewed(run.log, intent):
+        with keep_lease(run.log, intent):
             yield
     finally:
-        holders.release(intent.id)
+        holders.mark_inactive(intent.id)
 
 
 def beaten(run: RunContext[SliceT], winner: Intent) -> StrandlineError:

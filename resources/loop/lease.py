@@ -1,7 +1,7 @@
 """A lease: a sign of life that the holder of an intent renews in the watermark log, for machines that cannot see its process.
 
-Who waits looks whether the sign changes while it is looking, by its own clock alone: no two clocks are compared (spec 09,
-Numbers, intents, holders). Safety does not depend on it.
+Who waits looks whether the sign changes while it is looking, by its own clock alone: no two clocks are compared
+(docs/protocol.md, Two runs). Safety does not depend on it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from partitions.errors import StrandlineError
-from resources.loop.holder import host_name, process_lives
+from resources.loop.holder import host_name, process_is_alive
 from resources.watermarks.entry import Entry, Intent, utc_now
 from resources.watermarks.log import LEASES, WatermarkLog
 
-BEAT = 5.0
+HEARTBEAT_SECONDS = 5.0
 """Seconds between two signs."""
 
-PATIENCE = 20.0
+PATIENCE_SECONDS = 20.0
 """Seconds without one after which a holder counts as gone."""
 
 
 @contextmanager
-def renewed(log: WatermarkLog, intent: Intent) -> Iterator[None]:
+def keep_lease(log: WatermarkLog, intent: Intent) -> Iterator[None]:
     """Give signs of life until the block is left. A store that does not take one is no reason to stop working."""
     done = threading.Event()
 
@@ -35,7 +35,7 @@ def renewed(log: WatermarkLog, intent: Intent) -> Iterator[None]:
             count += 1
             with suppress(StrandlineError):
                 log.put_over(intent.dataflow, LEASES, _name(intent), f"{count} {utc_now()}".encode())
-            done.wait(BEAT)
+            done.wait(HEARTBEAT_SECONDS)
 
     thread = threading.Thread(target=renew, name=f"lease of {intent.dataflow} {intent.number}", daemon=True)
     thread.start()
@@ -49,13 +49,13 @@ def renewed(log: WatermarkLog, intent: Intent) -> Iterator[None]:
 
 
 def is_renewed(log: WatermarkLog, intent: Intent, wait: Callable[[float], None]) -> bool:
-    """Whether a sign comes while we are looking; for at most ``PATIENCE`` seconds of our own clock.
+    """Whether a sign comes while we are looking; for at most ``PATIENCE_SECONDS`` seconds of our own clock.
 
     Raises:
         ProviderError: where the log cannot be read.
     """
     first = log.get_object(intent.dataflow, LEASES, _name(intent))
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         wait(1.0)
         now = log.get_object(intent.dataflow, LEASES, _name(intent))
@@ -86,7 +86,7 @@ def held_by(log: WatermarkLog, dataflow: str, newest: Entry | None) -> dict[str,
         "host": host_name(holder),
         "process": holder.pid,
         "since": intent.time,
-        "alive": process_lives(holder),
+        "alive": process_is_alive(holder),
         "renewed": last or None,
     }
 

@@ -30,7 +30,7 @@ from resources.loop.protocol import CHANGED_WHILE_READ, commit, resume
 from resources.loop.unfinished import Patience, abandoned_intent
 from resources.loop.verifying import guarded_head
 from resources.sources.files.failures import cause
-from resources.watermarks.compaction import History, tidy
+from resources.watermarks.compaction import RetentionPolicy, compact_log
 from resources.watermarks.entry import Entry, Intent
 
 
@@ -46,7 +46,7 @@ class Loop(Generic[SliceT]):
 
     context: RunContext[SliceT]
     patience: Patience = field(default_factory=Patience)
-    history: History = field(default_factory=History)
+    history: RetentionPolicy = field(default_factory=RetentionPolicy)
 
     def run(self) -> Outcome:
         """Finish what was left unfinished, then load until nothing that the run is asked for is above the watermark.
@@ -76,7 +76,7 @@ class Loop(Generic[SliceT]):
 class _Run(Generic[SliceT]):
     """A run as it goes on, and its report."""
 
-    def __init__(self, run: RunContext[SliceT], patience: Patience, history: History) -> None:
+    def __init__(self, run: RunContext[SliceT], patience: Patience, history: RetentionPolicy) -> None:
         self._run, self._patience, self._history = run, patience, history
         self._outcome = Outcome(run.name, run.run_id, {}, 0)
         self._bad_parts = BadParts(run, self._outcome)
@@ -252,7 +252,7 @@ class _Run(Generic[SliceT]):
     def _tidy(self) -> None:
         """Keep the log short. What fails here is tried again after the next run, and changes nothing of what was committed."""
         try:
-            tidy(self._run.log, self._run.name, self._outcome.newest, self._history, self._run.now)
+            compact_log(self._run.log, self._run.name, self._outcome.newest, self._history, self._run.now)
         except StrandlineError as error:
             self._outcome.warnings.append(f"the log was not compacted: {error.message}")
 

@@ -120,7 +120,7 @@ class Outcome:
 
     @property
     def status(self) -> Status:
-        """In one word (spec 09, JSON)."""
+        """In one word (docs/cli.md, JSON)."""
         if isinstance(self.error, UpstreamNotLoaded):
             return "skipped"
         if self.error is not None:
@@ -175,7 +175,7 @@ class Outcome:
         return self.newest.state() if self.newest else self.before
 
     def as_json(self) -> dict[str, Any]:
-        """The run in the public JSON form (spec 09, JSON)."""
+        """The run in the public JSON form (docs/cli.md, JSON)."""
         return {
             "dataflow": self.dataflow,
             "run_id": self.run_id,

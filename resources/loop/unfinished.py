@@ -36,7 +36,7 @@ class Patience:
 
 def is_held(run: RunContext[SliceT], intent: Intent, patience: Patience) -> bool:
     """Return whether a holder works on an intent. If neither the process nor Dagster tells, the lease does."""
-    alive = holders.lives(intent.holder, intent.id, patience.run_is_live)
+    alive = holders.is_alive(intent.holder, intent.id, patience.run_is_live)
     return is_renewed(run.log, intent, patience.wait) if alive is None else alive
 
 

@@ -1,4 +1,4 @@
-"""Keeps the log of a dataflow short (spec 02, The log, Bounded).
+"""Keeps the log of a dataflow short (docs/watermarks.md, Retention).
 
 Entries beyond the policy go, with their intents; what was ingested by them stays in the record of ingested files. The floor
 is raised before the first of them is deleted, so that their numbers stay taken. Whatever dies here, the next one goes on.
@@ -18,7 +18,7 @@ _AT_ONCE = 200
 
 
 @dataclass(frozen=True)
-class History:
+class RetentionPolicy:
     """How much of the log stays: an entry goes when it is beyond both.
 
     Attributes:
@@ -32,7 +32,9 @@ class History:
     merge_every: int = 32
 
 
-def tidy(log: WatermarkLog, dataflow: str, newest: Entry | None, history: History, now: datetime) -> None:
+def compact_log(
+    log: WatermarkLog, dataflow: str, newest: Entry | None, history: RetentionPolicy, now: datetime
+) -> None:
     """Merge the lists of ingested files, and delete entries beyond the policy.
 
     Never the newest entry, never an open intent, never an entry whose list of files is not merged yet.

@@ -1,4 +1,4 @@
-"""What the log holds: entries, and the intent of the next one (spec 02, The log; spec 05, The commit protocol)."""
+"""What the log holds: entries, and the intent of the next one (docs/watermarks.md, The log; docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Entry(Record):
         return deserialise(self.watermark)
 
     def as_json(self) -> dict[str, Any]:
-        """The entry in the public JSON form (spec 09, JSON)."""
+        """The entry in the public JSON form (docs/cli.md, JSON)."""
         texts = {name: getattr(self, name) for name in ("watermark", "lower", "upper")}
         bounds = {name: text and json.loads(text) for name, text in texts.items()}
         return {name: bounds.get(name, getattr(self, name)) for name in _PUBLIC}
@@ -164,7 +164,7 @@ class Holder(Record):
 
 
 class Intent(Record):
-    """What the next number will be; put before the write, never changed (spec 05, Plan).
+    """What the next number will be; put before the write, never changed (docs/protocol.md, The intent).
 
     An operator's decision puts one, too, so that no run can begin the same number; it names no list and no schema then.
 

@@ -1,4 +1,4 @@
-"""What was ingested: the exact files of all entries, at a cost that does not grow with the history (spec 01, Advancing).
+"""What was ingested: the exact files of all entries, at a cost that does not grow with the history (docs/watermarks.md, Advancing).
 
 Each entry names the list of its files. Every so often these lists are merged into sorted Parquet files, each of a range of
 paths; a *manifest*, named by the last number that it covers, says which. What is known at an entry is its newest manifest
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resources.watermarks.entry import Entry, new_id
 from resources.watermarks.lists import INGESTED_FILES, corrupt_object
-from resources.watermarks.log import FILES, WatermarkLog, falling_name, number_of
+from resources.watermarks.log import FILES, WatermarkLog, descending_name, number_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ _RANGE = 50_000
 """Files of one Parquet file: about a megabyte, and 30 ms to read."""
 
 
-class Known(NamedTuple):
+class IngestedFile(NamedTuple):
     """A file as it is remembered.
 
     Attributes:
@@ -51,7 +51,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Range:
+class FileRange:
     """One Parquet file: all that is known between two paths, both inclusive, in UTF-8 order of the paths."""
 
     name: str
@@ -71,7 +71,7 @@ class Manifest:
 
     number: int = 0
     era: int = 0
-    ranges: tuple[Range, ...] = ()
+    ranges: tuple[FileRange, ...] = ()
     before: tuple[str, ...] = ()
 
     @property
@@ -107,13 +107,13 @@ class Ingested:
         asked = sorted(path for path in paths if path not in self._recent)
         return recent | {one.path for one in self._in_ranges(asked) if one.reason != UNPROCESSED}
 
-    def all(self) -> Iterator[Known]:
+    def all(self) -> Iterator[IngestedFile]:
         """Everything, sorted by path within its range; recent files last."""
         for one in self.manifest.ranges:
             yield from (known for known in self._rows(one) if known.path not in self._recent)
         yield from sorted(self._recent.values())
 
-    def _in_ranges(self, paths: Sequence[str]) -> Iterator[Known]:
+    def _in_ranges(self, paths: Sequence[str]) -> Iterator[IngestedFile]:
         """Those of some sorted paths that stand in the ranges; only ranges that can hold one are read."""
         import pyarrow.compute as pc
 
@@ -124,10 +124,10 @@ class Ingested:
                 table = self._table(one)
                 yield from _known(table.filter(pc.is_in(table["path"], _strings(wanted))))
 
-    def _rows(self, one: Range) -> Iterator[Known]:
+    def _rows(self, one: FileRange) -> Iterator[IngestedFile]:
         return _known(self._table(one))
 
-    def _table(self, one: Range) -> pa.Table:
+    def _table(self, one: FileRange) -> pa.Table:
         import pyarrow.parquet as pq
 
         data = self._log.get_object(self._dataflow, _FOLDER, one.name)
@@ -152,7 +152,7 @@ class Ingested:
     def _read_manifest(self, name: str) -> Manifest:
         try:
             raw = json.loads(self._log.get_object(self._dataflow, _FOLDER, name) or b"")
-            ranges = tuple(Range(**one) for one in raw.pop("ranges"))
+            ranges = tuple(FileRange(**one) for one in raw.pop("ranges"))
             return Manifest(**{**raw, "ranges": ranges, "before": tuple(raw["before"])})
         except (ValueError, TypeError, KeyError) as error:
             what = f"record of ingested files {self._dataflow}/{_FOLDER}/{name}"
@@ -160,7 +160,7 @@ class Ingested:
                 what, self._dataflow, f"expected a manifest, found text that does not read as one ({error})"
             ) from error
 
-    def _read_recent(self) -> dict[str, Known]:
+    def _read_recent(self) -> dict[str, IngestedFile]:
         """The files of the entries above the manifest; of one that occurs twice the later."""
         entries: list[Entry] = []
         above = max(self.manifest.number, self._era)
@@ -173,7 +173,7 @@ class Ingested:
                 lambda one: self._log.get_list(one.file_list or "", INGESTED_FILES).rows, entries
             )
             read = [
-                Known(path, size, version, modified, entry.number, reason)
+                IngestedFile(path, size, version, modified, entry.number, reason)
                 for entry, rows in zip(entries, lists, strict=True)
                 for path, size, version, modified, reason in rows
             ]
@@ -189,15 +189,15 @@ class Ingested:
         ranges = self._merged()
         before = tuple(one.name for one in self.manifest.ranges)
         made = Manifest(self._entry.number, self._era, ranges, before)
-        name = f"{falling_name(made.number)}.json"
+        name = f"{descending_name(made.number)}.json"
         self._log.put_object(self._dataflow, _FOLDER, name, json.dumps(asdict(made)).encode())
         self._clean(made)
         return made
 
-    def _merged(self) -> tuple[Range, ...]:
+    def _merged(self) -> tuple[FileRange, ...]:
         """Ranges without a new path stay as they are; the others are written anew, in pieces."""
         fresh = sorted(self._recent)
-        kept: list[Range] = []
+        kept: list[FileRange] = []
         start = 0
         for index, one in enumerate(self.manifest.ranges):
             final = index == len(self.manifest.ranges) - 1
@@ -211,21 +211,21 @@ class Ingested:
             kept.extend(self._written([self._recent[path] for path in fresh]))
         return tuple(kept)
 
-    def _rewritten(self, one: Range, fresh: Sequence[str]) -> list[Range]:
+    def _rewritten(self, one: FileRange, fresh: Sequence[str]) -> list[FileRange]:
         rows = {known.path: known for known in self._rows(one)}
         rows |= {path: self._recent[path] for path in fresh}
         return self._written([rows[path] for path in sorted(rows)])
 
-    def _written(self, rows: Sequence[Known]) -> list[Range]:
+    def _written(self, rows: Sequence[IngestedFile]) -> list[FileRange]:
         """Write sorted rows in pieces that are neither too large nor, after some more rounds, many and small."""
         pieces = [rows[start : start + _RANGE] for start in range(0, len(rows), _RANGE)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return list(pool.map(self._write, pieces))
 
-    def _write(self, rows: Sequence[Known]) -> Range:
+    def _write(self, rows: Sequence[IngestedFile]) -> FileRange:
         name = f"range-{new_id()}.parquet"
         self._log.put_object(self._dataflow, _FOLDER, name, _packed(rows))
-        return Range(name, rows[0].path, rows[-1].path, len(rows))
+        return FileRange(name, rows[0].path, rows[-1].path, len(rows))
 
     def _clean(self, made: Manifest) -> None:
         """Delete what only readers of the manifest before the last one can need."""
@@ -245,9 +245,9 @@ def _named(manifest: Manifest) -> set[str]:
     return {one.name for one in manifest.ranges} | set(manifest.before)
 
 
-def _known(table: pa.Table) -> Iterator[Known]:
-    columns: list[list[Any]] = [table[name].to_pylist() for name in Known._fields]
-    return (Known(*row) for row in zip(*columns, strict=True))
+def _known(table: pa.Table) -> Iterator[IngestedFile]:
+    columns: list[list[Any]] = [table[name].to_pylist() for name in IngestedFile._fields]
+    return (IngestedFile(*row) for row in zip(*columns, strict=True))
 
 
 def _strings(values: Sequence[str]) -> pa.Array:
@@ -256,7 +256,7 @@ def _strings(values: Sequence[str]) -> pa.Array:
     return pa.array(values, pa.string())
 
 
-def _packed(rows: Sequence[Known]) -> bytes:
+def _packed(rows: Sequence[IngestedFile]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""The numbered log of one dataflow's watermark (spec 02, The log).
+"""The numbered log of one dataflow's watermark (docs/watermarks.md, The log).
 
 Names of entries count down (``9999999990-0000000009.json``), so the newest is the first of a listing: reading the state
 costs one listing and one read, however long the history is. Layout below the store's root, a folder a dataflow::
@@ -148,7 +148,7 @@ class WatermarkLog:
 
     def raise_floor(self, dataflow: str, number: int) -> None:
         """Say that all numbers up to this one are about to be deleted. It never falls."""
-        self._blobs.put_if_absent(f"{_folder(dataflow)}/floor/{falling_name(number)}", b"")
+        self._blobs.put_if_absent(f"{_folder(dataflow)}/floor/{descending_name(number)}", b"")
 
     def delete_entries(self, dataflow: str, numbers: Iterable[int]) -> None:
         """Delete entries at or below the floor."""
@@ -314,10 +314,10 @@ def _schema_key(folder: str, text: bytes) -> str:
 
 
 def _entry_name(number: int) -> str:
-    return f"entries/{falling_name(number)}.json"
+    return f"entries/{descending_name(number)}.json"
 
 
-def falling_name(number: int) -> str:
+def descending_name(number: int) -> str:
     """A name for a number: of a higher number it comes first."""
     return f"{_TOP - number:010d}-{number:010d}"
 

@@ -1,4 +1,4 @@
-"""paths.json (spec 01)."""
+"""paths.json."""
 
 from __future__ import annotations
 

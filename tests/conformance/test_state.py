@@ -1,4 +1,4 @@
-"""state.json (spec 02)."""
+"""state.json."""
 
 from __future__ import annotations
 

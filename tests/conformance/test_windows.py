@@ -1,4 +1,4 @@
-"""windows.json and units.json (spec 03)."""
+"""windows.json and units.json."""
 
 from __future__ import annotations
 

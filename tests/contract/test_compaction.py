@@ -11,7 +11,7 @@ import pytest
 from partitions.errors import Conflict, CorruptWatermark
 from resources.places import Place
 from resources.watermarks.blobs import open_blobs
-from resources.watermarks.compaction import History, tidy
+from resources.watermarks.compaction import RetentionPolicy, compact_log
 from resources.watermarks.entry import Entry, following
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
@@ -43,7 +43,7 @@ def append(log: WatermarkLog, time: str = OLD, **changes: Any) -> Entry:
 
 
 def compact(log: WatermarkLog, entries: int = 3, merge_every: int = 1) -> None:
-    tidy(log, FLOW, log.newest(FLOW), History(entries, timedelta(days=90), merge_every), NOW)
+    compact_log(log, FLOW, log.newest(FLOW), RetentionPolicy(entries, timedelta(days=90), merge_every), NOW)
 
 
 def numbers(log: WatermarkLog) -> list[int]:
@@ -209,7 +209,9 @@ class TestSnapshots:
 
     def test_a_snapshot_stays_as_long_as_an_entry_needs_it(self, log: WatermarkLog) -> None:
         texts = self.grow(log, 12)
-        tidy(log, FLOW, log.newest(FLOW), History(3, timedelta(0), 1), NOW + timedelta(days=9999))
+        compact_log(
+            log, FLOW, log.newest(FLOW), RetentionPolicy(3, timedelta(0), 1), NOW + timedelta(days=9999)
+        )
         assert log.floor(FLOW) == 0
         newest = log.newest(FLOW)
         assert newest is not None
@@ -217,6 +219,8 @@ class TestSnapshots:
 
     def test_once_no_entry_needs_it_it_goes(self, log: WatermarkLog) -> None:
         texts = self.grow(log, 104)
-        tidy(log, FLOW, log.newest(FLOW), History(3, timedelta(0), 1), NOW + timedelta(days=9999))
+        compact_log(
+            log, FLOW, log.newest(FLOW), RetentionPolicy(3, timedelta(0), 1), NOW + timedelta(days=9999)
+        )
         assert log.floor(FLOW) == 100
         assert [entry.watermark for entry in log.history(FLOW)] == texts[:99:-1]

@@ -201,7 +201,7 @@ def test_a_second_demo_removes_what_the_first_left_and_nothing_of_another_datafl
     for path in (*own, *others):
         path.parent.mkdir(parents=True)
         path.touch()
-    prepared(copy, FIRST, MORE).start_anew()
+    prepared(copy, FIRST, MORE).remove_old()
     assert [path for path in (*own, *others) if path.exists()] == others
 
 

@@ -28,8 +28,8 @@ STORES = (
 )
 STEPS = {
     Step.PLANNED: "planned",
-    Step.LIST_KEPT: "list of files kept",
-    Step.INTENT_PUT: "intent put",
+    Step.LIST_KEPT: "list of files stored",
+    Step.INTENT_PUT: "intent stored",
     WRITING: "while Spark writes",
     Step.WRITTEN: "written",
     Step.VERIFIED: "commit looked up",
@@ -260,11 +260,11 @@ def _written(cells: dict[tuple[str, str, str], str]) -> str:
     lines = [
         "# Crash matrix",
         "",
-        "Written by `make test-full` (tests/integration/test_crash_matrix.py): a run is killed with SIGKILL right after the step, with the",
-        "write finished or, where it says so, still running on the Spark server; then the next run does what the cell says. In every cell each",
-        "row is in the table exactly once, the watermark is right, the numbers have no gap, and a further run has nothing to do.",
+        "Written by `make test-full` (tests/integration/test_crash_matrix.py). A run is killed with SIGKILL right after the step, when the write has",
+        "finished or, where the step says so, is still running on the Spark server. Each cell shows the status of the next run. In every cell each row is",
+        "in the table exactly once, the watermark is right, the numbers have no gap, and a further run has nothing to do.",
         "",
-        "The steps are those of [the protocol](protocol.md); the columns say where the watermark log is.",
+        "The steps are those of [the protocol](protocol.md); the columns name the store of the watermark log.",
     ]
     for name in WAYS:
         lines += ["", f"## {name}", "", f"| killed | {' | '.join(stores)} |", f"|---|{'---|' * len(stores)}"]

@@ -21,9 +21,9 @@ __all__ = ["settings", "store"]
 
 CLAIM, FILES, QUARANTINE, ENTRY = "intents", "files", "quarantine", "entries"
 STEPS = {
-    CLAIM: "intent put",
-    FILES: "list of files kept",
-    QUARANTINE: "list of quarantine kept",
+    CLAIM: "intent stored",
+    FILES: "list of files stored",
+    QUARANTINE: "list of quarantine stored",
     ENTRY: "entry appended",
 }
 """The folder beside the log that a step puts something into, and how the report calls the step."""
@@ -210,9 +210,9 @@ def _written(cells: dict[tuple[str, str, str], str]) -> str:
     lines = [
         HEADING,
         "",
-        "Written by the same command (tests/integration/test_decision_crashes.py): a decision is killed with SIGKILL right after the step. A cell",
-        "says whether it counts as made, and what a run then is. `blocked` is the stop that was there before the decision (exit code 4). In every",
-        "cell the decision is made again unless it was made, and the rows are the ones that it promises.",
+        "Written by the same command (tests/integration/test_decision_crashes.py). A decision is killed with SIGKILL right after the step. A cell says",
+        "whether the decision counts as made, and the status of a run after it. `blocked` is the stop that was there before the decision (exit code 4).",
+        "If the decision was not made it is made again; in every cell the table then holds the rows that it promises.",
     ]
     for name, decision in DECISIONS.items():
         lines += ["", f"## {name}", "", f"| killed | {' | '.join(stores)} |", f"|---|{'---|' * len(stores)}"]

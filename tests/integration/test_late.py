@@ -12,7 +12,7 @@ from resources.late import late_step, look
 from resources.listing import Budget
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
-from resources.watermarks.compaction import History
+from resources.watermarks.compaction import RetentionPolicy
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed
 
@@ -130,7 +130,7 @@ class TestIngest:
 
     def test_what_was_ingested_is_remembered_over_many_merges(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"checkpoint": {"interval_files": 1}})
-        small = History(merge_every=2)
+        small = RetentionPolicy(merge_every=2)
         for number in range(7):
             feed.put(f"{number}-b.ndjson", number)
             assert feed.run(history=small).error is None

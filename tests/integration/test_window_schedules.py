@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from partitions.request import Forced, Part
 from resources import decisions
-from resources.decisions import Making
+from resources.decisions import DraftBuilder
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from resources.watermarks.entry import Intent
@@ -276,7 +276,7 @@ class World:
             return
         assert outcome.error is None
 
-    def _decide(self, making: Making) -> None:
+    def _decide(self, making: DraftBuilder) -> None:
         feed = self.made.feed
         if feed.newest is not None:
             decisions.decide(feed.platform, feed.dataflow, making, "any")

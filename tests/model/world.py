@@ -346,7 +346,7 @@ class World:
         making = self._making(action)
         return making if isinstance(making, str) else self._told(self._decided(making, action.kill))
 
-    def _making(self, action: Any) -> decisions.Making | str:
+    def _making(self, action: Any) -> decisions.DraftBuilder | str:
         self._named = []
         match action:
             case Set(ahead):
@@ -373,7 +373,7 @@ class World:
                 return decisions.unprocess("any", loaded)
         raise AssertionError(action)
 
-    def _set(self, ahead: int) -> decisions.Making | str:
+    def _set(self, ahead: int) -> decisions.DraftBuilder | str:
         newest = self.log.newest(NAME)
         mark = reached(newest.watermark) if newest else ("", "")
         above = sorted((path for path in self.oracle.due if key(path) > mark), key=key)
@@ -388,7 +388,7 @@ class World:
         return list(exported(WatermarkLog(open_blobs(Place(str(then.folder / "state")))), NAME))
 
     def _decided(
-        self, making: decisions.Making, kill: Kill | Meanwhile | None = None
+        self, making: decisions.DraftBuilder, kill: Kill | Meanwhile | None = None
     ) -> str | StrandlineError:
         """As the command does it: show what would follow, then decide."""
         try:

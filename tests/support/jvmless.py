@@ -229,6 +229,6 @@ class Parts:
 def jvmless() -> Iterator[None]:
     """Do without leases and ``fsync``, which only cost time here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(intents, "renewed", lambda log, intent: nullcontext())
+        patch.setattr(intents, "keep_lease", lambda log, intent: nullcontext())
         patch.setattr(os, "fsync", lambda handle: None)
         yield

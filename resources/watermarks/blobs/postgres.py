@@ -1,6 +1,6 @@
 """Blobs as rows of a table in PostgreSQL; the primary key (folder, name) makes an insert conditional.
 
-The name of an entry is its number, so for entries this is the primary key (dataflow, number) of spec 02. Names sort by byte,
+The name of an entry is its number, so for entries the primary key is (dataflow, number). Names sort by byte,
 whatever the database's collation is.
 """
 

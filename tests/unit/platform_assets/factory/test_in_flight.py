@@ -13,7 +13,7 @@ from platform_assets.factory.jobs import dataflow_job
 from platform_assets.kinds.path.arrivals import files_sensor
 from resources.io_managers import HOLDER_TAG
 from resources.loop import lease
-from resources.loop.holder import lives, process_lives
+from resources.loop.holder import is_alive, process_is_alive
 from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import Holder, Intent, new_id, utc_now
 from resources.watermarks.log import LEASES
@@ -101,7 +101,7 @@ def test_once_its_lease_is_dead_the_run_is_reported_as_failed_and_the_next_one_a
 ) -> None:
     renew(ticker, intent, 1)
     assert isinstance(ticker.tick(), str)
-    ticker.now += lease.PATIENCE - 1
+    ticker.now += lease.PATIENCE_SECONDS - 1
     assert str(ticker.tick()).endswith("its lease (number 1) was not renewed for 19 s")
     ticker.now += 1
     asked(ticker.tick())
@@ -112,7 +112,7 @@ def test_an_intent_that_never_got_a_lease_is_watched_as_long(
     ticker: Ticker, run: DagsterRun, intent: Intent
 ) -> None:
     assert isinstance(ticker.tick(), str)
-    ticker.now += lease.PATIENCE
+    ticker.now += lease.PATIENCE_SECONDS
     asked(ticker.tick())
 
 
@@ -134,16 +134,16 @@ def test_a_clock_that_was_put_back_begins_to_watch_anew(
     ticker.tick()
     ticker.now -= 86_400
     assert isinstance(ticker.tick(), str)
-    ticker.now += lease.PATIENCE
+    ticker.now += lease.PATIENCE_SECONDS
     asked(ticker.tick())
 
 
 def test_that_dagster_takes_a_run_elsewhere_to_be_in_flight_says_nothing_and_that_it_is_over_does() -> None:
     holder = elsewhere("r")
-    assert process_lives(holder) is None
-    assert lives(holder, "i", lambda run_id: True) is None
-    assert lives(holder, "i", lambda run_id: None) is None
-    assert lives(holder, "i", lambda run_id: False) is False
+    assert process_is_alive(holder) is None
+    assert is_alive(holder, "i", lambda run_id: True) is None
+    assert is_alive(holder, "i", lambda run_id: None) is None
+    assert is_alive(holder, "i", lambda run_id: False) is False
 
 
 def test_list_says_who_holds_a_dataflow_where_since_when_and_when_its_lease_was_renewed(
