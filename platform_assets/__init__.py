@@ -2,7 +2,7 @@
 
 Belongs here: presenting. Project files become assets, sensors, checks and jobs; people and scripts get a
 command line. Does not belong here: deciding what is due (``partitions``) and touching the data
-(``resources``). This floor imports the two below it; they never import this one.
+(``resources``). This layer imports the two below it; they never import this one.
 """
 
 from __future__ import annotations

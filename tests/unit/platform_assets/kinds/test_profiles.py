@@ -1,4 +1,4 @@
-"""Every kind of watermark has its profile, and nothing else on this floor knows the kinds apart."""
+"""Every kind of watermark has its profile, and nothing else on this layer tells kinds apart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from platform_assets.kinds.profile import CanForce, FindsLateFiles, KindProfile
 from platform_assets.kinds.window.profile import WindowProfile
 from tests.support.ticks import flow_of
 
-FLOOR = Path(platform_assets.__file__).parent
+LAYER = Path(platform_assets.__file__).parent
 KINDS = {
     get_args(watermark.model_fields["type"].annotation)[0]
     for watermark in get_args(Dataflow.model_fields["watermark"].annotation)
@@ -103,9 +103,9 @@ def _names_a_source(node: ast.AST) -> bool:
 
 def _modules(*left_out: str) -> list[Any]:
     return [
-        pytest.param(module, id=str(module.relative_to(FLOOR)))
-        for module in sorted(FLOOR.rglob("*.py"))
-        if module.relative_to(FLOOR).parts[0] not in left_out
+        pytest.param(module, id=str(module.relative_to(LAYER)))
+        for module in sorted(LAYER.rglob("*.py"))
+        if module.relative_to(LAYER).parts[0] not in left_out
     ]
 
 
