@@ -40,7 +40,7 @@ def adopt(reason: str) -> DraftBuilder:
             column = f", or a column {rules.column}," if isinstance(rules, KnowsFiles) else ""
             raise NeedsDecision(
                 f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}{column} to tell how far it is"
-                " loaded; found none. Say it yourself, or start anew",
+                " loaded; found none. Run `state set` to say it yourself, or `state reset`",
                 code="nothing_to_adopt",
                 choices=(
                     f"strandline state set {dataflow.name} JSON --reason TEXT",
@@ -86,7 +86,7 @@ def _adopted(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Adop
         return adopted_state(platform.table(dataflow), last.app_id if last and last.table else None)
     except NeedsDecision as error:
         raise NeedsDecision(
-            f"dataflow {name}: {error.message} Import an export of the state, say it yourself, or start again",
+            f"dataflow {name}: {error.message} Run `state import`, `state set` or `state reset --replace`",
             code=error.code,
             choices=(
                 f"strandline state import {name} FILE --reason TEXT",

@@ -121,7 +121,7 @@ def _ended(intent: Intent, last: Entry | None) -> str:
     if intent.is_decision:
         return f"number {intent.number}, of another decision ({intent.why}) that was begun and not finished, is dropped"
     landed = last is not None and last.why != "abandon"
-    ended = "appended: it was written" if landed else "given up: its work is planned anew"
+    ended = "appended: it was written" if landed else "given up: its work is planned again"
     return f"slice {intent.number}, which a run left unfinished, is {ended}"
 
 
@@ -298,7 +298,7 @@ def require_entry(dataflow: Dataflow, last: Entry | None) -> Entry:
     """
     if last is None:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: there is no state yet, so nothing to decide about: a run starts it"
+            f"dataflow {dataflow.name}: there is no state yet, so run `strandline run {dataflow.name}` first"
         )
     return last
 

@@ -90,7 +90,7 @@ class PathRules:
         if self._definition.tracking == "set":
             raise ConfigurationError(
                 f"dataflow {name}: expected tracking: watermark, found tracking: set: a set has no order to go back in. Mark single files"
-                " for another read, or start anew",
+                " for another read, or run `state reset --replace`",
                 choices=(
                     f"strandline files unprocess {name} PATH…",
                     f"strandline state reset {name} --replace --reason TEXT",

@@ -34,7 +34,7 @@ def check_definition(dataflow: Dataflow, entry: Entry | None, log: WatermarkLog)
     )
     raise NeedsDecision(
         f"dataflow {dataflow.name}: its definition differs from the one that entry {entry.number} was made with{said}."
-        " Agree to the change if the watermark still holds, or start anew",
+        " Run `state accept` if the watermark is still valid, else `state reset`",
         code="definition_changed",
         choices=(
             *accept,
@@ -71,7 +71,7 @@ def check_intent(dataflow: Dataflow, intent: Intent) -> None:
     changed = sorted(key for key in {*intent.definition, *now} if intent.definition.get(key) != now.get(key))
     raise NeedsDecision(
         f"dataflow {dataflow.name}: slice {intent.number} was begun and not finished, and the definition has changed since ({', '.join(changed)})."
-        " Give the slice up, so that its work is planned anew under the definition as it is now; or put the old definition back and run,"
+        " Give the slice up, so that its work is planned again under the definition as it is now; or put the old definition back and run,"
         " which finishes it",
         code="intent_changed",
         choices=(f"strandline state accept {dataflow.name} --reason TEXT", f"strandline run {dataflow.name}"),

@@ -141,7 +141,7 @@ class _Run(Generic[SliceT]):
             raise why
         if why.code in OUTDATED:
             outcome.warnings.append(
-                f"slice {intent.number} of a run that died is given up, and planned anew: {why.part}: {why.why}"
+                f"slice {intent.number} of a run that died is given up, and planned again: {why.part}: {why.why}"
             )
             return
         pinned = run.log.get_schema(intent.pinned)
@@ -170,7 +170,7 @@ class _Run(Generic[SliceT]):
                 self._pace()
                 done = self._load(parts[0], pinned)
                 if done is None:
-                    # What is new goes first now, and what is left beside it is planned anew, on the state after that.
+                    # What is new goes first now, and what is left beside it is planned again, on the state after that.
                     pending = deque(slice_ for slice_ in pending if slice_.why == "run")
                     continue
                 too_slow = done.seconds > run.dataflow.watermark.checkpoint.interval_secs
@@ -202,7 +202,7 @@ class _Run(Generic[SliceT]):
         """Commit a slice. If a part of it is bad, pass it over, or commit what comes before it and fail naming it.
 
         Returns:
-            None if the part lies beside the watermark: it is left out from here on, and the slice has to be planned anew.
+            None if the part lies beside the watermark: it is left out from here on, and the slice has to be planned again.
         """
         while (why := self._take(commit(self._run, self._outcome.newest, slice_, pinned))) is not None:
             if not isinstance(why, BadPart):
@@ -244,7 +244,7 @@ class _Run(Generic[SliceT]):
         rest = counted(max(0, len(reasons) - SHOWN), "more reason")
         more = f"; and {rest} (strandline ledger {self._run.name})" if len(reasons) > SHOWN else ""
         return SourceError(
-            f"dataflow {self._run.name}: {counted(len(unread), 'work unit')} could not be read; what failed is asked for again."
+            f"dataflow {self._run.name}: {counted(len(unread), 'work unit')} could not be read; later runs retry them."
             f" {'; '.join(reasons[:SHOWN])}{more}",
             code="failed_units",
         )

@@ -41,6 +41,6 @@ def pinned_schema(
         return pinned_schema(run, outcome, earlier, bad_parts)
     if found is None:
         outcome.warnings.append(
-            "no file holds a row yet, so there is no schema to make a table with: they wait, or declare source.schema"
+            "no file holds a row yet, so no schema can be inferred: declare source.schema, or the files wait"
         )
     return found

@@ -169,5 +169,5 @@ def _change_while_read(run: RunContext[SliceT], slice_: SliceT) -> BadFile | Non
 
 def _taken(intent: Intent) -> Conflict:
     return Conflict(
-        f"dataflow {intent.dataflow}: slice {intent.number} was given up by another run; run again, it is planned anew"
+        f"dataflow {intent.dataflow}: slice {intent.number} was given up by another run; run again, it is planned again"
     )

@@ -27,8 +27,9 @@ class TableErrors:
         return self._stop(
             "state_lost",
             f"table {self._table} has data (version {head.version}), but the watermark log {said}: the state was lost,"
-            " or the table belongs to something else. Loading from the start would double its rows. Take the state that the table tells,"
-            " import an export of the state, empty the table, use another target.table, or decide that everything is loaded into it",
+            " or the table belongs to something else. Loading from the start would double its rows. Run `state adopt` to take the"
+            " state that the table tells, `state import` to take an export, `state reset --replace` to empty the table, or `state reset` to load"
+            " everything into it; or use another target.table",
             (self._adopt, self._import, self._empty, self._reset),
         )
 
@@ -36,7 +37,7 @@ class TableErrors:
         """Return the error for a table that is gone."""
         return self._stop(
             "table_missing",
-            f"{self._says()}, and there is no such table. Restore the table, or reset the state, so that everything is loaded again",
+            f"{self._says()}, and there is no such table. Restore the table, or run `state reset` to load everything again",
             (self._reset,),
         )
 
@@ -49,7 +50,7 @@ class TableErrors:
         return self._stop(
             "table_replaced",
             f"{self._says()}, and that version is another commit now (the newest is {head.version}): the table was made again, copied or restored."
-            " Put the table back, take the state that this one tells, or empty it and start again",
+            " Put the table back; or run `state adopt` to take the state that this one tells, or `state reset --replace` to reload it",
             (self._adopt, self._empty, self._reset),
         )
 
@@ -59,7 +60,7 @@ class TableErrors:
         return self._stop(
             "table_replaced",
             f"table {self._table} has data (version {head.version}), and is not what {made} was made with: it came since. Loading everything into"
-            " it could double rows. Take the state that it tells, empty it, or decide that everything is loaded into it",
+            " it could double rows. Run `state adopt` to take the state that it tells, `state reset --replace` to empty it, or `state reset` to load everything into it",
             (self._adopt, self._empty, self._reset),
         )
 
@@ -78,8 +79,8 @@ class TableErrors:
     def _behind(self, how: str, lacks: str = "lacks") -> NeedsDecision:
         return self._stop(
             "table_behind",
-            f"{self._says()}, but {how}. It {lacks} rows that count as loaded. Put the newer table back, take the state that this one tells, or"
-            " empty it and start again",
+            f"{self._says()}, but {how}. It {lacks} rows that count as loaded. Put the newer table back; or run"
+            " `state adopt` to take the state that this one tells, or `state reset --replace` to reload it",
             (self._adopt, self._empty),
         )
 
@@ -91,7 +92,7 @@ class TableErrors:
             "foreign_tag",
             f"table {self._table} holds number {holds} under this dataflow's tag in a commit that the watermark log does not know; the newest entry"
             f" is {number}. The state is older than the table (restored from a backup?), or another project writes with a copy of it. If the"
-            " table is right, take the state that it tells",
+            " table is right, run `state adopt`",
             (self._adopt, self._empty),
         )
 

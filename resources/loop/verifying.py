@@ -66,8 +66,8 @@ def head_with_intent(run: RunContext[SliceT], entry: Entry | None, intent: Inten
     if head.cleaned and head.tag >= intent.number and head.find_tagged_commit(intent.number) is None:
         raise NeedsDecision(
             f"dataflow {run.name}: table {run.dataflow.table} holds number {intent.number} under this dataflow's tag, but the commit"
-            " that says whose write it was has been cleaned from the table's log. Take the state that the table tells, or empty it and"
-            " start again",
+            " that says whose write it was has been cleaned from the table's log. Run `state adopt` to take the state that the"
+            " table tells, or `state reset --replace` to reload it",
             code="unknown_commit",
             choices=_new_state(run),
         )
@@ -93,7 +93,7 @@ def check_log(run: RunContext[SliceT], intent: Intent) -> None:
         raise NeedsDecision(
             f"dataflow {run.name}: expected the intent of slice {intent.number} in the watermark log, found"
             f" {'none' if stored is None else 'another one'}: the state was lost or restored while the slice was written. Its rows are in the"
-            " table. Take the state that the table tells, or empty it and start again",
+            " table. Run `state adopt` to take the state that the table tells, or `state reset --replace` to reload it",
             code="state_lost",
             choices=_new_state(run),
         )
@@ -103,8 +103,8 @@ def skipped_write(run: RunContext[SliceT], intent: Intent) -> NeedsDecision:
     """Return the error for a write that reported success and committed nothing."""
     return NeedsDecision(
         f"dataflow {run.name}: the write of slice {intent.number} reported success, but table {run.dataflow.table} has no commit"
-        f" for it: a number that the table holds already under this tag makes it skip a write in silence. Take the state that the table"
-        " tells, or empty it and start again",
+        f" for it: a number that the table holds already under this tag makes it skip a write in silence. Run `state adopt` to take the"
+        " state that the table tells, or `state reset --replace` to reload it",
         code="skipped_write",
         choices=_new_state(run),
     )

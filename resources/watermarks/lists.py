@@ -110,8 +110,8 @@ def _corrupt(key: str, what: str) -> CorruptWatermark:
 def corrupt_object(what: str, dataflow: str, found: str) -> CorruptWatermark:
     """The error for an object beside the entries that is gone or does not read, with the commands that lead on without it."""
     return CorruptWatermark(
-        f"{what}: {found}. Without it nobody can say what it held. Restore the object from a backup, take the state that the table tells, or"
-        " empty the table and start again",
+        f"{what}: {found}. Without it nobody can say what it held. Restore the object from a backup; or run `state adopt` to take"
+        " the state that the table tells, or `state reset --replace` to reload the table",
         choices=(
             f"strandline state adopt {dataflow} --reason TEXT",
             f"strandline state reset {dataflow} --replace --reason TEXT",

@@ -63,7 +63,7 @@ class TestMistakes:
         assert (answer.code, error["code"]) == (4, "intent_changed")
         assert f"strandline state accept {NAME} --reason TEXT" in error["choices"]
         said = decide(feed, "accept")
-        assert "slice 1, which a run left unfinished, is given up: its work is planned anew" in said
+        assert "slice 1, which a run left unfinished, is given up: its work is planned again" in said
         assert feed.load().rows == 2
         assert (feed.ids, whys(feed)) == ([1, 2], ["abandon", "accept", "run"])
 

@@ -296,7 +296,7 @@ class TestUnfinished:
         made.table.put(event(12, "2020-01-06"), event(13, "2020-01-07"))
         assert made.feed.run(removes_table(made.feed), now=instant("2020-01-08")).error is not None
         told = decide(made, "reset", NAME, "--replace").err
-        assert "slice 4, which a run left unfinished, is given up: its work is planned anew" in told
+        assert "slice 4, which a run left unfinished, is given up: its work is planned again" in told
         assert [entry.why for entry in made.feed.entries] == ["run", "run", "run", "abandon", "reset"]
 
     def test_what_is_planned_after_it_reads_what_has_come_since(self, make: Callable[..., Windows]) -> None:
@@ -338,6 +338,6 @@ class TestUnfinished:
         answer = made.feed.cli("run", NAME, "--now", "2020-01-07")
         assert (answer.code, answer.error["code"]) == (4, "intent_changed")
         assert "merge_keys" in answer.error["message"]
-        assert "its work is planned anew" in decide(made, "accept", NAME).err
+        assert "its work is planned again" in decide(made, "accept", NAME).err
         made.run("2020-01-07")
         assert made.feed.ids == [*range(2, 12), 13]

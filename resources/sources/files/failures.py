@@ -123,8 +123,8 @@ def other_schema(expected: str, back: str, dataflow: str, field: str | None) -> 
         field: the first column that differs.
     """
     return SchemaError(
-        f"{expected}. schema_mode: strict accepts no change. {back}; or start anew: the reset below empties the table, and loads everything"
-        " that is still at the source into the new columns",
+        f"{expected}. schema_mode: strict accepts no change. {back}; or run the reset below, which empties the table and loads"
+        " everything that is still at the source into the new columns",
         reason="incompatible_schema",
         field=field,
         choices=(f"strandline state reset {dataflow} --replace --reason TEXT",),
@@ -140,8 +140,8 @@ def unknown_field(path: str, names: Sequence[str], line: int | None, dataflow: s
     why = f"{where}expected the fields of the pinned schema, found {listed} beside them"
     return BadFile(
         f"file {path}, {why}. schema_mode: strict accepts no new field, so nothing of the file was loaded; the watermark stays below it. Mend"
-        f" the file; or leave such fields out with `unknown_fields: ignore` in dataflows/{dataflow}.yaml; or start anew with a schema that has"
-        f" them: `strandline state reset {dataflow} --replace --reason TEXT`",
+        f" the file; or leave such fields out with `unknown_fields: ignore` in dataflows/{dataflow}.yaml; or pin a schema that has them:"
+        f" `strandline state reset {dataflow} --replace --reason TEXT`",
         path=path,
         why=why,
         code=UNKNOWN_FIELD,

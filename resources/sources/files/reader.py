@@ -157,7 +157,7 @@ class FilesReader:
                 example = next(file.path for file in files if name in partition_columns([file.path]))
                 raise SchemaError(
                     f"folder column {name!r} of {example}: expected one of {sorted(named)}, as when the schema was pinned;"
-                    " schema_mode: strict accepts no new column. Move the file; or name the column in source.schema and start anew",
+                    " schema_mode: strict accepts no new column. Move the file; or name the column in source.schema and run `state reset --replace`",
                     reason="incompatible_schema",
                     field=name,
                 )
