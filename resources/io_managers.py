@@ -40,6 +40,7 @@ from resources.loop.outcome import Committed, Observer, Outcome, Step
 from resources.places import Place
 from resources.platform import Platform
 from resources.reporting import DATAFLOW_TAG, Untold, tell, untold
+from resources.tables import find_table
 from resources.watermarks.entry import Entry
 from resources.watermarks.lists import SEEN_WORK_UNITS
 from resources.watermarks.log import OBSERVED, WatermarkLog
@@ -263,7 +264,8 @@ class TableIOManager(IOManager):
     def load_input(self, context: InputContext) -> DataFrame:
         """The whole table as a DataFrame."""
         place = self._platform.lake.child(self._platform.lineage.table_of("/".join(context.asset_key.path)))
-        return self._platform.spark.with_places((place,)).session().read.format("delta").load(place.spark_url)
+        table, spark = find_table(place), self._platform.spark.with_places((place,)).session()
+        return table.read(spark, table.newest_version())
 
 
 class WatermarkIOManager(IOManager):

@@ -33,7 +33,7 @@ from resources.places import Place
 from resources.sources import Source, open_source
 from resources.sources.files.source import FileSource
 from resources.spark import SparkEngine
-from resources.tables import open_table
+from resources.tables import find_table, open_table
 from resources.tables.table import Table
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
@@ -127,7 +127,7 @@ class Platform:
             place = Place.parse(given.path, self.folder)
         else:
             place = self.lake.child(given.table or self.lineage.table_of(given.asset or ""))
-        return open_table("delta", place).distinct_rows(given.columns)
+        return find_table(place).distinct_rows(given.columns)
 
     def files(self, dataflow: Dataflow) -> FileSource:
         """Return the files that the dataflow reads.

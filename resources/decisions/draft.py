@@ -319,7 +319,7 @@ def _again(
     platform: Platform, dataflow: Dataflow, known: Entry | None, draft: Draft, plan: Plan[Any]
 ) -> list[str]:
     """What happens to rows that were loaded before, as far as an entry knows; nothing where there is no table to hold them."""
-    if platform.table(dataflow).tip(None).newest is None:
+    if not platform.table(dataflow).exists():
         return []
     try:
         count, part = rules_of(platform, dataflow).count_already_loaded(plan.slices, known)

@@ -11,7 +11,7 @@ from resources.sources.files.source import FileSource
 from resources.sources.jdbc.source import JdbcRows
 from resources.sources.source import RowSource
 from resources.sources.table import TableRows
-from resources.tables import open_table
+from resources.tables import find_table
 
 Source = FileSource | RowSource
 
@@ -29,7 +29,7 @@ def open_source(dataflow: Dataflow, given: Place | JdbcConnection) -> Source:
         case JdbcSource() as definition, JdbcConnection() as connection:
             return JdbcRows(connection, definition, dataflow.window.zone)
         case TableSource() as definition, Place() as place:
-            return TableRows(open_table("delta", place), definition, dataflow.window.zone)
+            return TableRows(find_table(place), definition, dataflow.window.zone)
     raise ConfigurationError(
         f"dataflow {dataflow.name}: expected what a source of type {dataflow.source.type} reads, found {given}"
     )

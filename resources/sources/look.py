@@ -12,7 +12,7 @@ from resources.places import Place
 from resources.sources.jdbc.failures import told
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.schema import check_names, named_columns
-from resources.tables import open_table
+from resources.tables import find_table
 
 _LIMIT = "-c statement_timeout=15s"
 
@@ -39,7 +39,7 @@ def look_at_table(place: Place, source: TableSource) -> str:
         ConfigurationError: where a column that the definition names is not there.
         SourceError: where there is no table, or it cannot be read.
     """
-    table = open_table("delta", place)
+    table = find_table(place)
     version, names = table.newest_version(), table.columns()
     check_names(source, names)
     return f"{place}: reads, version {version}, {_counted(names, source)}"

@@ -174,6 +174,10 @@ class Table(Protocol):
         """Return what the table is now, whatever was recorded of it: the newest commit, and the highest number under the dataflow's tag."""
         ...
 
+    def exists(self) -> bool:
+        """Return whether there is a table of this format."""
+        ...
+
     def has_data(self) -> bool:
         """Return whether the table holds rows, whoever wrote them, or remembers a tag."""
         ...

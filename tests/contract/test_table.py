@@ -114,7 +114,8 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
 
 def test_a_table_that_is_not_there_has_nothing(subject: Subject) -> None:
     table = subject.table
-    assert (table.tip(APP).newest, table.head(None, APP).newest, table.has_data()) == (None, None, False)
+    assert (table.tip(APP).newest, table.head(None, APP).newest) == (None, None)
+    assert (table.exists(), table.has_data()) == (False, False)
     assert (table.columns(), table.schema(), table.count_rows(), table.texts("unit")) == ([], None, 0, set())
     for read in (table.newest_version, lambda: table.distinct_rows(["id"])):
         with pytest.raises(SourceError) as refused:
@@ -127,7 +128,8 @@ def test_a_write_makes_the_table_and_its_commit_says_whose_it_is(subject: Subjec
     commit = subject.commit(1)
     assert (commit.owner, commit.number, commit.rows, commit.removed) == ("owner 1", 1, 2, 0)
     assert (commit.gives_up, commit.follows) == (False, None)
-    assert (subject.ids, subject.table.columns(), subject.table.has_data()) == ([1, 2], ["id", "unit"], True)
+    assert (subject.ids, subject.table.columns()) == ([1, 2], ["id", "unit"])
+    assert (subject.table.exists(), subject.table.has_data()) == (True, True)
 
 
 def test_an_append_adds_rows_and_follows_the_version_before(subject: Subject) -> None:

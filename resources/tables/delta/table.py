@@ -58,6 +58,10 @@ class DeltaLakeTable:
         """Return the state that the commits tell which the table's rows go back to."""
         return adopted(self._log, app_id)
 
+    def exists(self) -> bool:
+        """Return whether there is a Delta log."""
+        return bool(self._log.versions(None))
+
     def has_data(self) -> bool:
         """Return whether the table holds rows or remembers a tag. A file without statistics counts as rows."""
         table = self._log.table()
