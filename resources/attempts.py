@@ -71,7 +71,9 @@ def last_attempt(log: WatermarkLog, dataflow: str) -> Attempt | None:
     """
     note = log.note(dataflow, _ATTEMPT) or {}
     try:
-        return Attempt(**{one.name: note[one.name] for one in fields(Attempt) if one.name in note})
+        return Attempt(
+            **{field_.name: note[field_.name] for field_ in fields(Attempt) if field_.name in note}
+        )
     except TypeError:
         return None
 
@@ -82,13 +84,13 @@ def said_before(log: WatermarkLog, dataflow: str, warnings: Sequence[str]) -> fr
         return frozenset()
     try:
         known = (log.note(dataflow, _SAID) or {}).get("warnings")
-        said = [one for one in known if isinstance(one, str)] if isinstance(known, list) else []
-        new = [one for one in dict.fromkeys(map(_kind, warnings)) if one not in said]
+        said = [warning for warning in known if isinstance(warning, str)] if isinstance(known, list) else []
+        new = [warning for warning in dict.fromkeys(map(_kind, warnings)) if warning not in said]
         if new:
             log.put_note(dataflow, _SAID, {"warnings": [*said, *new][-_MOST_SAID:]})
     except StrandlineError:
         return frozenset()
-    return frozenset(one for one in warnings if _kind(one) not in new)
+    return frozenset(warning for warning in warnings if _kind(warning) not in new)
 
 
 def _kind(warning: str) -> str:

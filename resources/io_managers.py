@@ -31,19 +31,16 @@ from partitions.definitions import WindowPartitions
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.request import DUE, Request
 from partitions.sentinels import Watermark
-from partitions.window.slices import WindowSlice, WorkUnit
 from resources.attempts import not_begun
-from resources.kinds.kind import Kind
+from resources.loaded_partitions import committed_before, failed_keys, loaded_keys, loaded_partitions, summary
 from resources.loop.holder import RunIsLive, this_process
 from resources.loop.loop import Loop, clock
-from resources.loop.outcome import Committed, Observer, Outcome, Step
+from resources.loop.outcome import Observer, Outcome, Step
 from resources.places import Place
 from resources.platform import Platform
 from resources.reporting import DATAFLOW_TAG, Untold, tell, untold
 from resources.tables import find_table
 from resources.watermarks.entry import Entry
-from resources.watermarks.lists import SEEN_WORK_UNITS
-from resources.watermarks.log import OBSERVED, WatermarkLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -233,8 +230,8 @@ class TableIOManager(IOManager):
         except Exception as error:  # noqa: BLE001 - the rows are there, and so is what this run has done
             context.log.warning("what runs that died have loaded is not shown yet: %s", error)
             return
-        for one in made:
-            yield DagsterEvent.asset_materialization(context.step_context, one)
+        for record in made:
+            yield DagsterEvent.asset_materialization(context.step_context, record)
         tell(instance, dataflow.name, left.runs, before)
 
     def _told_late(
@@ -245,12 +242,14 @@ class TableIOManager(IOManager):
         for run_id, entries in groupby(left.entries, lambda entry: entry.run_id or ""):
             by = {"loaded_by": MetadataValue.dagster_run(run_id)}
             if partitions is None or partitions.definition is None:
-                yield AssetMaterialization(context.asset_key, metadata=_summed([*entries]) | by)
+                yield AssetMaterialization(context.asset_key, metadata=summary([*entries]) | by)
                 continue
             kind, log = self._platform.kind(dataflow), self._platform.log
-            pieces = [_again(log, dataflow.name, kind, entry) for entry in entries]
-            failed = _failed_keys(partitions, outcome.committed)
-            for key, metadata in _partitions_of(partitions, [one for one in pieces if one]).items():
+            pieces = [committed_before(log, dataflow.name, kind, entry) for entry in entries]
+            failed = failed_keys(partitions, outcome.committed)
+            for key, metadata in loaded_keys(
+                partitions, [committed for committed in pieces if committed]
+            ).items():
                 of_both = [
                     partitions.materialisation(asset, key, metadata | by)
                     for asset in (context.asset_key, AssetKey(["watermark", dataflow.name]))
@@ -318,64 +317,8 @@ def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:
     )
 
 
-def loaded_partitions(partitions: WindowPartitions, outcome: Outcome) -> dict[str, dict[str, Any]]:
-    """The partitions that a run has loaded as a whole, with what there is to say of each."""
-    return _partitions_of(partitions, outcome.committed)
-
-
-def _partitions_of(partitions: WindowPartitions, committed: Sequence[Committed]) -> dict[str, dict[str, Any]]:
-    """Where a partition is a window of several units, or a bucket of them, it is loaded unless one of these failed."""
-    found: dict[str, dict[str, Any]] = {}
-    for piece in committed:
-        if not isinstance(piece.slice, WindowSlice):
-            continue
-        for one in piece.slice.works:
-            key = partitions.key(one.start, one.unit) if one.reason != "rest" else None
-            if key is not None:
-                shown = found.setdefault(key, {"work_units": 0, "state_number": piece.entry.number})
-                _add(shown, one, piece.stats.get(one.key), piece.slice)
-    failed = _failed_keys(partitions, committed)
-    return {key: shown for key, shown in found.items() if key not in failed}
-
-
-def _failed_keys(partitions: WindowPartitions, committed: Sequence[Committed]) -> set[str | None]:
-    slices = [one.slice for one in committed if isinstance(one.slice, WindowSlice)]
-    return {partitions.key(one.work.start, one.work.unit) for piece in slices for one in piece.failed}
-
-
-def _again(log: WatermarkLog, dataflow: str, kind: Kind[Any], entry: Entry) -> Committed | None:
-    """A slice as it was committed by another run; None where the log is too short to tell."""
-    intent = log.intent(dataflow, entry.number)
-    if intent is None or intent.id != entry.id:
-        return None
-    slice_ = kind.slice_from_rows(intent, log.get_list(intent.file_list, kind.list_kind))
-    stored = log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}", SEEN_WORK_UNITS)
-    seen = {(start, unit): found for start, unit, *found in stored.rows} if stored else {}
-    return Committed(entry, entry.rows, entry.files, 0, 0.0, slice=slice_, stats=seen)
-
-
-def _summed(entries: Sequence[Entry]) -> dict[str, Any]:
-    """What a run has loaded, from its entries."""
-    return {
-        "status": "committed",
-        "rows": sum(one.rows for one in entries),
-        "files": sum(one.files for one in entries),
-        "slices": len(entries),
-        "state_number": entries[-1].number,
-    }
-
-
 def _number(outcome: Outcome) -> int:
     return outcome.newest.number if outcome.newest else 0
-
-
-def _add(shown: dict[str, Any], one: WorkUnit, seen: Sequence[Any] | None, piece: WindowSlice) -> None:
-    described = one.describe(piece.zone)
-    shown["work_units"] += 1
-    shown["window"] = f"[{described['window']['start']}, {described['window']['end']})"
-    shown["reason"] = one.reason if shown.get("reason", one.reason) == one.reason else "several"
-    if seen is not None:
-        shown["rows"] = shown.get("rows", 0) + seen[0]
 
 
 def failure(error: StrandlineError) -> Failure:

@@ -50,7 +50,9 @@ class LateStep:
             "listed": self.found.listed,
             "late": [file.path for file in self.found.late],
             "ingested": self.ingested.late if self.ingested else 0,
-            "quarantined": sum(one.quarantined for one in (self.quarantined, self.ingested) if one),
+            "quarantined": sum(
+                entry_or_run.quarantined for entry_or_run in (self.quarantined, self.ingested) if entry_or_run
+            ),
             "waiting": {"count": self.left.count, "paths": self.left.first(_SHOWN)},
             "settling": len(self.left.settling),
             "run_id": self.ingested.run_id if self.ingested else None,
@@ -124,10 +126,10 @@ def late_step(
 
 
 def _set_aside(
-    platform: Platform, dataflow: Dataflow, now: datetime, found: LateFiles, run_is_live: RunIsLive
+    platform: Platform, dataflow: Dataflow, now: datetime, late: LateFiles, run_is_live: RunIsLive
 ) -> Entry | None:
     """Quarantine late files as they are now; what is gone, or is being written again, is left to the next round."""
-    there = listing.stat_files(platform.root_of(dataflow), [file.path for file in found.files])
+    there = listing.stat_files(platform.root_of(dataflow), [file.path for file in late.files])
     files = [file for file in there.values() if not settles(dataflow.path, file, now)]
     if not files:
         return None

@@ -95,7 +95,7 @@ class Place:
         bucket, _, prefix = rest.partition("/")
         if scheme not in _SCHEMES or not _BUCKET.fullmatch(bucket):
             expected = ", ".join(
-                f"{one}://bucket/prefix" for one in _SCHEMES
+                f"{scheme_}://bucket/prefix" for scheme_ in _SCHEMES
             )  # the text itself may hold a password
             raise ConfigurationError(
                 f"expected a folder or {expected}; found scheme {scheme!r}, or a bucket of another form"

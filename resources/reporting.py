@@ -53,12 +53,14 @@ def untold(instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: 
         up_to: the newest entry when that run began.
     """
     filters = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=_STATUSES)
-    found = [one for one in instance.get_run_records(filters, limit=_RUNS) if _id(one) != run_id]
-    dead = [one for one in found if _told(one, dataflow) is None or not one.dagster_run.is_finished]
+    records = [record for record in instance.get_run_records(filters, limit=_RUNS) if _id(record) != run_id]
+    dead = [
+        record for record in records if _told(record, dataflow) is None or not record.dagster_run.is_finished
+    ]
     if not dead:
         return Untold()
-    known: dict[str, RunRecord | None] = {_id(one): one for one in found}
-    oldest, entries = min(one.storage_id for one in dead), list[Entry]()
+    known: dict[str, RunRecord | None] = {_id(record): record for record in records}
+    oldest, entries = min(record.storage_id for record in dead), list[Entry]()
     for entry in log.history(dataflow, _ENTRIES):
         if entry.number > up_to or entry.run_id is None or entry.run_id == run_id:
             continue
@@ -71,8 +73,8 @@ def untold(instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: 
             entries.append(entry)
         elif record.storage_id < oldest:
             break
-    loads = [one for one in reversed(entries) if one.why in _LOADS]
-    return Untold(loads, [_id(one) for one in dead])
+    loads = [entry for entry in reversed(entries) if entry.why in _LOADS]
+    return Untold(loads, [_id(entry) for entry in dead])
 
 
 def tell(instance: DagsterInstance, dataflow: str, runs: Sequence[str], number: int) -> None:

@@ -265,11 +265,11 @@ class SparkEngine:
     def with_places(self, places: Iterable[Place | JdbcConnection]) -> SparkEngine:
         """The same engine for these places and databases."""
         found = list(places)
-        databases = [one for one in found if isinstance(one, JdbcConnection)]
+        databases = [each for each in found if isinstance(each, JdbcConnection)]
         return replace(
             self,
-            places=tuple(one for one in found if isinstance(one, Place)),
-            drivers=tuple(sorted({one.package for one in databases})),
+            places=tuple(each for each in found if isinstance(each, Place)),
+            drivers=tuple(sorted({each.package for each in databases})),
         )
 
 

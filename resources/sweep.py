@@ -77,7 +77,9 @@ class Sweep:
         """The note of a dataflow; a new one after a reset, or where it does not read."""
         note = log.note(dataflow, _NOTE) or {}
         try:
-            known = {one.name: note[one.name] for one in fields(cls) if one.name in note}
+            known = {
+                attribute.name: note[attribute.name] for attribute in fields(cls) if attribute.name in note
+            }
             found = cls(**known | {key: tuple(map(tuple, note.get(key, ()))) for key in ("late", "before")})
         except (TypeError, ValueError):
             return cls(era)
@@ -221,13 +223,13 @@ def _known(log: WatermarkLog, dataflow: str, entry: Entry, paths: Sequence[str])
 def _noted(sweep: Sweep, listed: int, late: Sequence[SourceFile], resume: str | None, most: int) -> Sweep:
     """The note after a step that has listed so many files. A name of the round before stays, so that it is not counted twice."""
     before = {row[0] for row in sweep.before}
-    found = [*sweep.late, *(file.row for file in late)]
-    found.sort(key=lambda row: row[0] not in before)
+    late_rows = [*sweep.late, *(file.row for file in late)]
+    late_rows.sort(key=lambda row: row[0] not in before)
     sweep = replace(
         sweep,
         listed=sweep.listed + listed,
-        late=tuple(found[:most]),
-        more=sweep.more + len(found[most:]),
+        late=tuple(late_rows[:most]),
+        more=sweep.more + len(late_rows[most:]),
         met=sweep.met + sum(1 for file in late if file.path not in before),
         resume=resume,
     )

@@ -85,13 +85,13 @@ class PathKind:
         return replace(made, calls=listing.found.calls)
 
     def _pending(
-        self, entry: Entry | None, state: PathState, found: ListedFiles, now: datetime
+        self, entry: Entry | None, state: PathState, listed: ListedFiles, now: datetime
     ) -> PendingFiles:
         """What waits beside the watermark. What was dealt with is looked up only if something waits for the answer."""
         if entry is None:
             return PendingFiles()
         by_set, until = self._definition.tracking == "set", entry.replace_until
-        paths = [file.path for file in found.files]
+        paths = [file.path for file in listed.files]
         return PendingFiles(
             late=() if by_set else self._late(entry, state, now),
             released=self._released(entry, state),

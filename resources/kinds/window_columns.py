@@ -61,14 +61,14 @@ class WindowColumns:
             return WINDOW_START, UNIT
         return tuple(dict.fromkeys([*([self.window] if self.window else []), *self.units.values()]))
 
-    def tag(self, df: DataFrame, one: WorkUnit | None) -> DataFrame:
+    def tag(self, df: DataFrame, work: WorkUnit | None) -> DataFrame:
         """Rows of one work unit, with what tells it; without one there are no rows, of the same columns."""
         from pyspark.sql import functions as F
 
         # Of a datetime pyspark asks the process's first session for its type, and a server may have forgotten that one.
-        start = F.timestamp_millis(F.lit(one.start if one else None).cast("long"))
+        start = F.timestamp_millis(F.lit(work.start if work else None).cast("long"))
         return df.withColumn(WINDOW_START, start).withColumn(
-            UNIT, F.lit(one.unit if one else None).cast("string")
+            UNIT, F.lit(work.unit if work else None).cast("string")
         )
 
     def tag_numbered(self, df: DataFrame, works: Sequence[WorkUnit]) -> DataFrame:
@@ -76,8 +76,8 @@ class WindowColumns:
         from pyspark.sql import functions as F
 
         number = F.col(NUMBER)
-        starts = F.array(*[F.lit(one.start).cast("long") for one in works])
-        units = F.array(*[F.lit(one.unit) for one in works])
+        starts = F.array(*[F.lit(work.start).cast("long") for work in works])
+        units = F.array(*[F.lit(work.unit) for work in works])
         tagged = df.withColumns(
             {WINDOW_START: F.timestamp_millis(F.get(starts, number)), UNIT: F.get(units, number)}
         )
@@ -120,7 +120,7 @@ class WindowColumns:
             old: windows as they were cut before, whose rows are meant, too.
         """
         if self.tagged:
-            keys = [(one.unit, one.start) for one in works] + [(one.unit, one.start) for one in old]
+            keys = [(work.unit, work.start) for work in works] + [(work.unit, work.start) for work in old]
             return tagged_rows_of(dict.fromkeys(keys), start_column=WINDOW_START, unit_column=UNIT)
         if not self.names:
             return EVERYTHING

@@ -21,9 +21,9 @@ def failing(works: Sequence[WorkUnit], probe: Probe) -> dict[WorkUnit, str]:
         probe: reads some of them.
     """
     by_unit: dict[str, list[WorkUnit]] = {}
-    for one in works:
-        by_unit.setdefault(one.unit, []).append(one)
-    return dict(one for of_unit in by_unit.values() for one in _failing(of_unit, probe))
+    for work in works:
+        by_unit.setdefault(work.unit, []).append(work)
+    return dict(work for of_unit in by_unit.values() for work in _failing(of_unit, probe))
 
 
 def _failing(works: Sequence[WorkUnit], probe: Probe) -> Iterator[tuple[WorkUnit, str]]:
@@ -31,23 +31,23 @@ def _failing(works: Sequence[WorkUnit], probe: Probe) -> Iterator[tuple[WorkUnit
     why = probe(works)
     if why is None:
         return
-    ends = {probe((one,)) for one in (works[0], works[-1])} if len(works) > 2 else set()
+    ends = {probe((work,)) for work in (works[0], works[-1])} if len(works) > 2 else set()
     if len(works) == 1 or ends == {why}:
-        yield from ((one, why) for one in works)
+        yield from ((work, why) for work in works)
         return
     half = len(works) // 2
     yield from _failing(works[:half], probe)
     yield from _failing(works[half:], probe)
 
 
-def bad_units(found: Mapping[WorkUnit, str], zone: tzinfo) -> BadUnits:
+def bad_units(reasons: Mapping[WorkUnit, str], zone: tzinfo) -> BadUnits:
     """The error that names them: windows that follow each other as one range, and each reason once."""
     by_error: dict[str, list[WorkUnit]] = {}
-    for one, why in found.items():
-        by_error.setdefault(why, []).append(one)
+    for work, why in reasons.items():
+        by_error.setdefault(why, []).append(work)
     shown = "; ".join(f"{describe_works(works, zone)}: {why}" for why, works in by_error.items())
     return BadUnits(
-        f"{counted(len(found), 'work unit')} cannot be read: {shown}",
-        part=describe_works(list(found), zone),
-        units={one.key: why for one, why in found.items()},
+        f"{counted(len(reasons), 'work unit')} cannot be read: {shown}",
+        part=describe_works(list(reasons), zone),
+        units={work.key: why for work, why in reasons.items()},
     )

@@ -61,19 +61,21 @@ def observe(
     ]
     row = F.xxhash64(*values)
     asked: list[Column] = []
-    for number, one in enumerate(works):
-        mine = F.expr(condition(one))
+    for number, work in enumerate(works):
+        mine = F.expr(condition(work))
         asked += [
             F.count(F.when(mine, 1)).alias(f"n{number}"),
             F.bit_xor(F.when(mine, row)).alias(f"d{number}"),
         ]
 
     def seen() -> dict[tuple[int | None, str], Seen]:
-        found = _answer(observation)
+        counts = _answer(observation)
         return {
-            one.key: Seen(int(found[f"n{number}"]), format((found[f"d{number}"] or 0) & (2**64 - 1), "016x"))
-            for number, one in enumerate(works)
-            if f"n{number}" in found
+            work.key: Seen(
+                int(counts[f"n{number}"]), format((counts[f"d{number}"] or 0) & (2**64 - 1), "016x")
+            )
+            for number, work in enumerate(works)
+            if f"n{number}" in counts
         }
 
     return df.observe(observation, *asked), seen
@@ -81,14 +83,14 @@ def observe(
 
 def _answer(observation: object) -> dict[str, int]:
     """The answer, unless it does not come: nobody's work depends on it."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
 
     def ask() -> None:
         # Whatever fails here, the rows are committed, and nothing is decided by what was seen.
         with suppress(Exception):
-            found.update(getattr(observation, "get", None) or {})
+            counts.update(getattr(observation, "get", None) or {})
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(_PATIENCE)
-    return dict(found)
+    return dict(counts)

@@ -81,7 +81,7 @@ class TableRows:
             SourceError: where there is no table.
         """
         schema, table = pinned_struct(pinned), self._rows(spark, version)
-        found: DataFrame | None = None
+        rows_so_far: DataFrame | None = None
         earlier: list[str] = []
         for part in _parts(extents):
             source = self._source
@@ -90,11 +90,11 @@ class TableRows:
             )
             condition = sql(asked, SPARK)
             # Two units may be one value of the column: what an earlier part holds is not read again.
-            apart = [f"NOT coalesce({one}, false)" for one in earlier]
+            apart = [f"NOT coalesce({clause}, false)" for clause in earlier]
             rows = table.where(" AND ".join([f"({condition})", *apart]))
-            found = rows if found is None else found.unionAll(rows)
+            rows_so_far = rows if rows_so_far is None else rows_so_far.unionAll(rows)
             earlier.append(f"({condition})")
-        return strict(table.where(sql(NOTHING, SPARK)) if found is None else found, schema)
+        return strict(table.where(sql(NOTHING, SPARK)) if rows_so_far is None else rows_so_far, schema)
 
     def failure(self, error: Exception) -> Exception | None:  # noqa: ARG002 - part of what all readers of rows have
         """None: what makes a read of the lake fail is Spark's to tell."""
@@ -112,5 +112,5 @@ def _parts(extents: Sequence[Extent]) -> list[list[Extent]]:
 
     A file of a unit that is not asked for must not be opened: it may be the one that cannot be read.
     """
-    found = [[Extent(*span, one.units) for span in one.ranges] for one in clauses(extents)]
+    found = [[Extent(*span, clause.units) for span in clause.ranges] for clause in clauses(extents)]
     return found if len(found) <= _MOST_PARTS else [list(extents)]

@@ -77,7 +77,7 @@ class Manifest:
     @property
     def count(self) -> int:
         """Files in all ranges."""
-        return sum(one.count for one in self.ranges)
+        return sum(range_.count for range_ in self.ranges)
 
 
 class Ingested:
@@ -103,36 +103,40 @@ class Ingested:
 
     def known(self, paths: Collection[str]) -> set[str]:
         """Which of these paths were dealt with: loaded, or passed over with a reason."""
-        recent = {path for path in paths if (one := self._recent.get(path)) and one.reason != UNPROCESSED}
+        recent = {
+            path for path in paths if (recorded := self._recent.get(path)) and recorded.reason != UNPROCESSED
+        }
         asked = sorted(path for path in paths if path not in self._recent)
-        return recent | {one.path for one in self._in_ranges(asked) if one.reason != UNPROCESSED}
+        return recent | {
+            recorded.path for recorded in self._in_ranges(asked) if recorded.reason != UNPROCESSED
+        }
 
     def all(self) -> Iterator[IngestedFile]:
         """Everything, sorted by path within its range; recent files last."""
-        for one in self.manifest.ranges:
-            yield from (known for known in self._rows(one) if known.path not in self._recent)
+        for range_ in self.manifest.ranges:
+            yield from (known for known in self._rows(range_) if known.path not in self._recent)
         yield from sorted(self._recent.values())
 
     def _in_ranges(self, paths: Sequence[str]) -> Iterator[IngestedFile]:
         """Those of some sorted paths that stand in the ranges; only ranges that can hold one are read."""
         import pyarrow.compute as pc
 
-        for one in self.manifest.ranges:
-            low = bisect_left(paths, one.first)
-            wanted = paths[low : bisect_left(paths, one.last + "\0")]
+        for range_ in self.manifest.ranges:
+            low = bisect_left(paths, range_.first)
+            wanted = paths[low : bisect_left(paths, range_.last + "\0")]
             if wanted:
-                table = self._table(one)
+                table = self._table(range_)
                 yield from _known(table.filter(pc.is_in(table["path"], _strings(wanted))))
 
-    def _rows(self, one: FileRange) -> Iterator[IngestedFile]:
-        return _known(self._table(one))
+    def _rows(self, range_: FileRange) -> Iterator[IngestedFile]:
+        return _known(self._table(range_))
 
-    def _table(self, one: FileRange) -> pa.Table:
+    def _table(self, range_: FileRange) -> pa.Table:
         import pyarrow.parquet as pq
 
-        data = self._log.get_object(self._dataflow, _FOLDER, one.name)
+        data = self._log.get_object(self._dataflow, _FOLDER, range_.name)
         if data is None:
-            what = f"record of ingested files {self._dataflow}/{_FOLDER}/{one.name}"
+            what = f"record of ingested files {self._dataflow}/{_FOLDER}/{range_.name}"
             raise corrupt_object(what, self._dataflow, "expected a Parquet file, found nothing")
         return pq.read_table(BytesIO(data))
 
@@ -152,7 +156,7 @@ class Ingested:
     def _read_manifest(self, name: str) -> Manifest:
         try:
             raw = json.loads(self._log.get_object(self._dataflow, _FOLDER, name) or b"")
-            ranges = tuple(FileRange(**one) for one in raw.pop("ranges"))
+            ranges = tuple(FileRange(**range_) for range_ in raw.pop("ranges"))
             return Manifest(**{**raw, "ranges": ranges, "before": tuple(raw["before"])})
         except (ValueError, TypeError, KeyError) as error:
             what = f"record of ingested files {self._dataflow}/{_FOLDER}/{name}"
@@ -167,17 +171,17 @@ class Ingested:
         last = self._entry.number if self._entry else 0
         if last > above:
             chain = self._log.history(self._dataflow, last - above + 50)
-            entries = [one for one in chain if above < one.number <= last and one.file_list]
+            entries = [entry for entry in chain if above < entry.number <= last and entry.file_list]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             lists = pool.map(
-                lambda one: self._log.get_list(one.file_list or "", INGESTED_FILES).rows, entries
+                lambda entry: self._log.get_list(entry.file_list or "", INGESTED_FILES).rows, entries
             )
             read = [
                 IngestedFile(path, size, version, modified, entry.number, reason)
                 for entry, rows in zip(entries, lists, strict=True)
                 for path, size, version, modified, reason in rows
             ]
-        return {one.path: one for one in sorted(read, key=lambda one: one.number)}
+        return {entry.path: entry for entry in sorted(read, key=lambda entry: entry.number)}
 
     def merge(self, every: int = _EVERY) -> Manifest:
         """Merge the lists above the manifest into ranges, once there are enough of them.
@@ -187,7 +191,7 @@ class Ingested:
         if self._entry is None or self.lists < every:
             return self.manifest
         ranges = self._merged()
-        before = tuple(one.name for one in self.manifest.ranges)
+        before = tuple(range_.name for range_ in self.manifest.ranges)
         made = Manifest(self._entry.number, self._era, ranges, before)
         name = f"{descending_name(made.number)}.json"
         self._log.put_object(self._dataflow, _FOLDER, name, json.dumps(asdict(made)).encode())
@@ -199,20 +203,20 @@ class Ingested:
         fresh = sorted(self._recent)
         kept: list[FileRange] = []
         start = 0
-        for index, one in enumerate(self.manifest.ranges):
+        for index, range_ in enumerate(self.manifest.ranges):
             final = index == len(self.manifest.ranges) - 1
             end = len(fresh) if final else bisect_left(fresh, self.manifest.ranges[index + 1].first)
             if start == end:
-                kept.append(one)
+                kept.append(range_)
             else:
-                kept.extend(self._rewritten(one, fresh[start:end]))
+                kept.extend(self._rewritten(range_, fresh[start:end]))
             start = end
         if not self.manifest.ranges and fresh:
             kept.extend(self._written([self._recent[path] for path in fresh]))
         return tuple(kept)
 
-    def _rewritten(self, one: FileRange, fresh: Sequence[str]) -> list[FileRange]:
-        rows = {known.path: known for known in self._rows(one)}
+    def _rewritten(self, range_: FileRange, fresh: Sequence[str]) -> list[FileRange]:
+        rows = {known.path: known for known in self._rows(range_)}
         rows |= {path: self._recent[path] for path in fresh}
         return self._written([rows[path] for path in sorted(rows)])
 
@@ -231,7 +235,7 @@ class Ingested:
         """Delete what only readers of the manifest before the last one can need."""
         names = self._log.names(self._dataflow, _FOLDER, 100_000)
         manifests = [name for name in names if number_of(name) is not None]
-        needed = {one.name for one in made.ranges} | set(made.before)
+        needed = {range_.name for range_ in made.ranges} | set(made.before)
         old = [name for name in manifests if (number_of(name) or 0) < self.manifest.number]
         gone = {range_name for name in old for range_name in _named(self._read_manifest(name))}
         self._log.delete(self._dataflow, _FOLDER, [*old, *sorted(gone - needed)])
@@ -242,7 +246,7 @@ class Ingested:
 
 
 def _named(manifest: Manifest) -> set[str]:
-    return {one.name for one in manifest.ranges} | set(manifest.before)
+    return {range_.name for range_ in manifest.ranges} | set(manifest.before)
 
 
 def _known(table: pa.Table) -> Iterator[IngestedFile]:

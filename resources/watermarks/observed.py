@@ -21,11 +21,11 @@ def observations(log: WatermarkLog, dataflow: str) -> Iterator[Observation]:
 
 
 def _of(log: WatermarkLog, dataflow: str, entry: Entry, works: str) -> Iterator[Observation]:
-    found = log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}", SEEN_WORK_UNITS)
-    if found is None:
+    observed = log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}", SEEN_WORK_UNITS)
+    if observed is None:
         return
-    seen = {(start, unit): (rows, digest) for start, unit, rows, digest in found.rows}
+    seen = {(start, unit): (rows, digest) for start, unit, rows, digest in observed.rows}
     stored = log.get_list(works, WORK_UNITS)
-    for one in loaded_units(stored):
-        if one.key in seen and one.end is not None and one.lower is not None:
-            yield Observation(stored.head["at"], one.unit, one.start, one.end, one.lower, *seen[one.key])
+    for work in loaded_units(stored):
+        if work.key in seen and work.end is not None and work.lower is not None:
+            yield Observation(stored.head["at"], work.unit, work.start, work.end, work.lower, *seen[work.key])

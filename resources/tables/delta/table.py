@@ -103,8 +103,8 @@ class DeltaLakeTable:
         """Return all texts of a column."""
         if column not in self.columns():
             return set()
-        found = self.distinct_rows([column], _MOST_TEXTS)
-        return {row[column] for row in found if row[column] is not None}
+        distinct = self.distinct_rows([column], _MOST_TEXTS)
+        return {row[column] for row in distinct if row[column] is not None}
 
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of some columns."""
