@@ -33,13 +33,14 @@ def draft_intent(
     Raises:
         NeedsDecision: code ``would_fall``: the slice would lower the watermark.
     """
-    _check_rises(run, entry, slice_)
+    state, size = entry.state() if entry else {}, slice_.size
+    watermark = serialise(slice_.advance(state))
+    _check_rises(run, entry, watermark)
     number, intent_id = entry.number + 1 if entry else 1, new_id()
     object_name = f"{number:010d}-{intent_id}"
     file_list = run.log.put_list(run.name, object_name, run.kind.slice_to_rows(slice_))
     run.notify(Step.LIST_KEPT, file_list)
     quarantine, passed_over = _store_quarantine(run, entry, slice_, object_name)
-    state, size = entry.state() if entry else {}, slice_.size
     return Intent(
         id=intent_id,
         number=number,
@@ -48,7 +49,7 @@ def draft_intent(
         app_id=entry.app_id if entry else new_id(),
         why=slice_.why,
         before=serialise(state),
-        watermark=serialise(slice_.advance(state)),
+        watermark=watermark,
         lower=serialise(slice_.lower) if slice_.lower else None,
         upper=serialise(slice_.upper),
         definition=definition_of(run.dataflow),
@@ -124,10 +125,9 @@ def held(intent: Intent) -> Held:
     )
 
 
-def _check_rises(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT) -> None:
+def _check_rises(run: RunContext[SliceT], entry: Entry | None, after: str) -> None:
     """No value of a watermark falls but by a rewind; a plan that would lower one is wrong, or made on another state."""
     before = entry.watermark if entry else "{}"
-    after = serialise(slice_.advance(entry.state() if entry else {}))
     if not run.kind.covers(after, before):
         raise NeedsDecision(
             f"dataflow {run.name}: expected a watermark at or above {before[:500]}, found a slice that ends at {after[:500]}:"

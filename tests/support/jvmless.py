@@ -130,7 +130,7 @@ class _ArrowFiles(FileSource):
         return self.root.local
 
 
-class _Engine(SparkEngine):
+class JvmlessEngine(SparkEngine):
     """Makes sessions that need no engine."""
 
     def __init__(self, process: Process) -> None:
@@ -169,19 +169,21 @@ class MortalPlatform(Platform):
         return WatermarkLog(MortalBlobs(self.state.local, self.process))
 
 
-class _JvmlessPlatform(MortalPlatform):
+class JvmlessPlatform(MortalPlatform):
+    """The resources of a process that needs no JVM."""
+
     def source(self, dataflow: Dataflow) -> Source:
         root = self.source_of(dataflow)
         assert isinstance(root, Place)
         return _ArrowFiles(root, dataflow)
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
-        return _Engine(self.process)
+        return JvmlessEngine(self.process)
 
 
 def platform(state: Path, lake: Path, landing: Path, process: Process) -> Platform:
     """The platform of a new process."""
-    return _JvmlessPlatform.of(state, lake, landing, process, _Engine(process))
+    return JvmlessPlatform.of(state, lake, landing, process, JvmlessEngine(process))
 
 
 @lru_cache

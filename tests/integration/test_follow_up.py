@@ -1,0 +1,94 @@
+"""What a table's format leaves for after the entry is done after each append, and by the next run if one died before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from partitions.dataflow import Dataflow
+from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.table import TableCommit, Version
+from tests.support.jvmless import JvmlessEngine, JvmlessPlatform, Process, dataflow, jvmless
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@dataclass
+class Follower:
+    """What follows an entry here: a note of the version, or the death of the process.
+
+    Attributes:
+        dies: whether the process dies before it.
+        versions: of the commits that were followed up.
+    """
+
+    dies: bool = False
+    versions: list[Version | None] = field(default_factory=list)
+
+    def follow(self, commit: TableCommit) -> None:
+        """Note a commit, or die."""
+        if self.dies:
+            raise KeyboardInterrupt
+        self.versions.append(commit.version)
+
+
+class _Table(DeltaLakeTable):
+    follower: Follower
+
+    def after_append(self, commit: TableCommit) -> None:
+        """Hand it on."""
+        self.follower.follow(commit)
+
+
+@dataclass(frozen=True)
+class _Platform(JvmlessPlatform):
+    follower: Follower = field(default_factory=Follower)
+
+    def table(self, dataflow: Dataflow) -> DeltaLakeTable:
+        table = _Table(self.lake.child(dataflow.table))
+        table.follower = self.follower
+        return table
+
+
+@pytest.fixture(autouse=True)
+def _quick() -> Iterator[None]:
+    with jvmless():
+        yield
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> _Platform:
+    """Four files, which make two slices."""
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    for number in range(1, 5):
+        (landing / f"{number}.ndjson").write_text(f'{{"id": {number}}}\n')
+    process = Process()
+    return _Platform.of(tmp_path / "state", tmp_path / "lake", landing, process, JvmlessEngine(process))
+
+
+def _run(platform: _Platform) -> str:
+    outcome = platform.loop(dataflow("watermark", "ingest", ".x"), NOW).run()
+    assert outcome.error is None
+    return outcome.status
+
+
+def test_each_entry_is_followed_up_and_the_newest_one_again_by_the_next_run(
+    platform: _Platform,
+) -> None:
+    assert (_run(platform), platform.follower.versions) == ("committed", [0, 1])
+    assert (_run(platform), platform.follower.versions) == ("nothing", [0, 1, 1])
+
+
+def test_a_run_that_died_before_it_is_made_up_for_by_the_next(
+    platform: _Platform,
+) -> None:
+    platform.follower.dies = True
+    with pytest.raises(KeyboardInterrupt):
+        _run(platform)
+    platform.follower.dies = False
+    assert (_run(platform), platform.follower.versions) == ("committed", [0, 1])
