@@ -1,4 +1,4 @@
-"""What `strandline list` says of who holds a dataflow."""
+"""Watermarks and holders of a dataflow in words, as `strandline list` shows them."""
 
 from __future__ import annotations
 

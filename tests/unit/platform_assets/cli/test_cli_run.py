@@ -16,8 +16,8 @@ def outcome(**changes: int) -> Outcome:
     entry = following(
         None, kind="path", app_id="a", fingerprint="", why="run", watermark='{"path": "c.ndjson"}', **counts
     )
-    piece = Committed(entry, counts["rows"], counts["files"], 1, 0.1)
-    return Outcome("flow", None, {}, 0, committed=[piece], newest=entry)
+    slice_ = Committed(entry, counts["rows"], counts["files"], 1, 0.1)
+    return Outcome("flow", None, {}, 0, committed=[slice_], newest=entry)
 
 
 def test_a_run_that_puts_files_in_quarantine_says_so_in_its_first_line(

@@ -28,8 +28,8 @@ def test_an_entry_of_windows_tells_its_work_units_and_how_far_they_are_loaded(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_entries([_entry(rows=5, work_units=2, failed_units=1)])
-    told = capsys.readouterr().out
-    assert told.endswith("run  5 rows, 2 work units, 1 failed work unit  up to 2024-03-29T00:00:00+00:00\n")
+    line = capsys.readouterr().out
+    assert line.endswith("run  5 rows, 2 work units, 1 failed work unit  up to 2024-03-29T00:00:00+00:00\n")
 
 
 def test_in_full_a_watermark_of_windows_is_told_as_it_is_stored(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,9 +37,9 @@ def dev(tmp_path: Path, time: Time, monkeypatch: pytest.MonkeyPatch) -> Dev:
     """An engine that is a process of a few kilobytes."""
     monkeypatch.setattr(connect_server, "_command", lambda engine, port: STARTS)
     monkeypatch.setattr(connect_server, "_environment", lambda engine: dict(os.environ))
-    found = Dev(tmp_path, lambda: False, time)
-    found.start_engine(SparkEngine())
-    return found
+    made = Dev(tmp_path, lambda: False, time)
+    made.start_engine(SparkEngine())
+    return made
 
 
 def kill(dev: Dev) -> None:

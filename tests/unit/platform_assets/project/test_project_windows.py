@@ -207,6 +207,6 @@ def test_what_does_not_fit_is_refused_at_its_key(
     make: Make, text: str, errors: list[tuple[int, str, str, str]]
 ) -> None:
     text = "\n".join(line for line in text.splitlines() if not line.endswith(": null")) + "\n"
-    found = make(text, platform=ERP).errors
-    assert [(one.line, one.key, one.found, one.expected) for one in found] == errors
-    assert {one.file for one in found} == {"dataflows/flow.yaml"}
+    refused = make(text, platform=ERP).errors
+    assert [(error.line, error.key, error.found, error.expected) for error in refused] == errors
+    assert {error.file for error in refused} == {"dataflows/flow.yaml"}

@@ -1,4 +1,4 @@
-"""The sensor asks for a run exactly when the committed watermark says that there is something to load."""
+"""The sensor requests a run if and only if the committed state leaves files to load."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_commit_makes_the_next_file_due_at_once(ticker: Ticker) -> None:
     asked(ticker.tick())
 
 
-def test_a_state_that_was_deleted_and_made_anew_gets_run_keys_of_its_own(ticker: Ticker) -> None:
+def test_a_state_that_was_deleted_and_made_again_gets_run_keys_of_its_own(ticker: Ticker) -> None:
     ticker.put("a.ndjson")
     first = asked(ticker.tick())
     ticker.now += 86_400
@@ -209,7 +209,7 @@ def test_a_listing_that_fails_fails_the_tick(ticker: Ticker) -> None:
         ticker.tick()
 
 
-def test_the_cursor_stays_under_a_kilobyte_and_one_that_does_not_read_starts_anew(ticker: Ticker) -> None:
+def test_the_cursor_stays_under_a_kilobyte_and_one_that_does_not_read_starts_empty(ticker: Ticker) -> None:
     ticker.put(f"{'x' * 200}.ndjson")
     asked(ticker.tick())
     assert len(ticker.cursor or "") < 1000

@@ -1,4 +1,4 @@
-"""The sensor of windows asks for what is due, and for what did not get done after a pause that doubles."""
+"""The sensor of windows requests due windows at once, and unfinished ones after a pause that doubles."""
 
 from __future__ import annotations
 
