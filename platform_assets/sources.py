@@ -1,6 +1,6 @@
 """What this layer must know of each type of source: where it lies, and whether it answers.
 
-The one place here that tells source types apart. Imported by every command, so slow imports stand where they are used.
+Only this module distinguishes source types. Imported by every command, so slow imports stand where they are used.
 """
 
 from __future__ import annotations

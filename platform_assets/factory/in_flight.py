@@ -92,7 +92,7 @@ def _judged(record: RunRecord, log: WatermarkLog, dataflow: str, now: float, see
     where = f"{name} is in flight on {host_name(holder)} (process {holder.pid}), since {_time(record)}"
     held = log.open_intent(dataflow, log.newest(dataflow))
     if held is None or held.holder.run_id != run.run_id:
-        no_lease = "it holds no number now, so no lease tells whether it lives; if that machine is gone, mark the run as failed in the UI"
+        no_lease = "it holds no number now, so no lease shows whether it is alive; if that machine is gone, mark the run as failed in the UI"
         return _Judged(Busy(f"{where}: {no_lease}"))
     text = lease.sign(log, held)
     if text != seen.text or now < seen.at:

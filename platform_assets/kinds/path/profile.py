@@ -116,7 +116,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
     def late_files(
         self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
     ) -> LateFiles:
-        """Return the late files that the sweep has found and that no entry has dealt with."""
+        """Return the late files that the sweep has found and that no entry has handled."""
         return unhandled(log, dataflow, entry, now)
 
     def late_step(self, platform: Platform, dataflow: Dataflow, now: datetime) -> LateStep:

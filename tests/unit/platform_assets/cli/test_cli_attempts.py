@@ -71,7 +71,7 @@ def test_a_run_that_failed_before_it_came_to_its_dataflow_is_known_from_dagster(
     assert Attempts(log, dagster).last("other", None) is None
 
 
-def test_of_a_run_that_has_a_note_the_note_says_more(log: WatermarkLog, dagster: DagsterInstance) -> None:
+def test_a_runs_note_wins_over_dagsters_record(log: WatermarkLog, dagster: DagsterInstance) -> None:
     run = failing.execute_in_process(
         instance=dagster, raise_on_error=False, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET
     )
@@ -89,7 +89,7 @@ def test_a_run_that_ended_well_and_left_no_note_was_no_attempt(
 
 
 @pytest.mark.parametrize(("pid", "status"), [(None, "running"), (0, "running"), (2**22 + 1, "died")])
-def test_a_run_that_goes_on_is_told_and_one_whose_process_is_gone_has_died(
+def test_a_run_in_progress_is_shown_and_a_run_whose_process_is_gone_has_died(
     log: WatermarkLog, dagster: DagsterInstance, pid: int | None, status: str
 ) -> None:
     run = dagster.create_run_for_job(working, tags={DATAFLOW_TAG: FLOW}, status=DagsterRunStatus.STARTED)

@@ -103,7 +103,7 @@ def test_a_lake_that_cannot_be_written_is_called_a_lake(project: Path) -> None:
     assert (result["ok"], result["found"].startswith(f"lake {project}/lake: cannot write ")) == (False, True)
 
 
-def test_an_error_of_a_check_is_told_whole(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_shows_the_whole_error_of_a_check(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(engine: SparkEngine) -> Any:
         raise ConfigurationError("x" * 1000 + " the cause")
 

@@ -68,7 +68,7 @@ def test_it_shows_the_covered_range_and_late_and_quarantined_files(ask: Ask, arr
     assert lines[2:] == ["  late: d=1/a.ndjson", "  quarantined: d=2/a.ndjson: torn"]
 
 
-def test_of_a_set_no_sweep_is_awaited(ask: Ask, tmp_path: Path) -> None:
+def test_the_ledger_awaits_no_sweep_with_tracking_set(ask: Ask, tmp_path: Path) -> None:
     file = tmp_path / "dataflows" / "arrivals.yaml"
     definition = yaml.safe_load(file.read_text()) | {"watermark": {"type": "path", "tracking": "set"}}
     file.write_text(yaml.safe_dump(definition))

@@ -71,7 +71,7 @@ def intent(number: int, who: Holder, time: str) -> Intent:
 
 @pytest.mark.parametrize("command", ["plan", "list", "status"])
 class TestABrokenFile:
-    def test_it_has_a_record_with_its_error_the_others_are_answered_and_the_exit_code_is_2(
+    def test_a_broken_file_has_a_record_the_others_are_answered_and_the_exit_code_is_2(
         self, project: Path, command: str
     ) -> None:
         (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
@@ -87,14 +87,14 @@ class TestABrokenFile:
         )
         assert bad["error"]["message"].startswith("dataflows/bad.yaml:3: lyer: found an unknown key")
 
-    def test_people_read_its_error(self, project: Path, command: str) -> None:
+    def test_the_text_output_shows_its_error(self, project: Path, command: str) -> None:
         (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
         answer = call(project, command)
         assert (answer.exit_code, answer.stderr) == (2, "")
         assert "bad: dataflows/bad.yaml:3: lyer: found an unknown key" in answer.stdout
         assert "strandline validate" in answer.stdout
 
-    def test_beside_others_that_are_named_it_has_a_record_too(self, project: Path, command: str) -> None:
+    def test_it_has_a_record_if_it_is_named_beside_others(self, project: Path, command: str) -> None:
         (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
         code, documents = answers(project, command, "bad", "good")
         assert (code, [document["dataflow"] for document in documents]) == (2, ["good", "bad"])
@@ -104,16 +104,16 @@ class TestABrokenFile:
         code, document = answers(project, command, "bad")
         assert (code, document["error"]["code"]) == (2, "project")
 
-    def test_where_all_files_are_good_the_exit_code_is_0(self, project: Path, command: str) -> None:
+    def test_the_exit_code_is_0_if_all_files_are_good(self, project: Path, command: str) -> None:
         assert answers(project, command)[0] == 0
 
 
 class TestTheLastAttempt:
-    def test_without_a_run_there_is_none(self, project: Path) -> None:
+    def test_a_dataflow_without_a_run_has_no_attempt(self, project: Path) -> None:
         _, (document,) = answers(project, "list")
         assert (document["last_attempt"], document["last_run"]) == (None, None)
 
-    def test_one_that_failed_before_any_entry_is_shown_with_its_error_and_since_when(
+    def test_an_attempt_that_failed_before_any_entry_is_shown_with_its_error_and_since_when(
         self, project: Path, log: WatermarkLog
     ) -> None:
         note_attempt(
@@ -242,7 +242,7 @@ class TestWhatWaits:
         assert "very-secret" not in answer.output
 
 
-def test_lag_is_told_in_words(project: Path, log: WatermarkLog) -> None:
+def test_list_shows_the_lag_in_words(project: Path, log: WatermarkLog) -> None:
     append(log, modified=1_780_272_000_000 - 200_000_000)
     _, (document,) = answers(project, "list")
     assert document["lag_seconds"] == 200_000.0

@@ -29,7 +29,9 @@ def test_a_dataflow_of_another_kind_is_wrong_usage_that_names_the_kind(project: 
 
 
 @pytest.mark.parametrize("command", ["simulate"])
-def test_of_several_each_says_what_is_wrong_and_the_command_has_failed(project: Path, command: str) -> None:
+def test_each_of_several_dataflows_reports_its_error_and_the_command_fails(
+    project: Path, command: str
+) -> None:
     answer = CliRunner().invoke(main.strandline, [command, "one", "two", "--json", "--project", str(project)])
     assert answer.exit_code == 1
     assert [document["error"]["code"] for document in json.loads(answer.stdout)] == [

@@ -138,7 +138,7 @@ def test_a_clock_that_was_put_back_begins_to_watch_again(
     asked(ticker.tick())
 
 
-def test_that_dagster_takes_a_run_elsewhere_to_be_in_flight_says_nothing_and_that_it_is_over_does() -> None:
+def test_dagster_decides_only_that_a_run_elsewhere_is_over_never_that_it_is_alive() -> None:
     holder = elsewhere("r")
     assert process_is_alive(holder) is None
     assert is_alive(holder, "i", lambda run_id: True) is None

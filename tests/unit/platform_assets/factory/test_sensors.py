@@ -58,7 +58,7 @@ def test_the_name_and_the_interval_are_the_shells(ticker: Ticker) -> None:
     assert (ticker.sensor.name, ticker.sensor.minimum_interval_seconds) == ("arrivals_toys", 30)
 
 
-def test_where_a_look_stopped_the_next_one_continues(ticker: Ticker, toy: Toy) -> None:
+def test_a_look_continues_where_the_last_look_stopped(ticker: Ticker, toy: Toy) -> None:
     toy.result = NoWork("more", resume="page 2")
     assert [ticker.tick(), ticker.tick()] == ["more", "more"]
     toy.result = NoWork("nothing")
@@ -67,7 +67,7 @@ def test_where_a_look_stopped_the_next_one_continues(ticker: Ticker, toy: Toy) -
     assert toy.resumed == ["", "page 2", "page 2", ""]
 
 
-def test_keys_that_dagster_must_be_told_first_are_no_attempt(ticker: Ticker, toy: Toy) -> None:
+def test_a_tick_that_only_adds_keys_to_dagster_is_no_attempt(ticker: Ticker, toy: Toy) -> None:
     toy.result = work(ticker, runs=0, keys=("a",))
     assert ticker.tick() == "partitions are added; the next tick asks for runs over them"
     assert Cursor.read(ticker.cursor).attempts.count == 0

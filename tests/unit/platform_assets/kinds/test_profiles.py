@@ -42,7 +42,7 @@ def test_every_kind_of_watermark_that_a_dataflow_can_have_has_a_profile() -> Non
 
 
 @pytest.mark.parametrize("kind", sorted(PROFILES))
-def test_a_profile_tells_words_and_dagster_definitions_of_its_kind(kind: str) -> None:
+def test_a_profile_has_words_and_dagster_definitions_of_its_kind(kind: str) -> None:
     profile = PROFILES[kind]
     assert isinstance(profile, KindProfile)
     assert isinstance(profile.definitions(), KindDefinitions)

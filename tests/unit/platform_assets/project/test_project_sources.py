@@ -301,7 +301,7 @@ def test_what_reads_the_table_of_a_broken_dataflow_knows_it(make: Make) -> None:
     assert project.lineage.upstream_assets(project.dataflows["flow"]) == ("raw/bad",)
 
 
-def test_each_source_is_told_by_where_its_rows_are(make: Make) -> None:
+def test_the_place_of_each_source_is_where_its_rows_are(make: Make) -> None:
     project = make(
         f"source: {{type: table, table: bronze/flights, window_column: at}}\n{WINDOW}",
         platform=f"lake: s3://b/lake\n{ERP}",

@@ -107,7 +107,7 @@ def test_what_was_asked_for_and_not_committed_is_asked_for_again_after_a_pause_t
     asked(ticker.tick())
 
 
-def test_a_bad_file_whose_number_is_given_up_each_time_starts_7_runs_in_two_hours_and_not_240(
+def test_a_bad_file_whose_number_is_abandoned_each_time_starts_7_runs_in_two_hours_and_not_240(
     ticker: Ticker,
 ) -> None:
     ticker.put("bad.ndjson")
@@ -225,7 +225,9 @@ def test_a_file_that_was_released_asks_for_a_run_and_one_in_quarantine_does_not(
     asked(ticker.tick())
 
 
-def test_of_a_set_only_files_that_were_not_loaded_ask_for_a_run(make_ticker: Callable[..., Ticker]) -> None:
+def test_only_files_that_were_not_loaded_ask_for_a_run_with_tracking_set(
+    make_ticker: Callable[..., Ticker],
+) -> None:
     ticker = make_ticker(watermark={"type": "path", "tracking": "set"})
     ticker.put("a.ndjson", "m.ndjson")
     first = asked(ticker.tick())
