@@ -68,7 +68,7 @@ def quarantined_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefi
     @asset_check(
         asset=table_key(dataflow),
         name=QUARANTINED_FILES,
-        description="Files that a run has set aside and that are not released.",
+        description="Files that Strandline has set aside and that are not released.",
     )
     def quarantined() -> AssetCheckResult:
         held = read_quarantine(platform.log, platform.log.newest(dataflow.name)).held
