@@ -15,27 +15,27 @@ import resources
 
 
 def _folder(module: ModuleType) -> Path:
-    """The folder that holds a package (or a plain module) of that name."""
+    """Return the folder that holds a package or a plain module."""
     places = list(getattr(module, "__path__", [])) or [module.__file__ or ""]
     return Path(places[0]).resolve().parent
 
 
 def _guard(*neighbours: ModuleType) -> None:
-    """Refuse to go on with somebody else's package.
+    """Raise if a neighbour is another project's package.
 
     Two unrelated packages named ``resources`` and ``partitions`` exist on the public index. Imported by
-    accident they fail much later, with an error that blames our code.
+    accident they fail much later, with an error that blames Strandline's code.
 
     Raises:
-        ImportError: where a neighbour does not lie beside this package.
+        ImportError: if a neighbour does not lie beside this package.
     """
     home = Path(__file__).resolve().parent.parent
     for module in neighbours:
-        found = _folder(module)
-        if found != home:
+        folder = _folder(module)
+        if folder != home:
             raise ImportError(
                 f"expected the package {module.__name__!r} beside platform_assets in {home}, found another"
-                f" of that name in {found}. Run from the project's folder (Dagster: working_directory: .), or"
+                f" of that name in {folder}. Run from the project's folder (Dagster: working_directory: .), or"
                 f" remove the other one: pip uninstall {module.__name__}"
             )
 

@@ -43,7 +43,7 @@ from resources.watermarks.quarantine import read_quarantine
 def build_definitions(
     project: Project, platform: Platform | None = None, options: RunOptions | None = None
 ) -> Definitions:
-    """Everything that Dagster shows of a project.
+    """Return everything that Dagster shows of a project.
 
     Args:
         project: loaded; dataflows with errors show as assets that fail with them.
@@ -75,15 +75,15 @@ def build_definitions(
 def build_job(
     flow: Dataflow, platform: Platform, options: RunOptions, *, checked: bool = True
 ) -> JobDefinition:
-    """The job that loads a dataflow, and no more: a project of hundreds takes seconds to build.
+    """Return the job that loads a dataflow, and no more: a project of hundreds takes seconds to build.
 
-    What the dataflow reads is not part of it, so that a run without partitions can read what has some: Dagster finds none for it.
+    What the dataflow reads is not part of it, so that a run without partitions can read a table with partitions: Dagster has no partitions for such a run.
 
     Args:
         flow: of a project.
         platform: its resources.
         options: how runs behave.
-        checked: whether the run tells Dagster what its checks find; of no use to an instance that is forgotten after it.
+        checked: whether the run reports the results of its checks to Dagster; of no use to an instance that ends with the run.
     """
     partitions = _partitions([flow])
     assets = dataflow_assets(flow, platform, partitions.get(flow.name), checked=checked)
@@ -171,15 +171,15 @@ def _watermark_shown(
         return {**shown, **kind.ledger_metadata(platform, flow, options.now or clock())}
     except (
         StrandlineError
-    ) as error:  # the rows are there; what cannot be looked up now is no failure of the run
+    ) as error:  # the rows are there; a ledger that cannot be read now does not fail the run
         return shown | {"ledger": error.message}
 
 
 def _run_is_live(run_id: str) -> bool | None:
-    """Whether Dagster knows the run as going on; None where there is no instance, or it does not know it."""
+    """Return whether Dagster has the run in progress; None if there is no instance, or it does not know the run."""
     try:
         with DagsterInstance.get() as instance:
             run = instance.get_run_by_id(run_id)
-    except Exception:  # noqa: BLE001 - whatever fails here, the answer is "nobody knows", and safety does not depend on it
+    except Exception:  # noqa: BLE001 - if Dagster fails here, the answer is "unknown"; safety does not depend on it
         return None
     return None if run is None else not run.is_finished

@@ -11,15 +11,15 @@ from platform_assets.platform import CHECKOUT
 HOME = "DAGSTER_HOME"
 
 _SETTINGS = "dagster.yaml"
-_NOTE = f"# Written anew by each start of `strandline dev`. For settings of your own set {HOME}.\n\n"
+_NOTE = f"# Written again by each start of `strandline dev`. For settings of your own set {HOME}.\n\n"
 
 
 def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder of a project's runs, with settings in it.
+    """Return the folder of a project's runs, with settings in it.
 
     Args:
         project: its folder.
-        environment: where DAGSTER_HOME goes before the project's own.
+        environment: its DAGSTER_HOME wins over the project's own folder.
     """
     if given := environment.get(HOME):
         return Path(given)
@@ -32,6 +32,6 @@ def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> 
 
 
 def project_home(project: Path) -> Path:
-    """A project's own folder of runs, whether it is there or not; that of the checkout's project is beside its state."""
+    """Return a project's own folder of runs, which may not exist yet. The checkout's project has it beside its state."""
     folder = project.resolve()
     return (CHECKOUT if folder == CHECKOUT / "platform_assets" else folder) / ".strandline" / "dagster"

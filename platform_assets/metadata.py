@@ -48,7 +48,7 @@ def table_metadata(dataflow: Dataflow, outcome: Outcome, place: Place) -> dict[s
 
 
 def watermark_metadata(entry: Entry | None, quarantine: Quarantine) -> dict[str, Any]:
-    """Of the watermark's output: an entry, and the files that it leaves in quarantine."""
+    """Return the metadata of the watermark's output: an entry, and the files that it leaves in quarantine."""
     if entry is None:
         return {"state_number": 0, "watermark": MetadataValue.json({})}
     return {
@@ -64,12 +64,12 @@ def watermark_metadata(entry: Entry | None, quarantine: Quarantine) -> dict[str,
 
 
 def lag_seconds(entry: Entry, now: datetime) -> float | None:
-    """How old the newest committed file is, by the store's clock and ours."""
+    """Return how old the newest committed file is, by the store's clock and this machine's; None if unknown."""
     return None if entry.modified is None else round(now.timestamp() - entry.modified / 1000, 3)
 
 
 def _quarantine_table(quarantine: Quarantine) -> MetadataValue:
-    """The first hundred files that wait for somebody, with the reasons."""
+    """Return the first hundred files in quarantine, with the reasons."""
     records = [
         TableRecord({"file": file.file.path, "reason": file.reason}) for file in quarantine.held[:_SHOWN]
     ]

@@ -15,20 +15,20 @@ CACHE = CHECKOUT / ".strandline" / "cache"
 """Where the class-data archive and the list of jars lie: of this installation, not of a project."""
 
 
-def build_engine(project: Project, told: Callable[[str], None] = lambda line: None) -> SparkEngine:
-    """A project's Spark, which reaches no place yet; arguments as of :func:`build_platform`."""
+def build_engine(project: Project, notify: Callable[[str], None] = lambda line: None) -> SparkEngine:
+    """Return a project's Spark, which reaches no place yet; arguments as of :func:`build_platform`."""
     settings = project.spark_settings
-    return SparkEngine(settings.master, settings.remote, settings.conf, cache=CACHE, told=told)
+    return SparkEngine(settings.master, settings.remote, settings.conf, cache=CACHE, told=notify)
 
 
-def build_platform(project: Project, told: Callable[[str], None] = lambda line: None) -> Platform:
-    """Put a project's settings together; opens nothing.
+def build_platform(project: Project, notify: Callable[[str], None] = lambda line: None) -> Platform:
+    """Return the resources that a project's settings name; opens nothing.
 
     Args:
         project: loaded.
-        told: hears, with a line for people, of what takes seconds.
+        notify: called with a line for people when a step takes seconds.
     """
-    spark = build_engine(project, told)
+    spark = build_engine(project, notify)
     kept = project.settings.history
     history = RetentionPolicy(kept.entries, kept.age)
     return Platform(

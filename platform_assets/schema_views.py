@@ -21,7 +21,7 @@ Columns = list[dict[str, str]]
 
 
 def known_schemas(platform: Platform, dataflow: Dataflow) -> dict[str, Any]:
-    """What is pinned and since when, what is declared, and the table's columns; each null where there is none. Starts no Spark."""
+    """Return what is pinned and since when, what is declared, and the table's columns; each null if there is none. Starts no Spark."""
     return {
         "dataflow": dataflow.name,
         "pinned": _pinned(platform, dataflow),
@@ -31,18 +31,18 @@ def known_schemas(platform: Platform, dataflow: Dataflow) -> dict[str, Any]:
 
 
 def fresh_schema(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
-    """What a first run would pin now if nothing was declared, and how it differs from what is pinned. Reads a sample, changes nothing.
+    """Return what a first run would pin now if nothing was declared, and how it differs from what is pinned. Reads a sample, changes nothing.
 
     Raises:
-        StrandlineError: where what it looks at does not read.
+        StrandlineError: if the sample cannot be read.
     """
     undeclared = dataflow.model_copy(update={"source": dataflow.source.undeclared()})
     text, warnings = platform.loop(undeclared, now).infer()
-    pinned, found = _pinned(platform, dataflow), None if text is None else _columns(PinnedSchema.of(text))
+    pinned, fresh = _pinned(platform, dataflow), None if text is None else _columns(PinnedSchema.of(text))
     return {
         "dataflow": dataflow.name,
-        "columns": found,
-        "difference": None if pinned is None or found is None else _difference(pinned["columns"], found),
+        "columns": fresh,
+        "difference": None if pinned is None or fresh is None else _difference(pinned["columns"], fresh),
         "warnings": warnings,
     }
 
@@ -71,10 +71,10 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
 def _of_table(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
     from pyspark.sql.types import StructType
 
-    found = platform.table(dataflow).schema()
-    if found is None:
+    newest = platform.table(dataflow).schema()
+    if newest is None:
         return None
-    version, text = found
+    version, text = newest
     columns = _typed(StructType.fromJson(json.loads(text)))
     return {"table": dataflow.table, "version": version, "columns": columns}
 
@@ -90,9 +90,9 @@ def _columns(schema: PinnedSchema) -> Columns:
     ]
 
 
-def _difference(pinned: Columns, found: Columns) -> list[dict[str, str | None]]:
-    """Each column that is another, or only in one of them."""
-    before, after = ({one["name"]: one["type"] for one in columns} for columns in (pinned, found))
+def _difference(pinned: Columns, fresh: Columns) -> list[dict[str, str | None]]:
+    """Return each column whose type differs, or that only one side has."""
+    before, after = ({column["name"]: column["type"] for column in columns} for columns in (pinned, fresh))
     return [
         {"column": name, "pinned": before.get(name), "found": after.get(name)}
         for name in dict.fromkeys([*before, *after])

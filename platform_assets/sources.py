@@ -1,6 +1,6 @@
 """What this layer must know of each type of source: where it lies, and whether it answers.
 
-The one place here that tells source types apart. Imported by every command, so what takes long is imported where it is used.
+Only this module distinguishes source types. Imported by every command, so slow imports stand where they are used.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ SourceT = TypeVar("SourceT", FilesSource, JdbcSource, TableSource)
 
 
 class SourceProfile(ABC, Generic[SourceT]):
-    """One type of source; which connection it takes its definition says (``partitions.sources``)."""
+    """One type of source. Its definition (``partitions.sources``) says which connection it takes."""
 
     @abstractmethod
     def place(self, project: Project, dataflow: Dataflow, source: SourceT) -> Place | JdbcConnection:
         """Return where the rows are.
 
         Raises:
-            ConfigurationError: for a connection that cannot be used.
+            ConfigurationError: if the connection cannot be used.
         """
 
     @abstractmethod
@@ -64,7 +64,7 @@ class _Files(SourceProfile[FilesSource]):
         root, budget = self.place(project, dataflow, source), Budget(pages=5, seconds=20.0)
         profile = profile_of(dataflow)
         if isinstance(profile, ListsNewFiles):
-            with suppress(ProviderError, CorruptWatermark, ConfigurationError):  # which another check names
+            with suppress(ProviderError, CorruptWatermark, ConfigurationError):  # another check reports these
                 platform, now = build_platform(project), datetime.now(UTC)
                 entry = platform.log.newest(dataflow.name)
                 listing = profile.list_new_files(platform, dataflow, entry, now, budget)

@@ -14,7 +14,7 @@ _ALL = 1_000_000
 
 
 def with_intents(log: WatermarkLog, name: str, entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Entries, newest first, each with what it was going to be; an unfinished one comes first."""
+    """Return the entries, newest first, each with its intent; an unfinished slice comes first."""
     newest = entries[0].number if entries else 0
     documents = [{**entry.as_json(), "intent": _intent(log.intent(name, entry.number))} for entry in entries]
     if begun := log.intent(name, newest + 1):
@@ -23,7 +23,7 @@ def with_intents(log: WatermarkLog, name: str, entries: Sequence[Entry]) -> list
 
 
 def changes_between(log: WatermarkLog, name: str, before: int | None, after: int | None) -> dict[str, Any]:
-    """What changed between two entries; by default the newest and the one before it. 0 is the state before the first.
+    """Return what changed between two entries; by default the newest and the entry before it. 0 is the state before the first.
 
     Raises:
         ConfigurationError: for a number without an entry.
@@ -36,7 +36,7 @@ def changes_between(log: WatermarkLog, name: str, before: int | None, after: int
 
 
 def exported(log: WatermarkLog, name: str) -> Iterator[str]:
-    """All entries as JSON lines, oldest first."""
+    """Yield all entries as JSON lines, oldest first."""
     for entry in reversed(list(log.history(name, _ALL))):
         yield json.dumps({**entry.as_json(), "app_id": entry.app_id, "table_version": entry.table_version})
 
@@ -52,7 +52,7 @@ def _entry(log: WatermarkLog, name: str, number: int) -> Entry:
 
 
 def _changes(older: Entry | None, later: Entry | None) -> dict[str, Any]:
-    """Every value that differs, by its dotted name."""
+    """Return every value that differs, by its dotted name."""
     before = _flat(older.as_json() if older else {})
     after = _flat(later.as_json() if later else {})
     return {

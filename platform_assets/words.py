@@ -13,13 +13,13 @@ def in_words(kind: str | None, watermark: Mapping[str, Any] | None) -> str:
 
     Args:
         kind: of the entry that holds it; None without one.
-        watermark: nothing is known if it is empty.
+        watermark: None or empty if nothing is loaded.
     """
     return PROFILES[kind].watermark_in_words(watermark) if kind and watermark else "none"
 
 
 def held_in_words(held: Mapping[str, Any]) -> str:
-    """Who holds the next number of a dataflow, as :func:`resources.loop.lease.held_by` tells it."""
+    """Return who holds the next number of a dataflow, as :func:`resources.loop.lease.held_by` finds it."""
     run = f"run {held['run_id'][:8]}, " if held["run_id"] else ""
     who = f"number {held['number']} is held by {run}process {held['process']} on {held['host']} since {held['since']}"
     if held["alive"] is not None:

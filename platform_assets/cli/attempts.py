@@ -1,7 +1,7 @@
 """How the last attempt to load a dataflow went.
 
-Three tell of it: the note of its last run, a slice that a run has begun and not finished, and the runs that Dagster keeps
-(DAGSTER_HOME).
+There are three sources: the note of its last run, a slice that a run has begun and not finished, and the runs that Dagster
+keeps (DAGSTER_HOME).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Attempts:
     """Answers for each dataflow, with one or two reads of the log and one or two questions to Dagster."""
 
     def __init__(self, log: WatermarkLog, dagster: DagsterInstance | None = None) -> None:
-        """Use a log, and Dagster where it keeps its runs."""
+        """Use a log, and Dagster if it keeps its runs."""
         self._log, self._dagster = log, dagster
 
     def last(self, dataflow: str, entry: Entry | None) -> Attempt | None:
-        """The newest attempt that anything knows of; None where there was none.
+        """Return the newest attempt of these sources; None if there was none.
 
         Args:
             dataflow: its name.
@@ -41,40 +41,42 @@ class Attempts:
         noted = last_attempt(self._log, dataflow)
         known = [noted, self._begun(dataflow, entry, noted), self._kept(dataflow, noted)]
         return max(
-            (one for one in known if one is not None), key=lambda one: _instant(one.time), default=None
+            (attempt for attempt in known if attempt is not None),
+            key=lambda attempt: _instant(attempt.time),
+            default=None,
         )
 
     def _begun(self, dataflow: str, entry: Entry | None, noted: Attempt | None) -> Attempt | None:
-        """A slice that was begun after the last run that came to its end, and is not finished."""
+        """Return the attempt of a slice that was begun after the last complete run and is not finished, or None."""
         intent = self._log.open_intent(dataflow, entry)
         if intent is None or intent.is_decision or (noted and _instant(noted.time) > _instant(intent.time)):
             return None
-        if holder.is_alive(intent.holder, intent.id, self._run_goes_on) is not False:
+        if holder.is_alive(intent.holder, intent.id, self._run_is_live) is not False:
             return Attempt(intent.time, "running", run_id=intent.run_id)
         return _died(dataflow, intent.time, f"slice {intent.number}", noted, intent.run_id)
 
-    def _run_goes_on(self, run_id: str) -> bool | None:
+    def _run_is_live(self, run_id: str) -> bool | None:
         run = self._dagster.get_run_by_id(run_id) if self._dagster else None
         return None if run is None else not run.is_finished
 
     def _kept(self, dataflow: str, noted: Attempt | None) -> Attempt | None:
-        """The newest run that Dagster keeps, where it has ended otherwise than well, or not yet; a note of it says more."""
+        """Return the attempt of Dagster's newest run if it has not succeeded, or not yet; None if it has a note, which says more."""
         if self._dagster is None:
             return None
         from dagster import RunsFilter
 
         from resources.reporting import DATAFLOW_TAG
 
-        found = self._dagster.get_run_records(RunsFilter(tags={DATAFLOW_TAG: dataflow}), limit=1)
+        records = self._dagster.get_run_records(RunsFilter(tags={DATAFLOW_TAG: dataflow}), limit=1)
         if (
-            not found
-            or found[0].dagster_run.is_success
-            or (noted and found[0].dagster_run.run_id == noted.run_id)
+            not records
+            or records[0].dagster_run.is_success
+            or (noted and records[0].dagster_run.run_id == noted.run_id)
         ):
             return None
-        return self._told(dataflow, found[0], noted)
+        return self._attempt_of(dataflow, records[0], noted)
 
-    def _told(self, dataflow: str, record: RunRecord, noted: Attempt | None) -> Attempt:
+    def _attempt_of(self, dataflow: str, record: RunRecord, noted: Attempt | None) -> Attempt:
         run, begun = record.dagster_run, record.create_timestamp.isoformat(timespec="milliseconds")
         if not run.is_finished:
             if _process_is_gone(run):
@@ -91,22 +93,22 @@ class Attempts:
         )
 
     def _failure(self, run: DagsterRun) -> str:
-        """Why a run failed, as its step or else the run itself has said."""
+        """Return why a run failed, as its step or else the run itself reports it."""
         from dagster import DagsterEventType
 
         said: Any = None
         for kind in (DagsterEventType.STEP_FAILURE, DagsterEventType.RUN_FAILURE):
             if self._dagster is None or said:
                 break
-            found = self._dagster.get_records_for_run(
+            records = self._dagster.get_records_for_run(
                 run.run_id, of_type=kind, limit=1, ascending=False
             ).records
-            event = found[0].event_log_entry.dagster_event if found else None
+            event = records[0].event_log_entry.dagster_event if records else None
             data: Any = event.event_specific_data if event else None
-            told = getattr(data, "user_failure_data", None)
+            failure = getattr(data, "user_failure_data", None)
             error = getattr(data, "error", None)
             said = (
-                (told and told.description)
+                (failure and failure.description)
                 or (error and str(error.message).strip())
                 or (event and event.message)
             )
@@ -115,7 +117,7 @@ class Attempts:
 
 @contextmanager
 def kept_runs(project: Path) -> Iterator[DagsterInstance | None]:
-    """Dagster with the runs that it keeps; None without DAGSTER_HOME. Where it cannot be opened the log alone tells."""
+    """Yield Dagster with the runs that it keeps; None without DAGSTER_HOME, or if it cannot be opened."""
     if "DAGSTER_HOME" not in os.environ:
         yield None
         return
@@ -123,12 +125,12 @@ def kept_runs(project: Path) -> Iterator[DagsterInstance | None]:
 
     try:
         opened = instance(project)
-    except Exception as error:  # noqa: BLE001 - what Dagster knows of runs is a help, and no reason to say nothing of states
+    except Exception as error:  # noqa: BLE001 - without Dagster's runs the states can still be shown
         click.echo(f"DAGSTER_HOME: its runs cannot be read ({type(error).__name__}: {error})", err=True)
         yield None
         return
-    with opened as found:
-        yield found
+    with opened as dagster:
+        yield dagster
 
 
 def _process_is_gone(run: DagsterRun) -> bool:

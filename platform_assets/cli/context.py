@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _WIDE = 160
-"""Letters in a line where no terminal says how many there are."""
+"""Characters in a line if no terminal says how many fit."""
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -33,9 +33,9 @@ class Context:
     """One call of the command line.
 
     Attributes:
-        folder: of the project; None is the default one.
+        folder: of the project; None is the default project.
         as_json: one JSON document on stdout, everything else on stderr.
-        now: the clock of all that plans or compares times, in UTC; None is the real one.
+        now: the clock for plans and comparisons of times, in UTC; None is the real clock.
     """
 
     folder: Path | None = None
@@ -44,33 +44,33 @@ class Context:
 
     @cached_property
     def project(self) -> Project:
-        """The project, loaded on first use.
+        """Return the project, loaded on first use.
 
         Raises:
-            ConfigurationError: where there is none.
+            ConfigurationError: if there is none.
         """
         from platform_assets.project import load_project
 
         return load_project(self.folder)
 
     def dataflows(self, names: Sequence[str]) -> list[Dataflow]:
-        """The dataflows of these names; without names all valid ones, and a word on stderr about the others.
+        """Return the dataflows of these names; without names all valid dataflows, with a line on stderr about each other.
 
         Raises:
-            InvalidProject: where platform.yaml or a named file has errors.
-            ConfigurationError: for an unknown name.
+            InvalidProject: if platform.yaml or a named file has errors.
+            ConfigurationError: if a name is unknown.
         """
-        found = self.project.named(names)
+        flows = self.project.named(names)
         for name in () if names else self.project.broken:
             click.echo(f"{name}: ignored, its file has errors; run `strandline validate`", err=True)
-        return found
+        return flows
 
     def asked(self, names: Sequence[str]) -> tuple[list[Dataflow], dict[str, InvalidProject]]:
-        """The valid dataflows of these names, and the errors of those whose files have some; without names all of both.
+        """Return the valid dataflows of these names, and the errors of those whose files have some; without names all of both.
 
         Raises:
-            InvalidProject: where platform.yaml has errors, or the only file that is named.
-            ConfigurationError: for an unknown name.
+            InvalidProject: if platform.yaml has errors, or the only named file.
+            ConfigurationError: if a name is unknown.
         """
         from platform_assets.project import InvalidProject
 
@@ -79,8 +79,8 @@ class Context:
             return project.named(named), {}
         broken = [name for name in named or project.broken if name in project.broken]
         valid = [name for name in named if name not in broken]
-        found = project.named(valid) if valid or not named else []
-        return found, {name: InvalidProject(project.broken[name]) for name in broken}
+        flows = project.named(valid) if valid or not named else []
+        return flows, {name: InvalidProject(project.broken[name]) for name in broken}
 
     def emit(self, document: Any, print_: Callable[[], None]) -> None:
         """Show a result: the document as JSON, or whatever ``print_`` prints."""
@@ -90,18 +90,18 @@ class Context:
             print_()
 
     def offer(self, choices: Sequence[str], indent: int = 2, *, err: bool = False) -> None:
-        """Show commands to choose from, a line each, of the project that this call names: copied, they must not work on another."""
+        """Show commands to choose from, a line each, with the --project of this call: a copied command must not work on another project."""
         of_project = f" --project {shlex.quote(str(self.folder))}" if self.folder else ""
         for choice in choices:
             click.echo(f"{' ' * indent}{choice}{of_project}", err=err)
 
     def hide(self, text: str) -> str:
-        """A text without the values of the project's secrets."""
+        """Return a text without the values of the project's secrets."""
         return self.__dict__["project"].hide(text) if "project" in self.__dict__ else text
 
     @cached_property
     def console(self) -> Console:
-        """For tables and progress, on stdout; imported only when a person is there to read them."""
+        """Return the console for tables and progress, on stdout; imported only if a person reads them."""
         from rich.console import Console
 
         # Names of files are shown as they are: brackets are no markup, colons no emoji.
@@ -149,7 +149,7 @@ class _Instant(click.ParamType[datetime]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         try:
-            found = datetime.fromisoformat(str(value))
+            instant = datetime.fromisoformat(str(value))
         except ValueError:
             self.fail(f"expected an instant such as 2026-04-03T09:15:00Z, found {value!r}", param, ctx)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""How a command appends a decision: it shows what would follow, asks, and appends."""
+"""How a command appends a decision: it shows the effect, asks, and appends."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ REASON = click.option("--reason", required=True, help="Reason for the decision; 
 YES = click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 
 
-def apply_decision(context: Context, name: str, making: DraftBuilder, reason: str, yes: bool) -> Entry:
-    """Show what a decision would lead to, ask unless told not to, and append it."""
+def apply_decision(context: Context, name: str, build_draft: DraftBuilder, reason: str, yes: bool) -> Entry:
+    """Show the effect of a decision, ask unless ``yes``, and return the entry that it appends."""
     from resources.decisions import decide, preview
 
     (flow,) = context.dataflows([name])
-    # A slice that a run left unfinished is given up in the table, which takes Spark.
+    # An unfinished slice of a run is fenced in the table, which takes Spark.
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
-    shown = preview(platform, flow, making, context.now or datetime.now(UTC))
+    shown = preview(platform, flow, build_draft, context.now or datetime.now(UTC))
     click.echo(f"{name}: {shown.draft.entry.why}", err=True)
     for line in shown.lines:
         click.echo(f"  {line}", err=True)
     if not yes:
         click.confirm("Append this entry?", abort=True, err=True)
-    return decide(platform, flow, making, reason)
+    return decide(platform, flow, build_draft, reason)

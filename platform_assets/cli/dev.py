@@ -1,4 +1,4 @@
-"""``strandline dev``: the Dagster UI with a warm Spark Connect server beside it; all that it starts ends with it."""
+"""``strandline dev``: the Dagster UI with a warm Spark Connect server beside it; all processes that it starts end with it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from resources.platform import Platform
 from resources.processes import end, how_it_ended, last_lines, start
 
 _DEATHS, _SPAN = 4, 600.0
-"""An engine that has died so often in so many seconds dies again."""
+"""An engine that has died so often in so many seconds is not started again."""
 
 _LOOK = 0.5
 _PATIENCE = 120.0
 _POLITE = 5.0
-"""Seconds that what was started has to end by itself; whatever a run has begun is finished by the next one."""
+"""Seconds that the processes have to end by themselves; the next run finishes an unfinished slice."""
 
 _SHOWN = 20
 
@@ -71,11 +71,11 @@ def command(context: Context, port: int, host: str) -> int:
 
 @dataclass
 class Dev:
-    """What runs, and looks after it.
+    """Starts the processes and watches them.
 
     Attributes:
         home: of Dagster; the logs of all processes are below it.
-        stopped: whether the user has ended all.
+        stopped: returns whether the user has ended the command.
         clock: seconds.
     """
 
@@ -98,7 +98,7 @@ class Dev:
         """Start the code server, the daemon and the UI, in that order.
 
         Raises:
-            StrandlineError: where one of them ends before it is ready.
+            StrandlineError: if one of them ends before it is ready.
         """
         from dagster import DagsterInstance
 
@@ -122,10 +122,10 @@ class Dev:
         _say(f"Dagster UI: http://{host}:{port}\nCtrl-C ends all of them")
 
     def look(self) -> None:
-        """Start an engine that has died again, under the same address.
+        """Start a dead engine again, under the same address.
 
         Raises:
-            StrandlineError: where it dies again and again, or a process of Dagster has ended.
+            StrandlineError: if it dies again and again, or a process of Dagster has ended.
         """
         self._check_services()
         engine = self._engine
@@ -134,7 +134,7 @@ class Dev:
             return
         died = f"the Spark Connect server {how_it_ended(code)}"
         now = self.clock()
-        self._deaths = [one for one in self._deaths if now - one < _SPAN] + [now]
+        self._deaths = [death for death in self._deaths if now - death < _SPAN] + [now]
         if len(self._deaths) >= _DEATHS:
             raise _given_up(died, len(self._deaths), engine.log)
         _say(f"{died}: starting another under the same address, {engine.url} …")
@@ -198,7 +198,7 @@ class Dev:
 
 
 def _engine(platform: Platform, context: Context) -> Any:
-    """One engine for all dataflows, so with the jars and credentials of every place of the project."""
+    """Return one engine for all dataflows, with the jars and credentials of every place of the project."""
     places = [platform.lake, *(platform.source_of(flow) for flow in context.project.dataflows.values())]
     return platform.spark.with_places(places)
 
@@ -228,7 +228,7 @@ def _given_up(died: str, times: int, log: Path) -> StrandlineError:
 
 
 def _check_free(host: str, port: int) -> None:
-    """Raise where somebody else has the port; Dagster's own error is a stack trace in a log."""
+    """Raise if another process has the port; Dagster's own error is a stack trace in a log."""
     with socket.socket(_family(host)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -252,9 +252,9 @@ def _listens(family: socket.AddressFamily, address: Any) -> bool:
 
 @contextmanager
 def _signalled() -> Iterator[threading.Event]:
-    """An event that is set when the user ends the command; nothing is interrupted, so that nothing is started and forgotten.
+    """Yield an event that is set when the user ends the command. Nothing is interrupted, so every started process is known.
 
-    A shell in the background hands down that signals are ignored. What this process handles is not ignored in those that it starts.
+    A shell in the background makes its children ignore signals. A signal that this process handles is not ignored in its children.
     """
     ended = threading.Event()
     before = {sent: signal.signal(sent, lambda *_: ended.set()) for sent in _SIGNALS}
@@ -266,5 +266,5 @@ def _signalled() -> Iterator[threading.Event]:
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):  # the terminal may be gone, and what was started is to be ended all the same
+    with suppress(OSError):  # the terminal may be gone, and the processes must be ended all the same
         click.echo(line)

@@ -1,4 +1,4 @@
-"""``strandline doctor``: tries every part that a run needs, and says of each what works, what doesn't, and what to do."""
+"""``strandline doctor``: tries every part that a run needs, and reports what works, what does not, and what to do."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Finding:
 
     Attributes:
         check: what was tried.
-        found: what came of it.
-        todo: what to do about it; None where it works.
+        found: the result.
+        todo: what to do about it; None if it works.
     """
 
     check: str
@@ -98,15 +98,15 @@ def _tried(check: str, act: Callable[[], str], todo: str) -> Finding:
     except StrandlineError as error:
         choices = [choice for choice in error.choices if choice != "strandline doctor"]
         return Finding(check, False, error.message, "; ".join(choices) or todo)
-    except Exception as error:  # noqa: BLE001 - whatever fails, the other parts are still to be tried
+    except Exception as error:  # noqa: BLE001 - whatever fails, the other parts must still be tried
         return Finding(check, False, f"{type(error).__name__}: {error}", todo)
 
 
 def _state(project: Project) -> str:
-    """Writing, and refusing to write twice: what the log stands on."""
+    """Return that the store writes, and refuses to write twice, which the log depends on; raise if it does not."""
     place = project.state
     blobs, key = open_blobs(place), f".doctor/{uuid4().hex}"
-    first = blobs.put_if_absent(key, b"1")  # where this fails there is nothing to delete
+    first = blobs.put_if_absent(key, b"1")  # if this fails there is nothing to delete
     try:
         second = blobs.put_if_absent(key, b"2")
     finally:
@@ -127,7 +127,7 @@ def _lake(project: Project) -> str:
 
 
 def _spark(project: Project) -> str:
-    """Spark as runs start it, for all places that can be found: one that cannot is told by its own check."""
+    """Return Spark's version as runs start it, for all valid places; the check of each place reports an invalid one."""
     places: list[Place | JdbcConnection] = []
     finds: list[Callable[[], Place | JdbcConnection]] = [lambda: project.lake]
     finds += [partial(project.source_place, flow) for flow in project.dataflows.values()]
@@ -142,8 +142,8 @@ def _dagster(project: Path) -> str:
     from platform_assets.build import build_definitions  # noqa: F401 - the import is the check
     from platform_assets.cli.run import instance
 
-    with instance(project) as found:
-        return f"{os.environ.get('DAGSTER_HOME', 'no DAGSTER_HOME: runs are not kept')}, {found.get_runs_count()} runs"
+    with instance(project) as dagster:
+        return f"{os.environ.get('DAGSTER_HOME', 'no DAGSTER_HOME: runs are not kept')}, {dagster.get_runs_count()} runs"
 
 
 def _print(finding: Finding) -> None:

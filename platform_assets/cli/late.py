@@ -20,7 +20,7 @@ _SHOWN = 50
 @click.argument("name")
 @shared
 def command(context: Context, name: str) -> None:
-    """Look one step further for late files, and do with them what ``late_files`` says."""
+    """Look one step further for late files, and apply the policy ``late_files`` to them."""
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
     finder = required(flow, FindsLateFiles)
@@ -49,11 +49,11 @@ def _print(done: LateStep, policy: str) -> None:
         click.echo(f"  {counted(shown['quarantined'], 'late file')} in quarantine")
     if done.left.count:
         handled = policy in ("ingest", "quarantine")
-        rest = "left for the next step" if handled else f"left alone (late_files: {policy})"
+        rest = "left for the next step" if handled else f"skipped (late_files: {policy})"
         click.echo(f"  {counted(done.left.count, 'late file')} {rest}")
     if done.left.settling:
         click.echo(f"  {counted(len(done.left.settling), 'file')} younger than settle, left for a later step")
     if not shown["complete"]:
-        click.echo("  this round goes on with the next step")
+        click.echo("  this round continues with the next step")
     if shown["verified_at"]:
         click.echo(f"  all paths up to {shown['verified_up_to']} verified at {shown['verified_at']}")

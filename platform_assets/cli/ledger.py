@@ -1,4 +1,4 @@
-"""``strandline ledger``: what is covered and missing: of each unit of windows, and of files."""
+"""``strandline ledger``: what is covered and missing, per unit of windows, or of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``strandline list``: how every dataflow stands, from its log, the note of its last run, and a short look at its source."""
+"""``strandline list``: the status of every dataflow, from its log, the note of its last run, and a short look at its source."""
 
 from __future__ import annotations
 
@@ -87,8 +87,14 @@ def _late_files(log: WatermarkLog, flow: Dataflow, entry: Entry | None, now: dat
 
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     unknown = {"state_number": None, "watermark": None, "lag_seconds": None, "last_run": None}
-    told = {"last_attempt": None, "waiting": UNKNOWN, **_NONE, "held_by": None, "error": error_json(error)}
-    return {**_of(flow), **unknown, **told}
+    defaults = {
+        "last_attempt": None,
+        "waiting": UNKNOWN,
+        **_NONE,
+        "held_by": None,
+        "error": error_json(error),
+    }
+    return {**_of(flow), **unknown, **defaults}
 
 
 def _print(
@@ -133,8 +139,8 @@ def _row(document: dict[str, Any], entry_kind: str | None, now: datetime) -> tup
         "-" if document["state_number"] is None else str(document["state_number"]),
         in_words(entry_kind, watermark) if watermark else "-",
         "-" if lag is None else lasting(lag),
-        PROFILES[document["kind"]].waiting_in_words(document["waiting"]) or "cannot be told",
-        "cannot be told" if "error" in document else _attempt(document["last_attempt"], now),
+        PROFILES[document["kind"]].waiting_in_words(document["waiting"]) or "unknown",
+        "unknown" if "error" in document else _attempt(document["last_attempt"], now),
         _ago(document["last_run"], now) if document["last_run"] else "-",
         str(document["late"]["count"] or "-"),
         str(document["quarantined"]["count"] or "-"),
@@ -159,7 +165,7 @@ def _seconds(time: str, now: datetime) -> float:
 
 
 def _print_aside(context: Context, document: dict[str, Any], now: datetime) -> None:
-    """What a cell has no room for, a line each."""
+    """Print what does not fit into a cell, a line each."""
     name, attempt = document["dataflow"], document.get("last_attempt")
     error = document.get("error")
     if error:
@@ -174,7 +180,7 @@ def _print_aside(context: Context, document: dict[str, Any], now: datetime) -> N
             attempt["error"]["choices"],
         )
     if document["waiting"]["why"]:
-        _problem(context, f"{name}: what waits cannot be told: {document['waiting']['why']}")
+        _problem(context, f"{name}: what waits is unknown: {document['waiting']['why']}")
     for path in document["late"]["paths"]:
         click.echo(f"  {name}: late: {path}")
     if holder := document.get("held_by"):

@@ -1,4 +1,4 @@
-"""The command ``strandline``: finds a command's module, and makes an exit code of every way to fail."""
+"""The command ``strandline``: finds a command's module, and gives every failure its exit code."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from platform_assets.cli.context import Context, shared
 
 COMMANDS = {
     "validate": "Check all project files.",
-    "list": "Show how every dataflow stands (also: status).",
+    "list": "Show the status of every dataflow (also: status).",
     "plan": "Show what the next run would do, and why.",
     "run": "Load what is new, exactly once.",
     "ledger": "Show what is covered and missing, unit by unit.",
     "simulate": "Show what each grace would have caught and read again.",
     "state": "Show the state of a dataflow, or decide about it.",
-    "schema": "Show the schema, or infer it anew.",
-    "late": "Go a step of the sweep for late files.",
+    "schema": "Show the schema, or infer it again.",
+    "late": "Run one step of the sweep for late files.",
     "files": "Hand single files to the next run.",
     "doctor": "Check Java, Spark, state, lake, sources and Dagster.",
     "dev": "Open the Dagster UI with a warm engine beside it.",
@@ -40,31 +40,31 @@ ALIASES = {"status": "list"}
 _INTERRUPTED = 130
 
 _COLLECTED_AT = 50_000
-"""Objects that are made before Python looks for garbage, which it does after 700: an eighth of a run with nothing to do went there."""
+"""Allocated objects before a garbage collection; with Python's 700 it took an eighth of a run with nothing to do."""
 
 
 class Strandline(click.Group):
     """A group that imports a command when it is called, so that ``validate`` does not wait for Dagster."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
-        """All names, in the table's order."""
+        """Return all names, in the table's order."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one command."""
+        """Return a command, imported now; None for an unknown name."""
         cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = import_module(f"{__package__}.{cmd_name}").command
-        return found
+        command: click.Command = import_module(f"{__package__}.{cmd_name}").command
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Help without importing the commands."""
+        """Write the help without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Name the nearest command for an unknown one."""
+        """Return the command of these arguments; raise with the nearest name if it is unknown."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -131,5 +131,5 @@ def strandline(_: Context) -> None:
 
 
 def main() -> NoReturn:
-    """The console script."""
+    """Run the console script."""
     strandline.main(prog_name="strandline")

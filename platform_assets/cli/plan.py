@@ -61,7 +61,7 @@ def _print(context: Context, documents: list[dict[str, Any]]) -> None:
             more = f"{len(slices) - _SHOWN:,} more {profile.slices_noun}s"
             click.echo(f"  … and {more} (--json shows all)")
         for skip in document["skips"][:_SHOWN]:
-            click.echo(f"  left alone: {skip['what']}: {skip['why']}")
+            click.echo(f"  skipped: {skip['what']}: {skip['why']}")
         for warning in document["warnings"]:
             click.secho(f"  warning: {warning}", fg="yellow")
         context.offer((document.get("error") or {}).get("choices", ()))

@@ -1,4 +1,4 @@
-"""``strandline run``: runs dataflows through Dagster; the events appear in its UI where DAGSTER_HOME is set."""
+"""``strandline run``: runs dataflows through Dagster; the events appear in its UI if DAGSTER_HOME is set."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _IN_MEMORY = {
 """Dagster makes its default IO manager for every run. No dataflow uses it, and the usual one imports 0.1 s of libraries for files."""
 
 _AHEAD = timedelta(days=1)
-"""How far `--now` may lie beyond the machine's clock without a question."""
+"""How far `--now` may lie ahead of the machine's clock without a question."""
 
-_TOLD = (Step.PLANNED, Step.APPENDED, Step.FENCED)
+_PRINTED_STEPS = (Step.PLANNED, Step.APPENDED, Step.FENCED)
 
 
 @click.command("run")
@@ -75,8 +75,8 @@ def command(
     ):
         raise error
     context.emit(documents, lambda: _print(context, outcomes))
-    # What was skipped says nothing that the failure above it does not say.
-    codes = [one.error.exit_code for one in outcomes if one.error and one.status != "skipped"]
+    # A skipped dataflow adds nothing to the failure above it.
+    codes = [outcome.error.exit_code for outcome in outcomes if outcome.error and outcome.status != "skipped"]
     return worst([0, *codes])
 
 
@@ -101,7 +101,7 @@ def _forced(context: Context, flows: Sequence[Dataflow], force: str, unit: str |
 def _run_all(
     context: Context, flows: Sequence[Dataflow], requests: Mapping[str, Request], broken: Sequence[str]
 ) -> list[Outcome]:
-    """Run one after the other, each after those whose tables it reads; the broken ones are runs that have failed."""
+    """Run the dataflows in turn, each after those whose tables it reads, and return their outcomes; a broken dataflow is a failed run."""
     from platform_assets.build import build_job
     from resources.io_managers import RunOptions
 
@@ -116,7 +116,9 @@ def _run_all(
         by_name = {flow.name: flow for flow in flows}
         for name in platform.lineage.in_order(list(by_name)):
             above = platform.lineage.upstream_dataflows(name)
-            failed = [one for one in outcomes if one.error is not None and one.dataflow in above]
+            failed = [
+                outcome for outcome in outcomes if outcome.error is not None and outcome.dataflow in above
+            ]
             if failed:
                 outcomes.append(not_begun(platform.log, name, _upstream(name, failed)))
             else:
@@ -126,9 +128,9 @@ def _run_all(
 
 
 def _upstream(name: str, failed: Sequence[Outcome]) -> UpstreamNotLoaded:
-    """Windows would count as read although rows of them are still to come."""
-    above = " and ".join(f"{one.dataflow} ({one.status})" for one in failed)
-    names = " ".join([*(one.dataflow for one in failed), name])
+    """Return the error of a dataflow that is not run: its windows would count as read although some of their rows are missing."""
+    above = " and ".join(f"{outcome.dataflow} ({outcome.status})" for outcome in failed)
+    names = " ".join([*(outcome.dataflow for outcome in failed), name])
     return UpstreamNotLoaded(
         f"{name} was not started: it reads what {above} should have loaded",
         choices=[f"strandline run {names}"],
@@ -146,7 +148,7 @@ def _run_one(
 
 
 def execute(job: JobDefinition, instance: DagsterInstance) -> ExecuteInProcessResult:
-    """Run a dataflow's job in this process; what fails is in the result."""
+    """Run a dataflow's job in this process, and return its result, which holds the failures."""
     for key, value in _IN_MEMORY.items():
         os.environ.setdefault(key, value)
     return job.execute_in_process(instance=instance, raise_on_error=False, run_config=_QUIET)
@@ -165,7 +167,7 @@ def _first_failure(result: Any) -> str:
 
 
 def instance(project: Path) -> AbstractContextManager[DagsterInstance]:
-    """The Dagster instance of DAGSTER_HOME, or one that is forgotten at the end."""
+    """Return the Dagster instance of DAGSTER_HOME, or one in memory."""
     from dagster import DagsterInstance
 
     home = os.environ.get(HOME)
@@ -177,7 +179,7 @@ def instance(project: Path) -> AbstractContextManager[DagsterInstance]:
 
 
 def _progress(step: Step, line: str) -> None:
-    if step in _TOLD:
+    if step in _PRINTED_STEPS:
         _say(line)
 
 

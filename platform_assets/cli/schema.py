@@ -14,7 +14,7 @@ from platform_assets.schema_views import fresh_schema, known_schemas
 
 @click.group("schema")
 def command() -> None:
-    """Show the schema of a dataflow, or infer it anew."""
+    """Show the schema of a dataflow, or infer it again."""
 
 
 @command.command("show")
@@ -51,8 +51,8 @@ def _print_show(context: Context, document: dict[str, Any]) -> None:
     click.echo(f"  declared: {document['declared'] or 'nothing'}")
     if pinned is not None and pinned["declared"] != document["declared"]:
         click.echo(f"  declared when it was pinned: {pinned['declared'] or 'nothing'}")
-    of_table = {one["name"]: one["type"] for one in table["columns"]} if table else {}
-    of_pinned = {one["name"]: one for one in pinned["columns"]} if pinned else {}
+    of_table = {column["name"]: column["type"] for column in table["columns"]} if table else {}
+    of_pinned = {column["name"]: column for column in pinned["columns"]} if pinned else {}
     shown = Table("column", "pinned", "from", f"table {table['table']}" if table else "no table")
     for column in dict.fromkeys([*of_pinned, *of_table]):
         known = of_pinned.get(column, {})
@@ -73,7 +73,7 @@ def _print_infer(context: Context, document: dict[str, Any]) -> None:
 
     name, columns, difference = document["dataflow"], document["columns"], document["difference"]
     if columns is None:
-        click.secho(f"{name}: nothing there tells a schema", bold=True)
+        click.secho(f"{name}: the source has no data to infer a schema from", bold=True)
     else:
         click.secho(f"{name}: a first run would infer {len(columns)} columns", bold=True)
         shown = Table("column", "type", "from")
@@ -86,7 +86,7 @@ def _print_infer(context: Context, document: dict[str, Any]) -> None:
         click.echo("  nothing is pinned to compare it with")
     elif not difference:
         click.echo("  the pinned schema is the same")
-    for one in difference or ():
+    for change in difference or ():
         click.echo(
-            f"  {one['column']}: pinned {one['pinned'] or 'no such column'}, found {one['found'] or 'no such column'}"
+            f"  {change['column']}: pinned {change['pinned'] or 'no such column'}, found {change['found'] or 'no such column'}"
         )

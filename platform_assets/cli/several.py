@@ -1,4 +1,4 @@
-"""Commands over several dataflows: all are tried, and one exit code tells the worst: docs/cli.md."""
+"""Commands over several dataflows: all are tried, and the exit code is that of the worst: docs/cli.md."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def collect_results(
     failed: Callable[[Dataflow, StrandlineError], dict[str, Any]],
     broken: Mapping[str, StrandlineError] = MappingProxyType({}),
 ) -> tuple[list[dict[str, Any]], int]:
-    """Ask for every dataflow; an error of one becomes its part of the answer.
+    """Return an answer for every dataflow; an error of a dataflow becomes its part of the answer.
 
     Args:
         flows: with files that are valid.
-        answer: for one of them.
-        failed: the answer for one that has failed.
-        broken: the errors of those with files that are not; each has a record, and the exit code is that of wrong project files.
+        answer: for a dataflow.
+        failed: the answer for a failed dataflow.
+        broken: the errors of invalid files; each has a record, and the exit code is that of wrong project files.
 
     Returns:
         the answers, those of broken files last, and the exit code.
 
     Raises:
-        StrandlineError: that of a single dataflow which is of the wrong kind, which somebody must decide about, or which is held.
+        StrandlineError: if the only dataflow is of the wrong kind, needs a decision of the operator, or is held.
     """
     documents, codes = [], [0]
     for flow in flows:
@@ -49,5 +49,5 @@ def collect_results(
 
 
 def worst(codes: Sequence[int]) -> int:
-    """The exit code of many: the first of 4, 1, 3, 0 that occurs; wrong usage (2) of a part counts as a failure."""
-    return next(code for code in _ORDER if code in (1 if one == _USAGE else one for one in codes))
+    """Return the exit code of many: the first of 4, 1, 3, 0 that occurs; wrong usage (2) of a part counts as a failure."""
+    return next(code for code in _ORDER if code in (1 if part == _USAGE else part for part in codes))

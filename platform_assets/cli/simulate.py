@@ -60,8 +60,8 @@ def _print(context: Context, documents: list[dict[str, Any]]) -> None:
             f"  observed: {seen['reads']:,} reads of {seen['windows']:,} work units, {seen['changes']:,} changes, {seen['from']} … {seen['to']}"
         )
         table = Table("grace", "caught", "missed", "rows", "read again")
-        for one in document["graces"]:
-            mark = " <-" if one["grace"] == document["recommended"] else ""
-            cells = (one[name] for name in ("caught", "missed", "caught_rows", "reread_windows"))
-            table.add_row(f"{one['grace']}{mark}", *(f"{cell:,}" for cell in cells))
+        for row in document["graces"]:
+            mark = " <-" if row["grace"] == document["recommended"] else ""
+            cells = (row[name] for name in ("caught", "missed", "caught_rows", "reread_windows"))
+            table.add_row(f"{row['grace']}{mark}", *(f"{cell:,}" for cell in cells))
         context.console.print(table)

@@ -55,9 +55,7 @@ def show(context: Context, name: str, full: bool) -> None:
 @click.option(
     "--limit", default=1000, show_default=True, type=click.IntRange(1), help="How many, newest first."
 )
-@click.option(
-    "--intents", is_flag=True, help="Also what each was going to be; an unfinished one comes first."
-)
+@click.option("--intents", is_flag=True, help="Also the intent of each; an unfinished slice comes first.")
 @shared
 def history(context: Context, name: str, limit: int, intents: bool) -> None:
     """Show the entries, newest first."""
@@ -100,7 +98,7 @@ def export(context: Context, name: str) -> None:
 @YES
 @shared
 def reset_command(context: Context, name: str, replace: bool, reason: str, yes: bool) -> None:
-    """Append an empty watermark: the next run loads everything that is there."""
+    """Append an empty watermark: the next run loads everything in the source."""
     from resources.decisions import reset
 
     _apply(context, name, reset(reason, replace=replace), reason, yes)
@@ -112,7 +110,7 @@ def reset_command(context: Context, name: str, replace: bool, reason: str, yes: 
 @YES
 @shared
 def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
-    """Agree to a changed definition: the watermark stays, and a slice that a run left unfinished is given up."""
+    """Accept a changed definition: the watermark stays, and an unfinished slice of a run is abandoned."""
     from resources.decisions import accept
 
     _apply(context, name, accept(reason), reason, yes)
@@ -128,7 +126,7 @@ def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
 @YES
 @shared
 def rewind_command(context: Context, name: str, to: int, replace: bool, reason: str, yes: bool) -> None:
-    """Append the watermark of an older entry: what lies above it is read again."""
+    """Append the watermark of an older entry: data above it is read again."""
     from resources.decisions import rewind
 
     _apply(context, name, rewind(reason, to, replace=replace), reason, yes)
@@ -141,7 +139,7 @@ def rewind_command(context: Context, name: str, to: int, replace: bool, reason: 
 @YES
 @shared
 def set_command(context: Context, name: str, watermark: str, reason: str, yes: bool) -> None:
-    """Append a watermark of your own, not below the one that is there; files that it passes over are not loaded."""
+    """Append a watermark of your own, not below the current one; files that it passes over are not loaded."""
     from resources.decisions import set_watermark
 
     _apply(context, name, set_watermark(reason, watermark), reason, yes)
@@ -153,7 +151,7 @@ def set_command(context: Context, name: str, watermark: str, reason: str, yes: b
 @YES
 @shared
 def adopt_command(context: Context, name: str, reason: str, yes: bool) -> None:
-    """Append the watermark that the target table tells: for a state that was lost."""
+    """Append the watermark derived from the target table: for a lost state."""
     from resources.decisions import adopt
 
     _apply(context, name, adopt(reason), reason, yes)
@@ -176,14 +174,14 @@ def import_command(context: Context, name: str, file: Path, reason: str, yes: bo
     _apply(context, name, import_entries(reason, lines), reason, yes)
 
 
-def _apply(context: Context, name: str, making: Any, reason: str, yes: bool) -> None:
-    entry = apply_decision(context, name, making, reason, yes)
+def _apply(context: Context, name: str, build_draft: Any, reason: str, yes: bool) -> None:
+    entry = apply_decision(context, name, build_draft, reason, yes)
     document = {"dataflow": name, "number": entry.number, "entry": entry.as_json()}
     context.emit(document, lambda: print_entries([entry]))
 
 
 def print_entries(entries: list[Entry], full: bool = False) -> None:
-    """Entries for people, a line each."""
+    """Print entries for people, a line each."""
     if not entries:
         click.echo("no entry: nothing was loaded yet, or the state was lost (a run says which)")
     for entry in entries:

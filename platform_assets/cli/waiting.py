@@ -1,4 +1,4 @@
-"""What waits to be loaded, as far as a short look at the source tells: no Spark, and a few calls for each dataflow."""
+"""What waits to be loaded, as far as a short look at the source shows: no Spark, and a few calls for each dataflow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNKNOWN: dict[str, Any] = {
 
 
 class Servers:
-    """The servers of sources; one that did not answer is not asked again for the other dataflows that read from it."""
+    """The servers of sources. A server that did not answer is not asked again for the other dataflows that read from it."""
 
     def __init__(self) -> None:
         self._silent: dict[str, str] = {}
@@ -55,7 +55,7 @@ class Waiting:
         self._platform, self._now, self._servers = platform, now, Servers()
 
     def of(self, flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
-        """Return what the next run would find, in the public JSON form: docs/cli.md. If nobody can tell, ``why`` says why not.
+        """Return what the next run would find, in the public JSON form: docs/cli.md. If it is unknown, ``why`` says why.
 
         Args:
             flow: the definition.

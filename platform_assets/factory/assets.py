@@ -41,7 +41,7 @@ def dataflow_assets(
         dataflow: the definition.
         platform: the resources.
         partitions: of both; None for a kind without partitions.
-        checked: whether each run tells Dagster what its checks found.
+        checked: whether each run reports the results of its checks to Dagster.
     """
     of_kind = profile_of(dataflow).definitions()
     checks = [*common_run_checks(dataflow), *of_kind.run_checks(dataflow)] if checked else []
@@ -101,13 +101,13 @@ def _outs(dataflow: Dataflow) -> dict[str, AssetOut]:
 
 
 def _deps(dataflow: Dataflow, platform: Platform) -> list[AssetDep]:
-    """The tables that it reads. A row's window or unit there says nothing about its window here, so all their partitions count."""
+    """Return the tables that a dataflow reads, with all partitions: a row's window or unit there says nothing about its window here."""
     above = platform.lineage.upstream_assets(dataflow)
     return [AssetDep(asset_key(asset), partition_mapping=AllPartitionMapping()) for asset in above]
 
 
 def broken_asset(layer: str, name: str, errors: Sequence[ProjectError]) -> AssetsDefinition:
-    """A dataflow whose file has errors: it shows as an asset whose materialisation fails with them."""
+    """Return the asset of a dataflow whose file has errors: its materialisation fails with them."""
     text = "\n".join(str(error) for error in errors)
 
     @multi_asset(

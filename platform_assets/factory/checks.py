@@ -37,8 +37,8 @@ class TableCheck:
 
     Attributes:
         name: of the check.
-        define: makes it.
-        with_runs: whether the dataflow's job runs it, too; else somebody has to request it.
+        define: returns its definition.
+        with_runs: whether the dataflow's job runs it, too; else the operator requests it.
     """
 
     name: str
@@ -92,7 +92,7 @@ def row_accounting(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinit
     @asset_check(
         asset=table_key(dataflow),
         name=ROW_ACCOUNTING.name,
-        description="Rows in the table (from its file statistics) against rows in the watermark log. Rows that somebody deletes or adds show here.",
+        description="Rows in the table (from its file statistics) against rows in the watermark log. Rows that another writer deletes or adds show here.",
     )
     def accounting() -> AssetCheckResult:
         entry = platform.log.newest(dataflow.name)

@@ -14,8 +14,8 @@ class Cursor:
     """What a tick leaves for the next; small, since every tick keeps a copy.
 
     Attributes:
-        attempts: how often a run was asked for since anything was done.
-        seen: the number of the newest entry that was looked at.
+        attempts: how often a run was requested since the last progress.
+        seen: the number of the newest entry at the last tick.
         sign: what was seen of a run on another machine.
         resume: where a listing that ran out of its budget continues, or "".
     """

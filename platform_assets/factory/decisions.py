@@ -1,6 +1,6 @@
 """An operator's decisions, and views of a state, as jobs with typed config, to be launched from the UI (docs/dagster.md).
 
-Without ``confirm`` a job only shows what the decision would lead to; with it, the entry is appended.
+Without ``confirm`` a job only shows the effect of the decision; with it, the entry is appended.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from resources.watermarks.quarantine import read_quarantine
 
 
 class Decision(Config):
-    """What every decision asks for."""
+    """The fields of every decision."""
 
     dataflow: str = Field(description="Its name.")
     reason: str = Field(description="Reason for the decision; stored in the log. Not empty.")
-    confirm: bool = Field(default=False, description="Append the entry; else only show what would follow.")
+    confirm: bool = Field(default=False, description="Append the entry; else only show the effect.")
 
 
 class Replacing(Decision):
@@ -52,7 +52,7 @@ class Rewinding(Replacing):
 class Setting(Decision):
     """``state set``."""
 
-    watermark: str = Field(description="Sentinel JSON, not below the watermark that is there.")
+    watermark: str = Field(description="Sentinel JSON, not below the current watermark.")
 
 
 class Importing(Decision):
@@ -90,22 +90,22 @@ _DECISIONS: dict[str, tuple[type[Decision], Callable[[Any], DraftBuilder], str]]
     "state_accept": (
         Decision,
         lambda given: decisions.accept(given.reason),
-        "Agree to a changed definition.",
+        "Accept a changed definition.",
     ),
     "state_adopt": (
         Decision,
         lambda given: decisions.adopt(given.reason),
-        "Take the watermark that the table tells.",
+        "Take the watermark derived from the table.",
     ),
     "state_reset": (
         Replacing,
         lambda given: decisions.reset(given.reason, replace=given.replace),
-        "Start anew: the next run loads everything that is there.",
+        "Start again: the next run loads everything in the source.",
     ),
     "state_rewind": (
         Rewinding,
         lambda given: decisions.rewind(given.reason, given.to, replace=given.replace),
-        "Go back to an older entry: what lies above it is read again.",
+        "Go back to an older entry: data above it is read again.",
     ),
     "state_set": (
         Setting,
@@ -150,11 +150,11 @@ _VIEWS: dict[str, tuple[type[Looking], Callable[[WatermarkLog, Any], Any], str]]
 
 
 _EMPTY: dict[str, Any] = {"reason": "", "to": -1, "watermark": "", "lines": [], "paths": []}
-"""What stands in a form for what only an operator can know."""
+"""Values in a form for fields that only an operator can fill in."""
 
 
 def decision_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
-    """A job a decision and a job a view of the state, for all dataflows of the project."""
+    """Return a job per decision and a job per view of the state, for all dataflows of the project."""
 
     def deciding(made: Callable[[Any], DraftBuilder]) -> Callable[[OpExecutionContext, Any], None]:
         return lambda context, given: _decide(context, given, made(given), project, platform, options)
@@ -194,7 +194,7 @@ def _job(
 
 
 def _form(step: str, config: type[Config], project: Project) -> dict[str, Any]:
-    """What the launchpad shows to be filled in; what is left empty is refused."""
+    """Return the config that the launchpad shows to be filled in; the job refuses empty fields."""
     names = list(project.dataflows)
     empty = {**_EMPTY, "dataflow": names[0] if len(names) == 1 else ""}
     form = {
@@ -207,7 +207,7 @@ def _form(step: str, config: type[Config], project: Project) -> dict[str, Any]:
 def _with_config(
     decide: Callable[[OpExecutionContext, Any], None], config: type[Config]
 ) -> Callable[..., None]:
-    """A function whose parameter ``config`` has the type that Dagster makes the launchpad's form of."""
+    """Return a function whose parameter ``config`` has the type from which Dagster makes the launchpad's form."""
 
     def step(context: OpExecutionContext, config: Any) -> None:
         decide(context, config)
@@ -219,18 +219,18 @@ def _with_config(
 def _decide(
     context: OpExecutionContext,
     given: Decision,
-    making: DraftBuilder,
+    build_draft: DraftBuilder,
     project: Project,
     platform: Platform,
     options: RunOptions,
 ) -> None:
     (flow,) = project.named([given.dataflow])
-    shown = decisions.preview(platform, flow, making, options.now or clock(), options.run_is_live)
+    shown = decisions.preview(platform, flow, build_draft, options.now or clock(), options.run_is_live)
     _say(context, [f"{flow.name}: {shown.draft.entry.why}", *shown.lines])
     if not given.confirm:
         context.log.warning("nothing was appended: set confirm to true to append this entry")
         return
-    entry = decisions.decide(platform, flow, making, given.reason, options.run_is_live)
+    entry = decisions.decide(platform, flow, build_draft, given.reason, options.run_is_live)
     context.log.info("entry %d appended", entry.number)
     metadata = {
         **watermark_metadata(entry, read_quarantine(platform.log, entry)),
@@ -248,9 +248,9 @@ def _show(
     platform: Platform,
 ) -> None:
     (flow,) = project.named([given.dataflow])
-    found = view(platform.log, given)
+    state = view(platform.log, given)
     context.log_event(
-        AssetObservation(watermark_key(flow.name), metadata={"state": MetadataValue.json(found)})
+        AssetObservation(watermark_key(flow.name), metadata={"state": MetadataValue.json(state)})
     )
 
 

@@ -1,7 +1,7 @@
-"""Runs of a dataflow that Dagster takes to be in flight: which of them is, and which died without a word.
+"""Runs of a dataflow that Dagster has as in flight: which of them is, and which died without a report.
 
-A run whose process is gone stays "started" in Dagster for ever. On this machine the process tells. For a run on another machine its
-lease in the watermark log does: it is watched from tick to tick, by the sensor's own clock alone.
+A run whose process is gone stays "started" in Dagster for ever. On this machine the process shows it. For a run on another machine
+its lease in the watermark log does: the sensor watches it from tick to tick, by its own clock alone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Sign:
     """What was seen of the lease of a run on another machine.
 
     Attributes:
-        text: tells this sign from all others.
+        text: identifies this sign.
         at: when it was seen first, epoch seconds of the sensor's clock.
     """
 
@@ -57,23 +57,21 @@ class Busy:
 def in_flight(
     instance: DagsterInstance, log: WatermarkLog, dataflow: str, now: float, seen: Sign | None = None
 ) -> Busy | None:
-    """A run of the dataflow that goes on. One that is dead is reported as failed, which frees its pool, too.
+    """Return a run of the dataflow that is in flight, or None. A dead run is reported as failed, which also frees its pool.
 
     Args:
-        instance: which takes runs to be in flight.
+        instance: with the runs.
         log: with the leases.
         dataflow: its name.
         now: epoch seconds.
-        seen: of the last tick; without it no lease is dead.
+        seen: the sign of the last tick; without it no lease is dead.
     """
     filters = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=_STATUSES)
     for record in instance.get_run_records(filters):
         busy, death = _judged(record, log, dataflow, now, seen or Sign())
         if busy is not None:
             return busy
-        instance.report_run_failed(
-            record.dagster_run, f"{death}. What it had begun is finished by the next run"
-        )
+        instance.report_run_failed(record.dagster_run, f"{death}. The next run finishes what it had begun")
     return None
 
 
@@ -86,16 +84,16 @@ def _judged(record: RunRecord, log: WatermarkLog, dataflow: str, now: float, see
     run = record.dagster_run
     name, tag = f"run {run.run_id[:8]}", run.tags.get(HOLDER_TAG)
     holder = Holder.model_validate_json(tag) if tag else None
-    lives = process_is_alive(holder) if holder else True
-    if lives is False:
+    alive = process_is_alive(holder) if holder else True
+    if alive is False:
         return _Judged(None, f"the process of this run is gone (killed?): {tag}")
-    if lives or holder is None:
+    if alive or holder is None:
         return _Judged(Busy(f"{name} is in flight"))
     where = f"{name} is in flight on {host_name(holder)} (process {holder.pid}), since {_time(record)}"
     held = log.open_intent(dataflow, log.newest(dataflow))
     if held is None or held.holder.run_id != run.run_id:
-        nobody = "it holds no number now, so no lease tells whether it lives; if that machine is gone, mark the run as failed in the UI"
-        return _Judged(Busy(f"{where}: {nobody}"))
+        no_lease = "it holds no number now, so no lease shows whether it is alive; if that machine is gone, mark the run as failed in the UI"
+        return _Judged(Busy(f"{where}: {no_lease}"))
     text = lease.sign(log, held)
     if text != seen.text or now < seen.at:
         renewed = "its lease was renewed" if seen.text.startswith(f"{held.id} ") else "it has a lease"

@@ -14,12 +14,12 @@ from resources.reporting import DATAFLOW_TAG
 
 
 def job_name(name: str) -> str:
-    """The name of a dataflow's job."""
+    """Return the name of a dataflow's job."""
     return f"load_{name}"
 
 
 def dataflow_job(dataflow: Dataflow, *, checked: bool = True) -> Any:
-    """A job of both assets and the checks of what its runs change; the others are left to whoever asks for them.
+    """Return a job of both assets and the checks of what its runs change; the operator requests the other checks.
 
     Args:
         dataflow: the definition.

@@ -1,7 +1,7 @@
-"""The shell of every sensor: one run at a time, and what did not get done is requested again after a pause that doubles.
+"""The shell of every sensor: one run at a time, and unfinished work is requested again after a pause that doubles.
 
-The truth is the watermark log and nothing else. A run did something if there is an entry of it; an entry that only abandons a number
-says that it did not. So a file that stays bad does not start a run every half minute for two weeks.
+The watermark log alone decides. A run made progress if it appended an entry; an entry that only abandons a number
+is no progress. So a file that stays bad does not start a run every half minute for two weeks.
 
 What a sensor looks at, and what it requests, belongs to its kind (``platform_assets.kinds``).
 """
@@ -38,10 +38,10 @@ Clock = Callable[[], float]
 """Epoch seconds."""
 
 ABANDONED: frozenset[Why] = frozenset({"abandon"})
-"""Entries after which the work is as it was."""
+"""Entries that make no progress with the work."""
 
 _FAR = 100
-"""Entries that a look back for the newest entry with progress reads at most; from tick to tick it reads only what is new."""
+"""The most entries to read in search of the newest entry with progress; from tick to tick only new entries are read."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Tick:
 
     @property
     def now(self) -> datetime:
-        """The time of the tick, in UTC."""
+        """Return the time of the tick, in UTC."""
         return datetime.fromtimestamp(self.seconds, UTC)
 
 
@@ -81,16 +81,16 @@ class NoWork:
 
 @dataclass(frozen=True)
 class Work:
-    """What a tick has found to do.
+    """The work that a tick has found.
 
     Attributes:
         entry: the newest.
-        digest: tells the work from other work, as :func:`digest` says.
-        requests: the runs, for a text that no other attempt has: a run key counts once for ever, for failed runs too.
-        new_keys: partitions that Dagster must be told first.
+        digest: identifies the work: see :func:`digest`.
+        requests: returns the runs of an attempt, given a text of its own: Dagster runs a key once for ever, also if the run fails.
+        new_keys: partitions to add to Dagster first.
         events: what the tick reports.
-        no_progress: entries that did nothing about the work.
-        unfinished: what is said of an attempt while its pause lasts; it is given the attempt's number and the seconds that are left.
+        no_progress: kinds of entries that make no progress with the work.
+        unfinished: the reason to skip during the pause after an attempt, formatted with its number and the seconds left.
     """
 
     entry: Entry | None
@@ -145,12 +145,12 @@ class SensorShell:
 
 
 def digest(*parts: object) -> str:
-    """Return a short text that tells some work from other work."""
+    """Return a short text that identifies some work."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def _request(cursor: Cursor, work: Work, progress: str, now: float) -> SensorResult:
-    """Request runs, unless the pause after the last attempt lasts."""
+    """Return the request for runs, or a skip during the pause after the last attempt."""
     number = work.entry.number if work.entry else 0
     cursor = replace(cursor, seen=number, resume="", sign=Sign())
     left = cursor.attempts.wait(progress, work.digest, now)
@@ -174,7 +174,7 @@ def _skip(reason: str, cursor: Cursor, events: Sequence[Any] = ()) -> SensorResu
 
 
 def _progress(log: WatermarkLog, dataflow: str, cursor: Cursor, work: Work) -> str:
-    """Return the id of the newest entry that did something about the work, or ""; the cursor of the last tick knows the answer of then."""
+    """Return the id of the newest entry with progress, or "". Entries up to the last tick are known from its cursor."""
     entry = work.entry
     if entry is None:
         return ""

@@ -19,7 +19,7 @@ from resources.platform import Platform
 
 @dataclass(frozen=True)
 class Triggers:
-    """What starts runs of a dataflow, and the jobs that only such a sensor runs."""
+    """The sensors and schedules that start runs of a dataflow, and the jobs that only such a sensor runs."""
 
     sensors: Sequence[SensorDefinition] = ()
     schedules: Sequence[ScheduleDefinition] = ()
@@ -59,6 +59,6 @@ class HasLedgerPicture(Protocol):
         """Return what is loaded and what is missing, as metadata of the watermark.
 
         Raises:
-            StrandlineError: if it cannot be looked up now.
+            StrandlineError: if it cannot be read now.
         """
         ...

@@ -1,6 +1,6 @@
-"""What this layer must know of a kind of watermark: in words, in numbers, and as commands. Imports no Dagster.
+"""The part of a kind of watermark that this layer shows: in words, in numbers, and as commands. Imports no Dagster.
 
-:class:`KindProfile` is what every kind has. What only some have is a small contract of its own below it, requested by type
+:class:`KindProfile` is what every kind has. Features of some kinds are small contracts below it, requested by type
 (:func:`platform_assets.kinds.required`). What a kind shows in Dagster is in ``platform_assets.kinds.definitions``.
 """
 
@@ -39,7 +39,7 @@ class KindProfile(ABC):
 
     Attributes:
         slices_noun: what a plan's slices are counted in.
-        unknown_waiting: the kind's keys of ``waiting`` in ``strandline list --json``, as they are if nobody can tell.
+        unknown_waiting: the kind's keys of ``waiting`` in ``strandline list --json``, with their values if unknown.
     """
 
     slices_noun: ClassVar[str]
@@ -81,15 +81,15 @@ class KindProfile(ABC):
     def waiting(
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, servers: Servers
     ) -> dict[str, Any]:
-        """Return what the next run would find, as far as a short look tells: what is known of ``unknown_waiting``.
+        """Return what the next run would find, as far as a short look shows: the known keys of ``unknown_waiting``.
 
         Raises:
-            StrandlineError: why nobody can tell.
+            StrandlineError: if it is unknown, with the reason.
         """
 
     @abstractmethod
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
-        """Return that in words; None if nobody can tell."""
+        """Return the result of :meth:`waiting` in words; None if it is unknown."""
 
     @abstractmethod
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class KindProfile(ABC):
 
     @abstractmethod
     def print_ledger(self, context: Context, dataflow: Dataflow, document: Mapping[str, Any]) -> None:
-        """Print that document for people."""
+        """Print the document of :meth:`ledger` for people."""
 
 
 @runtime_checkable
@@ -111,15 +111,15 @@ class FindsLateFiles(Protocol):
     def late_files(
         self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
     ) -> LateFiles:
-        """Return the late files that the sweep has found and that no entry has dealt with."""
+        """Return the late files that the sweep has found and that no entry has handled."""
         ...
 
     def late_step(self, platform: Platform, dataflow: Dataflow, now: datetime) -> LateStep:
-        """Go one step of the sweep, and do what the policy says."""
+        """Make one step of the sweep, and apply the policy."""
         ...
 
     def why_none_is_late(self, dataflow: Dataflow) -> str | None:
-        """Return why no file of this dataflow can be late; None if one can."""
+        """Return why no file of this dataflow can be late; None if a file can be late."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Checks of a dataflow that its model cannot make: against settings, other dataflows, and Dagster's rules.
 
-They look at the file's values, not at the model, so that a file with one mistake shows its others in the same
-go.
+They look at the file's values, not at the model, so that a file with one mistake shows its others at
+once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from platform_assets.project.reading import NAME, Checked
 from platform_assets.project.settings import Settings
 from resources.databases import is_database
 
-# Dagster refuses these while it loads definitions, and then loads none: found here, one file is broken.
+# Dagster refuses these while it loads definitions, and then loads none. Refused here, only one file is broken.
 _OWNER = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z|]{2,7}|team:.+", re.DOTALL)
 _TAG = re.compile(r"([A-Za-z0-9_.-]{1,63}/|dagster/kind/)?[A-Za-z0-9_.-]{1,63}")
 _TAG_VALUE = re.compile(r"[A-Za-z0-9_.-]{0,63}")
@@ -39,7 +39,7 @@ _NESTED = ("array", "map", "struct")
 
 
 def check_settings(settings: Checked[Settings]) -> None:
-    """State and lake can be reached."""
+    """Refuse a state or lake whose address or connection is wrong."""
     for which in PLACES:
         key, connection = place_key(settings, which), (which, "connection")
         if which == "state" and is_database(settings.text(*map(str, key)) or ""):
@@ -49,7 +49,7 @@ def check_settings(settings: Checked[Settings]) -> None:
 
 
 def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder: Path) -> None:
-    """All checks of one file against the settings and Dagster's rules."""
+    """Check one file against the settings and Dagster's rules."""
     _name(flow)
     _source(flow, connection_types(settings))
     check_apart(flow, settings, folder)
@@ -70,7 +70,7 @@ def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> N
 
 
 def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:
-    """No two dataflows write one table."""
+    """Refuse dataflows that write the same table."""
     by_table: dict[str, list[Checked[Dataflow]]] = {}
     for flow in flows:
         if flow.model is not None:
@@ -86,26 +86,29 @@ def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:
                 )
 
 
-def check_circles(flows: Sequence[Checked[Dataflow]]) -> None:
-    """No dataflow reads what comes out of it."""
+def check_cycles(flows: Sequence[Checked[Dataflow]]) -> None:
+    """Refuse dataflows that read their own output, directly or through others."""
     lineage = Lineage(flow.model for flow in flows if flow.model)
     for flow in flows:
         name = flow.model.name if flow.model else None
         for given, maker in lineage.circular(name) if name else ():
             if maker == name:
-                found, expected = "the dataflow's own table", "another table: a run would load its own output"
+                problem, expected = (
+                    "the dataflow's own table",
+                    "another table: a run would load its own output",
+                )
             else:
-                found = f"made by {maker}, into which rows of {name} come"
-                expected = "no circle of dataflows: none of them could run first"
-            flow.refuse(given.key, f"{given.name}, {found}", expected)
+                problem = f"made by {maker}, into which rows of {name} come"
+                expected = "no cycle of dataflows: none of them could run first"
+            flow.refuse(given.key, f"{given.name}, {problem}", expected)
 
 
 def connection_types(settings: Checked[Settings]) -> Mapping[str, str] | None:
-    """The types of all connections by name, of those with mistakes too; None where there is no telling."""
-    found = settings.value.get("connections", {})
-    if not settings.document.readable or not isinstance(found, dict):
+    """Return the types of all connections by name, also of connections with mistakes; None if the settings cannot be read."""
+    connections = settings.value.get("connections", {})
+    if not settings.document.readable or not isinstance(connections, dict):
         return None
-    return {name: str(value_at(fields, ("type",), "s3")) for name, fields in found.items()}
+    return {name: str(value_at(fields, ("type",), "s3")) for name, fields in connections.items()}
 
 
 def _where(flow: Checked[Dataflow]) -> str:
@@ -134,7 +137,7 @@ def _schema(flow: Checked[Dataflow]) -> list[Column]:
 
 
 def _partition_by(flow: Checked[Dataflow], schema: Sequence[Column]) -> None:
-    """Of columns that are not in the schema nothing is known: they may be hive folders, or a transform's."""
+    """Check the columns in ``target.partition_by``. A column outside the schema may be a hive folder or come from a transform."""
     listed = value_at(flow.value, ("target", "partition_by"), [])
     nested = {column.name.casefold() for column in schema if column.type in _NESTED}
     changed = flow.document.has(("transform",)) or flow.document.has(("sql",))

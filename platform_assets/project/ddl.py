@@ -59,7 +59,7 @@ _END = "the end"
 
 
 class DdlError(ValueError):
-    """The text is no schema.
+    """Raised if the text is no schema.
 
     Attributes:
         found: in words.
@@ -89,8 +89,8 @@ def parse_ddl(text: str) -> list[Column]:
     """Read ``name type [NOT NULL] [COMMENT 'text'], …``.
 
     Raises:
-        DdlError: for what Spark refuses, a column that is there twice (Spark's names know no case), and
-            reserved names.
+        DdlError: if Spark refuses it, a column is there twice (Spark's names know no case), or a name is
+            reserved.
     """
     columns = _Parser(text).columns()
     seen: set[str] = set()
@@ -115,11 +115,11 @@ class _Parser:
         self._tokens = _tokens(text)
 
     def columns(self) -> list[Column]:
-        found = [self._column()]
+        columns = [self._column()]
         while self._next != _END:
             self._take(",", "a comma between columns")
-            found.append(self._column())
-        return found
+            columns.append(self._column())
+        return columns
 
     def _column(self) -> Column:
         name = self._name("a column as `name type`")
@@ -181,7 +181,7 @@ class _Parser:
         self._take(")", f") at the end of {kind}(…)")
 
     def _words_after(self, kind: str) -> None:
-        """What may follow a type's name: a collation, an interval's units, `without time zone`."""
+        """Read what may follow a type's name: a collation, an interval's units, `without time zone`."""
         if kind == "string" and self._next.lower() == "collate":
             self._pop()
             self._name("a collation")
@@ -212,20 +212,20 @@ class _Parser:
         return self._tokens.pop() if self._next != _END else _END
 
     def _take(self, token: str, expected: str) -> None:
-        found = self._pop()
-        if found.lower() != token:
-            raise DdlError(found, expected)
+        next_token = self._pop()
+        if next_token.lower() != token:
+            raise DdlError(next_token, expected)
 
     def _name(self, expected: str) -> str:
-        found = self._pop()
-        if found == _END or not re.match(r"[`\w]", found):
-            raise DdlError(found, expected)
-        return found[1:-1].replace("``", "`") if found[0] == "`" else found
+        token = self._pop()
+        if token == _END or not re.match(r"[`\w]", token):
+            raise DdlError(token, expected)
+        return token[1:-1].replace("``", "`") if token[0] == "`" else token
 
 
 def _tokens(text: str) -> list[str]:
-    """The tokens in reverse, so that the next one is the last; ``the end`` lies below them."""
-    found: list[str] = []
+    """Return the tokens in reverse, so that the next token is the last; ``the end`` lies below them."""
+    tokens: list[str] = []
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -234,6 +234,6 @@ def _tokens(text: str) -> list[str]:
                 f"the character {text[at]!r}", "names in backquotes where they hold more than a-z, 0-9 and _"
             )
         if match.lastgroup != "space":
-            found.append(match[0])
+            tokens.append(match[0])
         at = match.end()
-    return [_END, *reversed(found)]
+    return [_END, *reversed(tokens)]

@@ -1,4 +1,4 @@
-"""One project file as plain values: what stands at a key, in which line, and errors that say so."""
+"""One project file as plain values: the value at a key, its line, and errors that name both."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Document:
 
     Attributes:
         file: relative to the project folder.
-        value: the root mapping; empty where the file is empty or cannot be read.
+        value: the root mapping; empty if the file is empty or cannot be read.
         positions: of every key, and of every item of a list.
         errors: what is wrong with it as YAML.
-        readable: False where the text is not YAML at all, so that nothing can be said about its keys.
+        readable: False if the text is not YAML at all, so that nothing can be said about its keys.
     """
 
     file: str
@@ -43,8 +43,8 @@ class Document:
             return document
         document.value, document.positions = parsed.value, parsed.positions
         for key, line in parsed.repeated:
-            found = f"the key again (first in line {document.line(key)})"
-            document.errors.append(ProjectError(file, line, dotted(key), found, "each key once"))
+            problem = f"the key again (first in line {document.line(key)})"
+            document.errors.append(ProjectError(file, line, dotted(key), problem, "each key once"))
         return document
 
     def refuse(self, line: int, found: str, expected: str) -> None:
@@ -53,26 +53,26 @@ class Document:
         self.readable = False
 
     def line(self, key: Key) -> int:
-        """The line of a key, or of the nearest key above it."""
+        """Return the line of a key, or of the nearest key above it."""
         while key and key not in self.positions:
             key = key[:-1]
         return self.positions[key].line if key else 1
 
     def get(self, key: Key, default: Any = None) -> Any:
-        """The value that stands there."""
+        """Return the value at a key."""
         return value_at(self.value, key, default)
 
     def has(self, key: Key) -> bool:
-        """Whether a user wrote the key."""
+        """Return whether a user wrote the key."""
         return self.get(key, _ABSENT) is not _ABSENT
 
     def error(self, key: Key, found: str, expected: str, nearest: str | None = None) -> ProjectError:
-        """An error at a key."""
+        """Return an error at a key."""
         return ProjectError(self.file, self.line(key), dotted(key), found, expected, nearest)
 
 
 def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
-    """All values that are neither mappings nor lists, each with its key."""
+    """Yield all values that are neither mappings nor lists, each with its key."""
     if isinstance(value, dict | list):
         for part in value if isinstance(value, dict) else range(len(value)):
             yield from leaves(value[part], (*key, part))
@@ -81,12 +81,12 @@ def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
 
 
 def dotted(key: Key) -> str | None:
-    """``watermark.checkpoint.interval_files``; None for the root."""
+    """Return a key as text, ``watermark.checkpoint.interval_files``; None for the root."""
     return ".".join(str(part) for part in key) or None
 
 
 def value_at(value: Any, key: Key, default: Any = None) -> Any:
-    """The value at a key of plain values."""
+    """Return the value at a key of plain values."""
     for part in key:
         inside = (
             part in value
@@ -100,5 +100,5 @@ def value_at(value: Any, key: Key, default: Any = None) -> Any:
 
 
 def within(key: Key, part: Key) -> bool:
-    """Whether a key is ``part`` itself or lies below it."""
+    """Return whether a key is ``part`` itself or lies below it."""
     return key[: len(part)] == part

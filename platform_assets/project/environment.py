@@ -1,8 +1,8 @@
 """``{env: NAME}``: texts that come from the environment (docs/project-files.md).
 
-Two ways, told apart by the models' types. Where a model says ``str`` the text is looked up when the project
+There are two ways; the models' types choose. If a model says ``str``, the text is looked up when the project
 is loaded (:func:`resolved`), and the model's repr shows the variable's name instead of it (:func:`hidden`).
-Where it says :data:`Text` the reference itself is kept, and looked up when it is used, so that a machine
+If it says :data:`Text`, the reference itself is kept, and looked up when it is used, so that a machine
 without the secrets can still check the project.
 """
 
@@ -24,12 +24,12 @@ class EnvRef:
     name: str
 
     def __repr__(self) -> str:
-        """As a user writes it."""
+        """Return the reference as a user writes it."""
         return f"{{env: {self.name}}}"
 
     @classmethod
     def of(cls, value: Any) -> EnvRef | None:
-        """Read the form ``{env: NAME}``; None for anything else."""
+        """Return the reference of the form ``{env: NAME}``; None for anything else."""
         if (
             isinstance(value, Mapping)
             and list(value) == ["env"]
@@ -40,7 +40,7 @@ class EnvRef:
         return None
 
     def look_up(self, environment: Mapping[str, str]) -> str | None:
-        """The value; None where it is not set, or empty."""
+        """Return the value; None if it is not set, or empty."""
         return environment.get(self.name) or None
 
 
@@ -56,17 +56,17 @@ class FromEnvironment(str):
         return made
 
     def __repr__(self) -> str:
-        """The variable, not the text."""
+        """Return the variable, not the text."""
         return f"{{env: {self.name}}}"
 
 
 def _text(value: Any) -> str | EnvRef:
     if isinstance(value, str) and value:
         return value
-    found = EnvRef.of(value)
-    if found is None:
+    reference = EnvRef.of(value)
+    if reference is None:
         raise ValueError("expected text or {env: NAME}")
-    return found
+    return reference
 
 
 Text = Annotated[str | EnvRef, PlainValidator(_text)]
@@ -74,7 +74,7 @@ Text = Annotated[str | EnvRef, PlainValidator(_text)]
 
 
 def used(text: str | EnvRef | None, what: str, environment: Mapping[str, str]) -> str | None:
-    """The text itself, at the moment of use.
+    """Return the text itself, at the moment of use.
 
     Args:
         text: the text or its reference.
@@ -82,13 +82,13 @@ def used(text: str | EnvRef | None, what: str, environment: Mapping[str, str]) -
         environment: where references are looked up.
 
     Raises:
-        ConfigurationError: where its variable is not set.
+        ConfigurationError: if its variable is not set.
     """
     if not isinstance(text, EnvRef):
         return text
-    found = text.look_up(environment)
-    if found is None:
+    value = text.look_up(environment)
+    if value is None:
         raise ConfigurationError(
             f"{what}: expected the environment variable {text.name} to be set, found it unset or empty"
         )
-    return found
+    return value

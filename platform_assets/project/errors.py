@@ -12,12 +12,12 @@ from partitions.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class ProjectError:
-    """One thing that is wrong.
+    """One mistake in a project file.
 
     Attributes:
         file: relative to the project folder.
         line: counts from 1.
-        key: dotted, such as ``watermark.checkpoint.interval_files``; None where the whole file is meant.
+        key: dotted, such as ``watermark.checkpoint.interval_files``; None if the whole file is meant.
         found: in words; never a secret.
         expected: in words.
         nearest: the known name that may have been meant.
@@ -32,13 +32,13 @@ class ProjectError:
 
     @property
     def message(self) -> str:
-        """The line that people read."""
+        """Return the line that people read."""
         key = f"{self.key}: " if self.key else ""
         hint = f" (did you mean {self.nearest}?)" if self.nearest else ""
         return f"{self.file}:{self.line}: {key}found {self.found}, expected {self.expected}{hint}"
 
     def __str__(self) -> str:
-        """The message."""
+        """Return the message."""
         return self.message
 
     def as_json(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class ProjectError:
 
 
 class InvalidProject(ConfigurationError):
-    """Project files were refused.
+    """Raised if project files have errors.
 
     Attributes:
         errors: all of them, sorted by file and line.
@@ -62,12 +62,12 @@ class InvalidProject(ConfigurationError):
 
 
 def in_order(errors: Iterable[ProjectError]) -> list[ProjectError]:
-    """By file and line, each once."""
+    """Return the errors by file and line, each once."""
     return sorted(dict.fromkeys(errors), key=lambda error: (error.file, error.line, error.key or ""))
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a wrong one may stand for; upper and lower case do not count."""
-    by_folded = {one.casefold(): one for one in known}
+    """Return the known name that a wrong name may stand for, or None; case does not count."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
     close = difflib.get_close_matches(name.casefold(), by_folded, n=1)
     return by_folded[close[0]] if close else None

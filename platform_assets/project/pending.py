@@ -1,7 +1,7 @@
 """What the specification describes and the product does not have yet.
 
-One table. A row names a key and its values, and says what is there instead. Where a feature lands its row
-goes; nothing else here changes. Without the table a user would read a cascade of unknown keys for a whole
+One table. A row names a key and its values, and says what is there instead. When a feature lands, its row
+is deleted; nothing else here changes. Without the table a user would read a cascade of unknown keys for a whole
 part of the contract.
 """
 
@@ -27,8 +27,8 @@ class Pending:
         test: which values.
         there: what is expected today.
         missing: the feature and its verb, ``column watermarks are``.
-        part: the keys of which nothing else is reported, since they follow from this one; by default the key
-            itself.
+        part: the keys for which no other error is reported, since it would follow from this row; by default the
+            key itself.
     """
 
     key: str
@@ -39,27 +39,27 @@ class Pending:
 
     @property
     def expected(self) -> str:
-        """What is there, and what is not."""
+        """Return what the product has, and what it does not have yet."""
         return f"{self.there} ({self.missing} not there yet, see ROADMAP.md)"
 
 
 def one_of(*values: str) -> Test:
-    """One of these texts."""
+    """Return a test for one of these texts."""
     return lambda value: value in values
 
 
 def scheme(*schemes: str) -> Test:
-    """A URL with one of these schemes."""
+    """Return a test for a URL with one of these schemes."""
     return lambda value: isinstance(value, str) and value.partition("://")[0] in schemes and "://" in value
 
 
 def above_zero(value: Any) -> bool:
-    """A number above 0."""
+    """Return whether a value is a number above 0."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
 def anything(_: Any) -> bool:
-    """The key itself is not there yet."""
+    """Return True: the key itself is not there yet."""
     return True
 
 
@@ -113,7 +113,7 @@ DATAFLOW: tuple[Pending, ...] = (
 def not_there(
     document: Document, value: dict[str, Any], rows: tuple[Pending, ...]
 ) -> tuple[list[ProjectError], list[Key]]:
-    """The errors of a file for what is not there yet, and the parts of which nothing else shall be said.
+    """Return the errors of a file for missing features, and the parts for which no other error must be reported.
 
     Args:
         document: the file as it was written.
@@ -123,15 +123,15 @@ def not_there(
     errors: list[ProjectError] = []
     parts: list[Key] = []
     for row in rows:
-        for key, found in _matches(value, tuple(row.key.split("."))):
-            if row.test(found) and not any(within(key, part) for part in parts):
+        for key, given in _matches(value, tuple(row.key.split("."))):
+            if row.test(given) and not any(within(key, part) for part in parts):
                 errors.append(document.error(key, shown(document.get(key), key), row.expected))
                 parts.append(key[: row.part.count(".") + 1] if row.part else key)
     return errors, parts
 
 
 def _matches(value: Any, key: tuple[str, ...], above: Key = ()) -> Iterator[tuple[Key, Any]]:
-    """Every value at a dotted key with wildcards."""
+    """Yield every value at a dotted key with wildcards."""
     if not key:
         yield above, value
     elif isinstance(value, dict):

@@ -25,13 +25,13 @@ _STATE_TOO = " or postgresql://host/database"
 def check_place(
     checked: Checked[Any], path: Key, connection: Key, connections: Mapping[str, str] | None
 ) -> None:
-    """A path has a scheme that we know, and a connection that exists and fits it.
+    """Refuse a path with an unknown scheme, or with a connection that does not exist or fit.
 
     Args:
         checked: the file.
         path: the key of the path.
         connection: the key of the connection's name.
-        connections: their types by name; None where the settings are too broken to tell.
+        connections: their types by name; None if the settings are too broken to tell.
     """
     text, name = checked.text(*map(str, path)), checked.text(*map(str, connection))
     scheme, remote, rest = (text or "").partition("://")
@@ -52,19 +52,21 @@ def check_place(
 def check_connection(
     checked: Checked[Any], key: Key, connections: Mapping[str, str] | None, wanted: str
 ) -> None:
-    """A connection that is named exists, and is of the type that fits.
+    """Refuse a connection that does not exist, or is of another type.
 
     Args:
         checked: the file.
         key: of the connection's name.
-        connections: their types by name; None where the settings are too broken to tell.
+        connections: their types by name; None if the settings are too broken to tell.
         wanted: the type.
     """
     name = checked.text(*map(str, key))
     if name is None or connections is None:
         return
     if name not in connections:
-        fitting = sorted(one for one, kind in connections.items() if kind == wanted) or sorted(connections)
+        fitting = sorted(known_name for known_name, kind in connections.items() if kind == wanted) or sorted(
+            connections
+        )
         known = ", ".join(fitting) or "none: platform.yaml has no connections"
         checked.refuse(
             key,
@@ -81,7 +83,7 @@ def check_connection(
 
 
 def check_database(checked: Checked[Any], path: Key, connection: Key) -> None:
-    """The address of a database is one, and has no connection beside it. Opens nothing.
+    """Refuse an address that is no database's, and a connection beside it. Opens nothing.
 
     Args:
         checked: the file.
@@ -101,7 +103,7 @@ def check_database(checked: Checked[Any], path: Key, connection: Key) -> None:
 
 
 def check_apart(checked: Checked[Any], settings: Checked[Settings], folder: Path) -> None:
-    """A source lies neither inside state or lake, nor around them where a listing would see them.
+    """Refuse a source inside state or lake, or around them if a listing would see them.
 
     Args:
         checked: a dataflow's file.
@@ -132,7 +134,7 @@ def check_apart(checked: Checked[Any], settings: Checked[Settings], folder: Path
 
 
 def place_key(settings: Checked[Settings], what: str) -> Key:
-    """The key of a place's path, however it is written."""
+    """Return the key of a place's path, however it is written."""
     return (what, "path") if settings.document.has((what, "path")) else (what,)
 
 
@@ -143,7 +145,7 @@ def _nearest(scheme: str, path: Key) -> str | None:
 
 
 def _address(text: str, folder: Path) -> str:
-    """An address that can be compared: links followed, no dots."""
+    """Return an address that can be compared: links followed, no dots."""
     scheme, remote, rest = text.partition("://")
     if remote and scheme != "file":
         return text.rstrip("/")
@@ -151,7 +153,7 @@ def _address(text: str, folder: Path) -> str:
 
 
 def _below(inner: str, outer: str) -> str | None:
-    """The path from outer to inner, "" where they are one; None where inner lies elsewhere."""
+    """Return the path from outer to inner, "" if they are the same; None if inner lies elsewhere."""
     if inner == outer:
         return ""
     base = outer.rstrip("/") + "/"

@@ -21,7 +21,7 @@ from resources.jdbc import JdbcConnection
 from resources.places import Place, S3Connection
 
 SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
-"""The variable with a Connect server's address that goes before ``spark`` of the settings."""
+"""The variable with a Connect server's address; it wins over ``spark`` of the settings."""
 
 _SHORTEST_HIDDEN = 4
 
@@ -29,7 +29,7 @@ ConnectionT = TypeVar("ConnectionT")
 
 
 class Made(NamedTuple):
-    """What a file is about, even where it has errors: the names of a dataflow, of its asset and of its table."""
+    """What a file is about, even if it has errors: the names of a dataflow, of its asset and of its table."""
 
     name: str
     asset: str
@@ -39,13 +39,13 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True)
 class Project:
-    """What a project folder says. Holds no secret: connections keep the names of variables.
+    """The contents of a project folder. Holds no secret: connections keep the names of variables.
 
     Attributes:
         folder: absolute; relative paths in its files count from here.
         dataflows: the valid ones, sorted by name.
-        broken: the errors of each dataflow file that has some, by a name that Dagster takes: the file's stem,
-            or what is left of it. Never a name of ``dataflows``.
+        broken: the errors of each dataflow file that has some, by a name that Dagster accepts: the file's stem,
+            or a form of it. Never a name of ``dataflows``.
         errors: all errors, sorted by file and line.
     """
 
@@ -59,10 +59,10 @@ class Project:
 
     @property
     def settings(self) -> Settings:
-        """The settings.
+        """Return the settings.
 
         Raises:
-            InvalidProject: where platform.yaml has errors: with defaults instead, a run would load everything
+            InvalidProject: if platform.yaml has errors. With defaults instead, a run would load everything
                 into another lake.
         """
         if self._settings is None:
@@ -71,35 +71,35 @@ class Project:
 
     @property
     def lineage(self) -> Lineage:
-        """Which dataflow reads the table of which; what a broken one reads is not known."""
+        """Return which dataflow reads which table; what a broken dataflow reads is not known."""
         broken = [self._made[name] for name in self.broken if name in self._made]
         return Lineage([*broken, *self.dataflows.values()])
 
     @property
     def state(self) -> Place | Database:
-        """Where the watermark log is."""
+        """Return where the watermark log is."""
         place = self.settings.place("state")
         return Database.parse(place.path) if is_database(place.path) else self._at(place)
 
     @property
     def lake(self) -> Place:
-        """Where tables are."""
+        """Return where tables are."""
         return self._at(self.settings.place("lake"))
 
     def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection:
-        """Where a dataflow's rows are: the root of its files, a table of the lake, a database."""
+        """Return where a dataflow's rows are: the root of its files, a table of the lake, a database."""
         return place_of(self, dataflow)
 
     def table_place(self, dataflow: Dataflow) -> Place:
-        """A dataflow's table, ``<lake>/<layer>/<name>``."""
+        """Return a dataflow's table, ``<lake>/<layer>/<name>``."""
         return self.lake.child(dataflow.table)
 
     @property
     def spark_settings(self) -> SparkSettings:
-        """How Spark is reached; ``STRANDLINE_SPARK_REMOTE`` goes before the settings.
+        """Return how Spark is reached; ``STRANDLINE_SPARK_REMOTE`` wins over the settings.
 
         Raises:
-            ConfigurationError: where that variable holds no ``sc://`` address.
+            ConfigurationError: if that variable holds no ``sc://`` address.
         """
         settings, remote = self.settings.spark, self._environment.get(SPARK_REMOTE)
         if not remote:
@@ -109,11 +109,11 @@ class Project:
         return SparkSettings(remote=remote)
 
     def connection(self, name: str, wanted: type[ConnectionT]) -> ConnectionT:
-        """A connection with its secrets, at the moment of use.
+        """Return a connection with its secrets, at the moment of use.
 
         Raises:
-            ConfigurationError: for an unknown name, a connection of another type, a variable that is not set, a URL of
-                another form.
+            ConfigurationError: if the name is unknown, the connection is of another type, a variable is not set, or
+                the URL has another form.
         """
         settings = self.settings.connections.get(name)
         if settings is None:
@@ -129,11 +129,11 @@ class Project:
         return connection
 
     def named(self, names: Sequence[str]) -> list[Dataflow]:
-        """The dataflows of these names, in this order; without names all valid ones.
+        """Return the dataflows of these names, in this order; without names all valid dataflows.
 
         Raises:
-            InvalidProject: where platform.yaml or a named file has errors.
-            ConfigurationError: for an unknown name.
+            InvalidProject: if platform.yaml or a named file has errors.
+            ConfigurationError: if a name is unknown.
         """
         _ = self.settings
         known = [*self.dataflows, *self.broken]
@@ -152,12 +152,12 @@ class Project:
         return [self.dataflows[name] for name in dict.fromkeys(names or self.dataflows)]
 
     def layer(self, name: str) -> str:
-        """The first part of a dataflow's asset key, of a broken one too."""
-        found = self.dataflows.get(name) or self._made.get(name)
-        return found.asset.partition("/")[0] if found else "bronze"
+        """Return the first part of a dataflow's asset key, also of a broken dataflow."""
+        flow = self.dataflows.get(name) or self._made.get(name)
+        return flow.asset.partition("/")[0] if flow else "bronze"
 
     def hide(self, text: str) -> str:
-        """A text for people with the values of all secrets replaced, whatever library put them there."""
+        """Return a text for people with the values of all secrets replaced, whatever library put them there."""
         for name, connection in (self._settings or Settings()).connections.items():
             for key, reference in connection:
                 value = reference.look_up(self._environment) if isinstance(reference, EnvRef) else None
@@ -181,4 +181,4 @@ def _hidden_by(url: str, text: str) -> str:
     try:
         return JdbcConnection.parse(url).hide(text)
     except ConfigurationError:
-        return text  # which is told where it is used
+        return text  # the error is reported when the URL is used

@@ -1,4 +1,4 @@
-"""One project file: from its bytes to a checked model, with everything that is wrong with it."""
+"""One project file: from its bytes to a checked model, with all its errors."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 @dataclass
 class Checked(Generic[M]):
-    """A file and what was made of it.
+    """A file and its model.
 
     Attributes:
         document: as the user wrote it.
         value: its root with the environment's texts in place.
         texts: what came from the environment.
-        model: what the file says; None where it does not fit the model.
-        errors: all that was found so far.
+        model: the file's contents; None if they do not fit the model.
+        errors: all errors so far.
     """
 
     document: Document
@@ -49,16 +49,16 @@ class Checked(Generic[M]):
 
     @property
     def valid(self) -> M | None:
-        """The model, if nothing at all is wrong with the file."""
+        """Return the model, or None if the file has errors."""
         return None if self.errors else self.model
 
     def text(self, *key: str) -> str | None:
-        """The text at a key; None for anything else, which the model refuses."""
-        found = value_at(self.value, key)
-        return found if isinstance(found, str) and found else None
+        """Return the text at a key; None for anything else, which the model refuses."""
+        value = value_at(self.value, key)
+        return value if isinstance(value, str) and value else None
 
     def shown(self, *key: str | int) -> str:
-        """What a user wrote at a key, for an error."""
+        """Return what a user wrote at a key, for an error."""
         return shown(self.document.get(key), key)
 
     def refuse(self, key: Key, found: str, expected: str, nearest: str | None = None) -> None:
@@ -66,7 +66,7 @@ class Checked(Generic[M]):
         self.add([masked(self.document.error(key, found, expected, nearest), key, self.texts)])
 
     def add(self, errors: list[ProjectError], *parts: Key) -> None:
-        """Note errors of one check; afterwards nothing more is said of their keys, nor of ``parts``."""
+        """Note errors of one check; later errors at their keys, or in ``parts``, are dropped."""
         new = [error for error in errors if not self._is_blamed(error.key or "")]
         self.errors += new
         self._blamed |= {name for name in (*(error.key for error in new), *map(dotted, parts)) if name}
@@ -112,14 +112,14 @@ def _checked(
     environment: Mapping[str, str],
     given: Mapping[str, Any],
 ) -> Checked[M]:
-    """Every check of one file alone; ``given`` are the model's fields that no user writes."""
+    """Check one file alone; ``given`` are the model's fields that no user writes."""
     document = checked.document
     checked.add(document.errors)
     if document.readable:
-        found = resolved(document, model, environment)
-        checked.value, checked.texts = found.value, found.texts
-        unavailable, parts = not_there(document, found.value, rows)
-        checked.add(literal_secrets(document) + found.errors + unavailable, *parts)
+        values = resolved(document, model, environment)
+        checked.value, checked.texts = values.value, values.texts
+        unavailable, parts = not_there(document, values.value, rows)
+        checked.add(literal_secrets(document) + values.errors + unavailable, *parts)
         _validate(checked, model, given)
     return checked
 
@@ -132,7 +132,9 @@ def _validate(checked: Checked[M], model: type[M], given: Mapping[str, Any]) -> 
     except ConfigurationError as refused:
         key, error = escaped(refused, checked.document, checked.value, checked.texts)
         checked.add([error])
-        if key:  # pydantic stopped there: go on with a value that nothing takes, to find the other errors
+        if (
+            key
+        ):  # pydantic stopped there: continue with a value that no field accepts, to find the other errors
             value_at(checked.value, key[:-1])[key[-1]] = ...
             _validate(checked, model, given)
     else:

@@ -1,4 +1,4 @@
-"""Puts the environment's texts into a document's values, and hides them again in what is made of these."""
+"""Puts the environment's texts into a document's values, and hides them again in the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from platform_assets.project.shapes import Shapes, alternatives, below, takes_te
 
 @dataclass
 class Resolved:
-    """A document's values with all references replaced whose models want a text.
+    """A document's values, with each reference replaced if its model wants a text.
 
     Attributes:
         value: the root mapping.
@@ -30,8 +30,8 @@ class Resolved:
 
 
 def resolved(document: Document, model: type[BaseModel], environment: Mapping[str, str]) -> Resolved:
-    """Look up every ``{env: NAME}`` that stands where the model has a text."""
-    found = Resolved({})
+    """Return a document's values with every ``{env: NAME}`` looked up where the model has a text."""
+    result = Resolved({})
 
     def inside(value: Any, shapes: Shapes, key: Key) -> Any:
         reference = EnvRef.of(value)
@@ -47,17 +47,17 @@ def resolved(document: Document, model: type[BaseModel], environment: Mapping[st
         text = reference.look_up(environment)
         if text is None:
             wanted = f"the environment variable {reference.name} to be set and not empty"
-            found.errors.append(document.error(key, repr(reference), wanted))
+            result.errors.append(document.error(key, repr(reference), wanted))
             return document.get(key)
-        found.texts[key] = FromEnvironment(text, reference.name)
+        result.texts[key] = FromEnvironment(text, reference.name)
         return text
 
-    found.value = inside(document.value, alternatives(model), ())
-    return found
+    result.value = inside(document.value, alternatives(model), ())
+    return result
 
 
 def hidden(value: Any, texts: Mapping[Key, FromEnvironment]) -> Any:
-    """A checked value again, whose repr names the variables instead of showing their texts."""
+    """Return a checked value whose repr names the variables instead of showing their texts."""
     if not texts:
         return value
     if isinstance(value, BaseModel):

@@ -23,7 +23,7 @@ _SHOWN_CHARACTERS = 60
 
 
 def is_secret(key: Key) -> bool:
-    """Whether a key's value is a secret by its name: in a connection, reader options, Spark's settings."""
+    """Return whether a key's value is a secret by its name: in a connection, reader options, Spark's settings."""
     match key:
         case ("connections", _, "headers", str(name)):
             return _HEADERS.match(name) is not None
@@ -37,13 +37,13 @@ def is_secret(key: Key) -> bool:
 
 
 def literal_secrets(document: Document) -> list[ProjectError]:
-    """All secrets that stand in the file itself; the errors do not show them."""
+    """Return an error for each secret in the file itself; the errors do not show the secrets."""
     written = ((key, value) for key, value in leaves(document.value) if not _is_reference(document, key))
     return [document.error(key, _NOT_SHOWN, _WANTED) for key in (_refused(*leaf) for leaf in written) if key]
 
 
 def shown(value: Any, key: Key = ()) -> str:
-    """A user's value in an error: short, and never a secret."""
+    """Return a user's value for an error: short, and never a secret."""
     if reference := EnvRef.of(value):
         return repr(reference)
     if is_secret(key):
@@ -63,7 +63,7 @@ def shown(value: Any, key: Key = ()) -> str:
 
 
 def _refused(key: Key, value: Any) -> Key | None:
-    """The key to blame, where a value is a secret; of a secret's mapping or list it is the secret's own."""
+    """Return the key to blame if a value is a secret, else None; inside a secret's mapping or list it is the secret's own key."""
     if value is None:
         return None
     own = next((key[:length] for length in range(1, len(key) + 1) if is_secret(key[:length])), None)

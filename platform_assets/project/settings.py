@@ -22,7 +22,7 @@ def _remote(text: str) -> str:
 
 
 def _conf_text(value: object) -> object:
-    """Numbers and true/false as Spark writes them."""
+    """Return numbers and true/false as Spark writes them."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value
@@ -32,7 +32,7 @@ class SparkSettings(Model):
     """Spark inside the process (or on a cluster) by ``master``, or a Connect server by ``remote``.
 
     Attributes:
-        master: used where ``remote`` is None.
+        master: used if ``remote`` is None.
         conf: Spark's own settings, for a session that is started here.
     """
 
@@ -56,7 +56,7 @@ class PlaceSettings(Model):
 
 
 class S3Settings(Model):
-    """An S3-compatible store; what is left out comes from the standard AWS_* variables."""
+    """An S3-compatible store; missing keys come from the standard AWS_* variables."""
 
     type: Literal["s3"]
     endpoint: Text | None = None
@@ -66,7 +66,7 @@ class S3Settings(Model):
     session_token: Text | None = None
 
     def open(self, _: str, fields: Mapping[str, Any]) -> S3Connection:
-        """Return the connection with these values, of which none is the name of a variable any more."""
+        """Return the connection with these values, all of them looked up."""
         return S3Connection(**fields)
 
 
@@ -77,7 +77,7 @@ def _jdbc_url(text: str | EnvRef) -> str | EnvRef:
 
 
 class JdbcSettings(Model):
-    """A database; the driver comes by itself.
+    """A database; Strandline brings the driver.
 
     Attributes:
         url: ``jdbc:postgresql://host:port/database``, or MariaDB's or MySQL's; the driver's parameters may follow.
@@ -89,10 +89,10 @@ class JdbcSettings(Model):
     password: Text | None = None
 
     def open(self, key: str, fields: Mapping[str, Any]) -> JdbcConnection:
-        """Return the connection with these values, of which none is the name of a variable any more.
+        """Return the connection with these values, all of them looked up.
 
         Raises:
-            ConfigurationError: for a URL of another form; ``key`` is that of the connection.
+            ConfigurationError: if the URL has another form; ``key`` is the connection's.
         """
         try:
             return JdbcConnection.parse(**fields)
@@ -104,11 +104,11 @@ ConnectionSettings = Annotated[S3Settings | JdbcSettings, Field(discriminator="t
 
 
 class HistorySettings(Model):
-    """How much of a watermark log stays: an entry goes when it is beyond both. The newest never goes.
+    """Retention of a watermark log: an entry beyond both limits is deleted. The newest is always kept.
 
     Attributes:
-        entries: the newest so many.
-        age: and those that were appended in the last so long.
+        entries: the number of newest entries to keep.
+        age: entries younger than this are kept, too.
     """
 
     entries: Annotated[int, Field(ge=1, strict=True)] = 1000
@@ -122,7 +122,7 @@ class Settings(Model):
         state: where the watermark log is.
         lake: tables lie at ``<lake>/<layer>/<name>``.
         format: the default of all targets.
-        history: how much of each watermark log stays.
+        history: the retention of each watermark log.
         connections: by name, for sources, state and lake.
     """
 
@@ -134,6 +134,6 @@ class Settings(Model):
     connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
 
     def place(self, which: Literal["state", "lake"]) -> PlaceSettings:
-        """State or lake, however it was written."""
-        found: str | PlaceSettings = getattr(self, which)
-        return found if isinstance(found, PlaceSettings) else PlaceSettings(path=found)
+        """Return state or lake, however it was written."""
+        place: str | PlaceSettings = getattr(self, which)
+        return place if isinstance(place, PlaceSettings) else PlaceSettings(path=place)

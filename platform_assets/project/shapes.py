@@ -1,7 +1,7 @@
 """What may stand at a key, read from the models' annotations.
 
 Belongs here: questions to annotations, so that neither ``{env: NAME}`` nor an error's wording needs a list of
-keys that somebody has to keep up to date when a model gains a field.
+keys that must be kept up to date when a model gains a field.
 """
 
 from __future__ import annotations
@@ -31,58 +31,63 @@ _WORDS: dict[Any, str] = {
 
 
 def shapes_at(root: Any, key: Key, value: Any = None) -> Shapes:
-    """What may stand at a key below ``root``; empty where no such key is known.
+    """Return what may stand at a key below ``root``; empty if the key is unknown.
 
     Args:
         root: a model.
         key: of the place.
-        value: what a user wrote at the root; of several models those are meant whose ``type`` stands there.
+        value: what a user wrote at the root; of several models, those with its ``type`` count.
     """
-    found = of_type(alternatives(root), value)
+    shapes = of_type(alternatives(root), value)
     for part in key:
         value = value_at(value, (part,))
-        found = of_type(below(found, part), value)
-    return found
+        shapes = of_type(below(shapes, part), value)
+    return shapes
 
 
 def of_type(shapes: Shapes, value: Any) -> Shapes:
-    """Of several models the ones that have the ``type`` of the value; all of them where it has none that is known."""
+    """Return those of several models that have the ``type`` of the value; all of them if its type is unknown."""
     if not is_choice(shapes):
         return shapes
     named = value_at(value, ("type",))
     return (
-        tuple(one for one in shapes if _is_model(one) and named in get_args(_fields(one).get("type")))
+        tuple(shape for shape in shapes if _is_model(shape) and named in get_args(_fields(shape).get("type")))
         or shapes
     )
 
 
 def is_choice(shapes: Shapes) -> bool:
-    """Whether several models may stand there."""
+    """Return whether several models may stand there."""
     return sum(map(_is_model, shapes)) > 1
 
 
 def below(shapes: Shapes, part: str | int) -> Shapes:
-    """What may stand one step further down."""
-    return tuple(one for shape in shapes for inner in _inner(shape, part) for one in alternatives(inner))
+    """Return what may stand one level deeper."""
+    return tuple(
+        alternative
+        for shape in shapes
+        for inner in _inner(shape, part)
+        for alternative in alternatives(inner)
+    )
 
 
 def alternatives(annotation: Any) -> Shapes:
-    """The members of a union; Annotated and Optional are looked through."""
+    """Return the members of a union, looking through Annotated and Optional."""
     origin = get_origin(annotation)
     if hasattr(annotation, "__metadata__"):  # Annotated
         return alternatives(get_args(annotation)[0])
     if origin in (Union, UnionType):
-        return tuple(one for member in get_args(annotation) for one in alternatives(member))
+        return tuple(alternative for member in get_args(annotation) for alternative in alternatives(member))
     return () if annotation is NoneType else (annotation,)
 
 
 def known_keys(shapes: Shapes) -> list[str]:
-    """The keys of the models among them, sorted."""
+    """Return the keys of the models among them, sorted."""
     return sorted({name for shape in shapes if _is_model(shape) for name in _fields(shape)})
 
 
 def takes_text(shapes: Shapes) -> bool:
-    """Whether ``{env: NAME}`` stands for a text there: not where a mapping may have a key of that name.
+    """Return whether ``{env: NAME}`` stands for a text there: not if a mapping may have a key ``env``.
 
     ``tags: {env: production}`` is a tag, not a variable.
     """
@@ -92,12 +97,12 @@ def takes_text(shapes: Shapes) -> bool:
 
 
 def in_words(shapes: Shapes) -> str:
-    """``text, a number or true or false``; a Literal as its values."""
+    """Return the shapes in words, ``text, a number or true or false``; a Literal as its values."""
     return any_of(dict.fromkeys(word for shape in shapes for word in _words(shape)))
 
 
 def any_of(words: Mapping[str, Any] | Sequence[str]) -> str:
-    """``a, b or c``."""
+    """Return the words as ``a, b or c``."""
     *most, last = words or ["something else"]
     return f"{', '.join(most)} or {last}" if most else last
 
@@ -122,7 +127,7 @@ def _inner(shape: Any, part: str | int) -> Iterator[Any]:
 
 
 def _fields(model: type[BaseModel]) -> dict[str, Any]:
-    """The keys as users write them, with their annotations."""
+    """Return the keys as users write them, with their annotations."""
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 

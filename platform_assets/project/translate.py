@@ -27,7 +27,7 @@ _LIMITS = {
     "too_long": "at most {max_length} of them",
     "string_pattern_mismatch": "text that matches {pattern}",
 }
-_OUR_WORDS = re.compile(
+_VALIDATOR_TEXT = re.compile(
     r"(?:(?P<why>.*?):? )?expected (?P<expected>.*?)(?:[,;] found (?P<found>.*))?", re.DOTALL
 )
 
@@ -39,10 +39,9 @@ def translated(
     texts: Mapping[Key, FromEnvironment],
     given: Collection[str] = (),
 ) -> list[ProjectError]:
-    """All errors of one validation, each key once.
+    """Return the errors of one validation, each key once.
 
-    A union reports an error for each of its members; of these the ones that lie deepest in the file are
-    meant.
+    A union reports an error for each of its members; of these the ones deepest in the file count.
 
     Args:
         refused: what pydantic says.
@@ -54,12 +53,12 @@ def translated(
     errors = refused.errors()
     fits = [error for error in errors if not isinstance(_cause(error), PartsDoNotFit)]
     if not fits:
-        return [masked(one, key, texts) for error in errors for key, one in _unfit(error, document)]
-    found = {_key(error, document, model): error for error in reversed(fits)}
+        return [masked(refusal, key, texts) for error in errors for key, refusal in _unfit(error, document)]
+    by_key = {_key(error, document, model): error for error in reversed(fits)}
     deepest = [
-        key for key in reversed(found) if not any(within(other, key) and other != key for other in found)
+        key for key in reversed(by_key) if not any(within(other, key) and other != key for other in by_key)
     ]
-    return [masked(_error(key, found[key], document, model, given), key, texts) for key in deepest]
+    return [masked(_error(key, by_key[key], document, model, given), key, texts) for key in deepest]
 
 
 def escaped(
@@ -68,31 +67,31 @@ def escaped(
     value: Mapping[str, Any],
     texts: Mapping[Key, FromEnvironment],
 ) -> tuple[Key, ProjectError]:
-    """An error that pydantic passes on as it is, without its key: that of the value which the message quotes.
+    """Return the key and the error of an exception that pydantic passes on unchanged: the key of the value that it quotes.
 
-    pydantic collects a validator's ValueErrors only, and not the family of our own errors.
+    pydantic collects a validator's ValueErrors only, not Strandline's own errors.
     """
     said = refused.message
     key = next((key for key, leaf in leaves(value) if isinstance(leaf, str) and f"'{leaf}'" in said), ())
-    return key, masked(_ours(key, said, document.get(key), document), key, texts)
+    return key, masked(_validator_error(key, said, document.get(key), document), key, texts)
 
 
 def _cause(error: ErrorDetails) -> Any:
-    """The error that a validator of ours has raised, if it was one."""
+    """Return the error that one of Strandline's validators raised, or None."""
     return error.get("ctx", {}).get("error")
 
 
 def _unfit(error: ErrorDetails, document: Document) -> Iterator[tuple[Key, ProjectError]]:
-    """Each combination that is refused, at its own key, or the nearest above it that a user wrote."""
+    """Yield each refused combination, at its own key, or at the nearest key above it that a user wrote."""
     cause = _cause(error)
-    for one in cause.refusals if isinstance(cause, PartsDoNotFit) else ():
-        yield one.key, document.error(one.key, one.found, one.expected)
+    for refusal in cause.refusals if isinstance(cause, PartsDoNotFit) else ():
+        yield refusal.key, document.error(refusal.key, refusal.found, refusal.expected)
 
 
 def _key(error: ErrorDetails, document: Document, model: type[BaseModel]) -> Key:
-    """Where it is in the file: pydantic's location without the names of union members.
+    """Return the error's key in the file: pydantic's location without the names of union members.
 
-    The name of a chosen member is its ``type``, and may be the name of a key, too.
+    The name of a chosen member is its ``type``, and may also be the name of a key.
     """
     key: Key = ()
     tag: Key | None = None
@@ -126,18 +125,20 @@ def _error(
         )
     if kind == "value_error":
         said = context["error"]
-        return _ours(key, str(said), value, document, getattr(said, "nearest", None))
+        return _validator_error(key, str(said), value, document, getattr(said, "nearest", None))
     limit = _LIMITS.get(kind)
     expected = limit.format(**context) if limit else in_words(shapes) + _hint(value, shapes)
     return document.error(key, shown(value, key), expected)
 
 
-def _ours(key: Key, text: str, value: Any, document: Document, close: str | None = None) -> ProjectError:
-    """Our validators say ``why: expected this, found that``; why and that may be left out.
+def _validator_error(
+    key: Key, text: str, value: Any, document: Document, close: str | None = None
+) -> ProjectError:
+    """Return the error of a text from Strandline's validators, ``why: expected this, found that``; "why" and "that" may be missing.
 
-    Where they speak of a mapping as a whole, the first of its keys that they name is to blame.
+    If it speaks of a mapping as a whole, the first of the mapping's keys in the text is to blame.
     """
-    said = _OUR_WORDS.fullmatch(text)
+    said = _VALIDATOR_TEXT.fullmatch(text)
     why, expected, found = said.group("why", "expected", "found") if said else (None, text, None)
     if isinstance(value, dict):
         named = [word for word in dict.fromkeys(re.findall(r"\w+", text)) if word in value]
@@ -150,7 +151,7 @@ def _hint(value: Any, shapes: Iterable[Any]) -> str:
 
 
 def masked(error: ProjectError, key: Key, texts: Mapping[Key, FromEnvironment]) -> ProjectError:
-    """The error with the environment's texts replaced by the names of their variables."""
+    """Return the error with the environment's texts replaced by the names of their variables."""
     found, expected = error.found, error.expected
     for place, text in texts.items():
         if within(place, key):

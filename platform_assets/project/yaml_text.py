@@ -38,7 +38,7 @@ class Position(NamedTuple):
 
 
 class Unreadable(Exception):
-    """The text cannot be read any further.
+    """Raised if the text cannot be read any further.
 
     Attributes:
         line: counts from 1.
@@ -54,12 +54,12 @@ class Unreadable(Exception):
 
 @dataclass
 class Parsed:
-    """What a text says.
+    """The contents of a YAML text.
 
     Attributes:
         value: the root mapping; empty for an empty text.
         positions: of every key, and of every item of a list.
-        repeated: keys that are there again, with the line of that; their first value counts.
+        repeated: keys that occur again, with the line of the repetition; their first value counts.
     """
 
     value: dict[str, Any] = field(default_factory=dict)
@@ -68,24 +68,24 @@ class Parsed:
 
 
 def parse(content: bytes) -> Parsed:
-    """Read a file's bytes.
+    """Return the contents of a file's bytes.
 
     Raises:
-        Unreadable: for anything that is not one plain mapping in UTF-8.
+        Unreadable: if it is not one plain mapping in UTF-8.
     """
-    found = Parsed()
+    parsed = Parsed()
     node = _compose(_decode(content))
     if node is not None and not isinstance(node, yaml.MappingNode):
         raise Unreadable(
             _line(node), "a list" if isinstance(node, yaml.SequenceNode) else "text", "a mapping (key: value)"
         )
     if node is not None:
-        found.value = _Reader(found).mapping(node, ())
-    return found
+        parsed.value = _Reader(parsed).mapping(node, ())
+    return parsed
 
 
 class _Loader(_Base):
-    """The parser with our own, shorter list of what is not text."""
+    """The parser with a shorter list of what is not text."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  PyYAML declares it so
         first: [
@@ -106,17 +106,17 @@ class _Reader:
 
     def mapping(self, node: yaml.MappingNode, key: Key) -> dict[str, Any]:
         _expect_tag(node, "map")
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, value in node.value:
             if not isinstance(name, yaml.ScalarNode):
                 raise Unreadable(_line(name), "a key that is a mapping or a list", "a key that is text")
             here = (*key, name.value)
-            if name.value in found:
+            if name.value in values:
                 self._into.repeated.append((here, _line(name)))
                 continue
             self._into.positions[here] = _position(name)
-            found[name.value] = self._value(value, here)
-        return found
+            values[name.value] = self._value(value, here)
+        return values
 
     def _value(self, node: yaml.Node, key: Key) -> Any:
         if any(node is other for other in self._open):
@@ -189,7 +189,7 @@ def _syntax(text: str, line: int, error: yaml.MarkedYAMLError) -> tuple[str, str
 
 
 def _blamed(error: yaml.MarkedYAMLError) -> int:
-    """The line of the mistake: of a text or key that does not end, where it starts."""
+    """Return the line of the mistake; for a text or key that does not end, the line of its start."""
     scanning = (error.context or "").startswith("while scanning")
     mark = error.context_mark if scanning and error.context_mark else error.problem_mark
     return mark.line + 1 if mark else 1

@@ -13,7 +13,7 @@ from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Wo
 from resources.listing import Budget
 from resources.platform import Platform
 
-_BUDGET = Budget(pages=50, seconds=20.0)  # a tick has 60 s, and a slow store must not use them up
+_BUDGET = Budget(pages=50, seconds=20.0)  # a tick has 60 s; a slow store must not use them up
 
 
 def files_sensor(
@@ -25,7 +25,7 @@ def files_sensor(
         entry = platform.log.newest(dataflow.name)
         listing = platform.path_kind(dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
         if not listing.found.files:
-            more = "goes on at the next tick" if listing.resume else "no file is above the watermark"
+            more = "continues at the next tick" if listing.resume else "no file is above the watermark"
             return NoWork(f"{more} ({listing.found.calls} listing calls)", listing.resume or "")
         first = listing.found.files[0]
         return Work(

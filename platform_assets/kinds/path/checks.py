@@ -33,10 +33,10 @@ _SHOWN = 50
 _POLICIES = {
     "ingest": "the next run loads them",
     "quarantine": "the next step sets them aside until they are released",
-    "alert": "they wait for somebody; late_files: ingest loads them, quarantine sets them aside",
-    "ignore": "they are left alone",
+    "alert": "they wait for your decision; late_files: ingest loads them, quarantine sets them aside",
+    "ignore": "they are skipped",
 }
-"""What becomes of late files."""
+"""The effect of each policy on late files."""
 
 
 def naming_check(dataflow: Dataflow) -> RunCheck:
@@ -63,12 +63,12 @@ def _naming(dataflow: Dataflow, _: Platform, outcome: Outcome) -> AssetCheckResu
 
 
 def quarantined_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
-    """Return the check that no file is in quarantine; it shows those that are, with their reasons."""
+    """Return the check that no file is in quarantine; it shows the files in quarantine, with their reasons."""
 
     @asset_check(
         asset=table_key(dataflow),
         name=QUARANTINED_FILES,
-        description="Files that were passed over and that nobody has released.",
+        description="Files that Strandline has set aside and that are not released.",
     )
     def quarantined() -> AssetCheckResult:
         held = read_quarantine(platform.log, platform.log.newest(dataflow.name)).held
@@ -88,7 +88,7 @@ def late_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
     @asset_check(
         asset=table_key(dataflow),
         name=LATE_FILES,
-        description="Files at or below the watermark that were never ingested and that nobody has dealt with.",
+        description="Files at or below the watermark that were never ingested and that no entry has handled.",
     )
     def late() -> AssetCheckResult:
         passed, metadata = late_findings(dataflow, platform, clock())
@@ -98,7 +98,7 @@ def late_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
 
 
 def late_evaluation(dataflow: Dataflow, platform: Platform, now: datetime) -> AssetCheckEvaluation:
-    """Return the result of that check, as the sensor reports it."""
+    """Return the result of the check of late files, as the sensor reports it."""
     passed, metadata = late_findings(dataflow, platform, now)
     return AssetCheckEvaluation(
         asset_key=table_key(dataflow),
@@ -110,7 +110,7 @@ def late_evaluation(dataflow: Dataflow, platform: Platform, now: datetime) -> As
 
 
 def late_findings(dataflow: Dataflow, platform: Platform, now: datetime) -> tuple[bool, dict[str, Any]]:
-    """Return whether no late file waits, and what there is to show."""
+    """Return whether no late file waits, and the metadata of the check."""
     entry = platform.log.newest(dataflow.name)
     late = unhandled(platform.log, dataflow, entry, now)
     metadata: dict[str, Any] = {

@@ -37,7 +37,7 @@ class PathDefinitions(KindDefinitions):
         )
 
     def triggers(self, dataflow: Dataflow, platform: Platform, options: RunOptions, job: Any) -> Triggers:
-        """Return the sensor of new files, and that of late ones with its job unless each listing is a whole one."""
+        """Return the sensor of new files, and the sensor of late files with its job unless each run lists all files."""
         files = files_sensor(dataflow, platform, job)
         if dataflow.path.tracking == "set":
             return Triggers((files,))

@@ -1,4 +1,4 @@
-"""The sweep for late files in Dagster: a sensor that goes one step a tick, and a job that applies the policy (docs/guide-files.md)."""
+"""The sweep for late files in Dagster: a sensor that makes one step a tick, and a job that applies the policy (docs/guide-files.md)."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from resources.watermarks.entry import Why
 from resources.watermarks.quarantine import read_quarantine
 
 _NOT_OF_LATE_FILES: frozenset[Why] = frozenset({*ABANDONED, "run"})
-"""Entries that say nothing of late files: a dataflow that loads new files all the time deals with no late one by that."""
+"""Entries that make no progress with late files: a dataflow that loads only new files leaves the late files where they are."""
 
 _INTERVAL = 300
 """Seconds between two steps of the sweep; a round over a million keys takes four hours."""
 
 
 def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
-    """Return a job that goes one step of the sweep, and ingests or quarantines what is late."""
+    """Return a job that makes one step of the sweep, and ingests or quarantines late files."""
 
     def late(context: Any) -> Iterator[Any]:
         yield from _LateRun(context, dataflow, platform, options).events()
@@ -65,7 +65,7 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
 
 @dataclass(frozen=True)
 class _LateRun:
-    """One run of that job."""
+    """One run of the job of late files."""
 
     context: OpExecutionContext
     dataflow: Dataflow
@@ -73,13 +73,13 @@ class _LateRun:
     options: RunOptions
 
     def events(self) -> Iterator[Any]:
-        """Go the step, and yield what Dagster shows of it."""
+        """Make the step, and yield its events for Dagster."""
         mark_run(self.context.instance, self.context.run_id, self.dataflow.name)
         loaded: list[Outcome] = []
         try:
             step = self._step(loaded)
         except StrandlineError as error:
-            # What was committed is there, so it is materialised, and the run fails right after it.
+            # The committed slices are in the table, so they are materialised, and the run fails right after.
             yield from self._materialisations(loaded)
             self._notify()
             raise failure(error) from error
@@ -118,7 +118,7 @@ class _LateRun:
                 yield AssetMaterialization(asset_key=table_key(self.dataflow), metadata=metadata)
 
     def _notify(self) -> None:
-        """Note that Dagster has stored all that the run has to tell."""
+        """Note that Dagster has stored all events of the run."""
         newest = self.platform.log.newest(self.dataflow.name)
         number = newest.number if newest else 0
         tell(self.context.instance, self.dataflow.name, [self.context.run_id], number)
@@ -127,7 +127,7 @@ class _LateRun:
 def late_sensor(
     dataflow: Dataflow, platform: Platform, to_run: JobDefinition, clock: Clock = time.time
 ) -> SensorDefinition:
-    """Return a sensor that goes one step of the sweep a tick, and requests a run if the policy has late files to deal with."""
+    """Return a sensor that makes one step of the sweep a tick, and requests a run if the policy handles late files."""
 
     def look(tick: Tick) -> NoWork | Work:
         step = look_further(platform, dataflow, tick.now)

@@ -51,7 +51,7 @@ def file_ledger(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[s
 def print_file_ledger(
     context: Context, dataflow: Dataflow, document: Mapping[str, Any], profile: PathProfile
 ) -> None:
-    """Print that ledger for people."""
+    """Print the ledger of files for people."""
     click.secho(f"{dataflow.name}: {_covered(document['covered'], profile)}", bold=True)
     if document["verified_at"]:
         verified = document["verified_up_to"]

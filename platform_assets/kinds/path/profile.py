@@ -27,7 +27,7 @@ _OF_A_STORE = Budget(pages=2, seconds=5.0)
 _OF_A_FOLDER = Budget(pages=200, seconds=1.0)
 
 _MOST_PATHS = 1000
-"""Open partitions of a watermark that is shown as it is stored."""
+"""The most open partitions of a watermark that is shown as it is stored."""
 
 
 class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
@@ -95,7 +95,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         return {"files": len(listing.found.files), "more": not listing.complete}
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
-        """Return the number of files; None if nobody can tell."""
+        """Return the number of files; None if unknown."""
         if waiting["files"] is None:
             return None
         more = " or more" if waiting["more"] else ""
@@ -116,15 +116,15 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
     def late_files(
         self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
     ) -> LateFiles:
-        """Return the late files that the sweep has found and that no entry has dealt with."""
+        """Return the late files that the sweep has found and that no entry has handled."""
         return unhandled(log, dataflow, entry, now)
 
     def late_step(self, platform: Platform, dataflow: Dataflow, now: datetime) -> LateStep:
-        """Go one step of the sweep, and do what the policy says."""
+        """Make one step of the sweep, and apply the policy."""
         return late_step(platform, dataflow, now)
 
     def why_none_is_late(self, dataflow: Dataflow) -> str | None:
-        """Return why no file of this dataflow can be late; None if one can."""
+        """Return why no file of this dataflow can be late; None if a file can be late."""
         by_set = dataflow.path.tracking == "set"
         return "tracking: set: each run looks at all files, so none is late" if by_set else None
 

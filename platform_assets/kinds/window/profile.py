@@ -42,7 +42,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         return reach_in_words(watermark)
 
     def entry_watermark(self, entry: Entry) -> str:
-        """Return what the watermark comes to."""
+        """Return how far the watermark reaches, in words."""
         watermark = json.loads(entry.watermark)
         return reach_in_words(watermark) if watermark else "none"
 
@@ -88,7 +88,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         return {"work_units": len(due), "failed_units": count}
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
-        """Return the number of work units, and of failed ones; None if nobody can tell."""
+        """Return the number of work units, and of failed ones; None if unknown."""
         if waiting["work_units"] is None:
             return None
         failed = f", {waiting['failed_units']:,} failed" if waiting["failed_units"] else ""

@@ -1,7 +1,7 @@
-"""The sensor and the schedule of a window watermark: both ask for what is due as runs over ranges of partitions (docs/dagster.md).
+"""The sensor and the schedule of a window watermark: both request due windows as runs over ranges of partitions (docs/dagster.md).
 
-The sensor wakes for what waiting would not make more of: windows that are over, failed ones after a pause that doubles, what the cap has
-left out. What lies within the grace goes along. The schedule asks for everything that is due.
+The sensor requests a run for windows that are over, for failed windows after a pause that doubles, and for windows that the cap has
+deferred. The run also loads the windows within the grace. The schedule requests everything that is due.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _MOST_RUNS = 10
 
 @dataclass(frozen=True)
 class DueRuns:
-    """What one evaluation of the plan has found.
+    """The result of an evaluation of the plan.
 
     Attributes:
         plan: of now.
         works: the work units that a run is requested for.
-        new_keys: partitions that Dagster must be told first.
+        new_keys: partitions to add to Dagster first.
         ranges: the runs.
         entry: that the plan was made on.
     """
@@ -63,7 +63,7 @@ class DueRuns:
 
     @property
     def digest(self) -> str:
-        """Tells these runs from others."""
+        """Return a short text that identifies these runs."""
         return digest([tuple(range_) for range_ in self.ranges], self.works[0].key if self.works else None)
 
 
@@ -84,7 +84,7 @@ def due_runs(
         partitions: of the dataflow.
         instance: which knows the dynamic partitions.
         now: the clock, aware.
-        everything: whether all that is due is requested; else only if something of it is worth waking a run.
+        everything: whether all that is due is requested; else only windows that are worth a run of their own.
     """
     entry = platform.log.newest(dataflow.name)
     plan = platform.plan(dataflow, now)
@@ -128,7 +128,7 @@ def window_sensor(
 def window_schedule(
     dataflow: Dataflow, platform: Platform, job: Any, partitions: WindowPartitions
 ) -> ScheduleDefinition:
-    """Return a schedule that requests everything that is due, also for windows that go on and what lies within the grace."""
+    """Return a schedule that requests everything that is due, also open windows and windows within the grace."""
 
     @schedule(
         name=f"{dataflow.name}_schedule",
@@ -152,7 +152,7 @@ def window_schedule(
 
 
 def _requests(dataflow: Dataflow, due: DueRuns, attempt: str) -> list[RunRequest]:
-    """Return one run for each range; each loads what is due of it when it runs. ``attempt`` tells it from all others."""
+    """Return one run for each range; each loads what is due of it when it runs. ``attempt`` makes its key unique."""
     shown = f"{counted(len(due.works), 'work unit')} due"
     return [
         RunRequest(
@@ -180,7 +180,7 @@ def _new_keys(
 def _known(
     partitions: WindowPartitions, instance: DagsterInstance, new: Sequence[AddDynamicPartitionsRequest]
 ) -> tuple[list[str], list[str]]:
-    """The dynamic keys of windows and units in Dagster's order, with those that are about to be added after them."""
+    """Return the dynamic keys of windows and units in Dagster's order, followed by the keys that are about to be added."""
     added = {request.partitions_def_name: list(request.partition_keys) for request in new}
 
     def keys(name: str | None) -> list[str]:

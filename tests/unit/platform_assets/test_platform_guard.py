@@ -12,15 +12,15 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("layout", ["resources/__init__.py", "resources.py", "resources/data/readme.txt"])
-def test_somebody_elses_package_is_refused_with_both_folders(tmp_path: Path, layout: str) -> None:
+def test_another_projects_package_is_refused_with_both_folders(tmp_path: Path, layout: str) -> None:
     foreign = tmp_path / layout
     foreign.parent.mkdir(parents=True, exist_ok=True)
     foreign.write_text("")
-    # a folder without __init__ loses against a package, so it is met only where ours is not in the way
-    found = _import([tmp_path, ROOT] if foreign.suffix == ".py" else [tmp_path, _without_resources(tmp_path)])
-    assert "ImportError: expected the package 'resources' beside platform_assets in" in found
-    assert f"found another of that name in {tmp_path}." in found
-    assert "pip uninstall resources" in found
+    # a folder without __init__ loses against a package, so it is imported only if Strandline's is not on the path
+    error = _import([tmp_path, ROOT] if foreign.suffix == ".py" else [tmp_path, _without_resources(tmp_path)])
+    assert "ImportError: expected the package 'resources' beside platform_assets in" in error
+    assert f"found another of that name in {tmp_path}." in error
+    assert "pip uninstall resources" in error
 
 
 def test_the_checkout_itself_is_accepted() -> None:

@@ -1,4 +1,4 @@
-"""What `strandline list` says of who holds a dataflow."""
+"""Watermarks and holders of a dataflow in words, as `strandline list` shows them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HELD: dict[str, Any] = {
         ),
     ],
 )
-def test_a_holder_is_told_with_run_process_host_and_since_when_and_what_its_lease_says(
+def test_a_holder_is_shown_with_run_process_host_since_when_and_its_lease(
     changes: dict[str, Any], said: str
 ) -> None:
     held = "number 7 is held by run 12345678, process 42 on worker-7 since 2024-01-01T00:00:00+00:00: "
@@ -91,7 +91,7 @@ def windows(units: dict[str, Any], failed: dict[str, Any] | None = None) -> dict
         ("window", windows({}, {A: {"": [0, None, 7]}}), "1 unit"),
     ],
 )
-def test_a_watermark_in_words_never_says_that_what_failed_has_got_there(
+def test_a_watermark_in_words_never_counts_failed_work_as_loaded(
     kind: str | None, watermark: Any, words: str
 ) -> None:
     assert in_words(kind, watermark) == words

@@ -60,10 +60,10 @@ def test_a_run_that_failed_before_it_came_to_its_dataflow_is_known_from_dagster(
     failing.execute_in_process(
         instance=dagster, raise_on_error=False, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET
     )
-    found = Attempts(log, dagster).last(FLOW, None)
-    assert found is not None
-    assert (found.status, found.failing_since) == ("failed", found.time)
-    assert found.error == {
+    attempt = Attempts(log, dagster).last(FLOW, None)
+    assert attempt is not None
+    assert (attempt.status, attempt.failing_since) == ("failed", attempt.time)
+    assert attempt.error == {
         "code": "dagster",
         "message": "connections.erp.password: expected the environment variable PW to be set",
         "choices": ["strandline run flow"],
@@ -71,14 +71,14 @@ def test_a_run_that_failed_before_it_came_to_its_dataflow_is_known_from_dagster(
     assert Attempts(log, dagster).last("other", None) is None
 
 
-def test_of_a_run_that_has_a_note_the_note_says_more(log: WatermarkLog, dagster: DagsterInstance) -> None:
+def test_a_runs_note_wins_over_dagsters_record(log: WatermarkLog, dagster: DagsterInstance) -> None:
     run = failing.execute_in_process(
         instance=dagster, raise_on_error=False, tags={DATAFLOW_TAG: FLOW}, run_config=QUIET
     )
     note_attempt(log, Outcome(FLOW, run.run_id, {}, 0, error=SourceError("the bucket is gone")))
-    found = Attempts(log, dagster).last(FLOW, None)
-    assert found is not None
-    assert (found.status, found.error and found.error["message"]) == ("failed", "the bucket is gone")
+    attempt = Attempts(log, dagster).last(FLOW, None)
+    assert attempt is not None
+    assert (attempt.status, attempt.error and attempt.error["message"]) == ("failed", "the bucket is gone")
 
 
 def test_a_run_that_ended_well_and_left_no_note_was_no_attempt(
@@ -89,15 +89,15 @@ def test_a_run_that_ended_well_and_left_no_note_was_no_attempt(
 
 
 @pytest.mark.parametrize(("pid", "status"), [(None, "running"), (0, "running"), (2**22 + 1, "died")])
-def test_a_run_that_goes_on_is_told_and_one_whose_process_is_gone_has_died(
+def test_a_run_in_progress_is_shown_and_a_run_whose_process_is_gone_has_died(
     log: WatermarkLog, dagster: DagsterInstance, pid: int | None, status: str
 ) -> None:
     run = dagster.create_run_for_job(working, tags={DATAFLOW_TAG: FLOW}, status=DagsterRunStatus.STARTED)
     if pid is not None:
-        ours = this_process(run.run_id)
-        who = ours.model_copy(update={"pid": pid}) if pid else ours
-        dagster.add_run_tags(run.run_id, {HOLDER_TAG: who.model_dump_json()})
+        here = this_process(run.run_id)
+        holder = here.model_copy(update={"pid": pid}) if pid else here
+        dagster.add_run_tags(run.run_id, {HOLDER_TAG: holder.model_dump_json()})
     assert dagster.get_runs(RunsFilter(tags={DATAFLOW_TAG: FLOW}))
-    found = Attempts(log, dagster).last(FLOW, None)
-    assert found is not None
-    assert (found.status, found.error is None) == (status, status != "died")
+    attempt = Attempts(log, dagster).last(FLOW, None)
+    assert attempt is not None
+    assert (attempt.status, attempt.error is None) == (status, status != "died")

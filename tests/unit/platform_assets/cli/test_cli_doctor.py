@@ -35,10 +35,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def checks(project: Path, *arguments: str) -> dict[str, dict[str, Any]]:
-    found = CliRunner().invoke(
+    answer = CliRunner().invoke(
         main.strandline, ["--project", str(project), "--json", "doctor", *(arguments or ["--no-spark"])]
     )
-    return {one["check"]: one for one in json.loads(found.stdout)["checks"]}
+    return {check["check"]: check for check in json.loads(answer.stdout)["checks"]}
 
 
 def test_a_variable_that_is_not_set_is_a_sources_fault_and_not_sparks(
@@ -56,10 +56,10 @@ def test_a_variable_that_is_not_set_is_a_sources_fault_and_not_sparks(
         return Started()
 
     monkeypatch.setattr(SparkEngine, "session", session)
-    found = checks(project, "--json")
-    assert found["spark"]["ok"]
+    results = checks(project, "--json")
+    assert results["spark"]["ok"]
     assert asked == [(Place(str(project / "lake")), Place(str(project / "landing")))]
-    source = found["source cloud"]
+    source = results["source cloud"]
     assert not source["ok"]
     assert source["found"] == (
         "connections.land.access_key_id: expected the environment variable NO_SUCH_KEY to be set, found it unset or empty"
@@ -70,9 +70,9 @@ def test_a_variable_that_is_not_set_is_a_sources_fault_and_not_sparks(
 def test_a_state_that_cannot_be_read_is_not_the_sources_fault(project: Path) -> None:
     (project / "state").write_text("a file, not a folder")
     (project / "landing/a.ndjson").touch()
-    found = checks(project)
-    assert not found["state"]["ok"]
-    assert found["source good"] == {
+    results = checks(project)
+    assert not results["state"]["ok"]
+    assert results["source good"] == {
         "check": "source good",
         "ok": True,
         "found": f"{project}/landing: reads, 1 file",
@@ -84,26 +84,26 @@ def test_a_variable_of_the_state_that_is_not_set_stops_no_other_check(project: P
     (project / "platform.yaml").write_text(
         "state: {path: s3://bucket/state, connection: land}\nlake: ./lake\n" + LAND
     )
-    found = checks(project)
-    assert "NO_SUCH_KEY" in found["state"]["found"]
-    assert [name for name, one in found.items() if not one["ok"] and name != "java"] == ["state"]
+    results = checks(project)
+    assert "NO_SUCH_KEY" in results["state"]["found"]
+    assert [name for name, result in results.items() if not result["ok"] and name != "java"] == ["state"]
 
 
 def test_windows_over_folders_are_listed(project: Path) -> None:
     (project / "dataflows/good.yaml").write_text(FOLDERS)
     (project / "landing/2026-01-01").mkdir()
     (project / "landing/2026-01-01/a.ndjson").touch()
-    found = checks(project)["source good"]
-    assert (found["ok"], found["found"]) == (True, f"{project}/landing: reads, 1 file")
+    result = checks(project)["source good"]
+    assert (result["ok"], result["found"]) == (True, f"{project}/landing: reads, 1 file")
 
 
 def test_a_lake_that_cannot_be_written_is_called_a_lake(project: Path) -> None:
     (project / "lake").write_text("a file, not a folder")
-    found = checks(project)["lake"]
-    assert (found["ok"], found["found"].startswith(f"lake {project}/lake: cannot write ")) == (False, True)
+    result = checks(project)["lake"]
+    assert (result["ok"], result["found"].startswith(f"lake {project}/lake: cannot write ")) == (False, True)
 
 
-def test_an_error_of_a_check_is_told_whole(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_shows_the_whole_error_of_a_check(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(engine: SparkEngine) -> Any:
         raise ConfigurationError("x" * 1000 + " the cause")
 

@@ -63,20 +63,17 @@ def test_it_shows_the_covered_range_and_late_and_quarantined_files(ask: Ask, arr
         "quarantined": {"count": 1, "files": [{"path": "d=2/a.ndjson", "reason": "torn"}]},
         "verified_up_to": "d=2/b.ndjson",
     }
-    told = ask()
-    assert (
-        told.stdout.splitlines()[0]
-        == "arrivals: covered from the beginning up to d=2/b.ndjson: 1 file, 7 rows"
-    )
-    assert told.stdout.splitlines()[2:] == ["  late: d=1/a.ndjson", "  quarantined: d=2/a.ndjson: torn"]
+    lines = ask().stdout.splitlines()
+    assert lines[0] == "arrivals: covered from the beginning up to d=2/b.ndjson: 1 file, 7 rows"
+    assert lines[2:] == ["  late: d=1/a.ndjson", "  quarantined: d=2/a.ndjson: torn"]
 
 
-def test_of_a_set_no_sweep_is_awaited(ask: Ask, tmp_path: Path) -> None:
+def test_the_ledger_awaits_no_sweep_with_tracking_set(ask: Ask, tmp_path: Path) -> None:
     file = tmp_path / "dataflows" / "arrivals.yaml"
     definition = yaml.safe_load(file.read_text()) | {"watermark": {"type": "path", "tracking": "set"}}
     file.write_text(yaml.safe_dump(definition))
-    told = ask().stdout
-    assert ("each run looks at all files" in told, "sweep" in told) == (True, False)
+    text = ask().stdout
+    assert ("each run looks at all files" in text, "sweep" in text) == (True, False)
 
 
 def test_before_the_first_run_nothing_is_covered(ask: Ask, tmp_path: Path) -> None:

@@ -52,8 +52,8 @@ def call(project: Path, *arguments: str) -> Result:
 
 
 def answers(project: Path, *arguments: str) -> tuple[int, Any]:
-    found = call(project, "--json", *arguments)
-    return found.exit_code, json.loads(found.stdout)
+    answer = call(project, "--json", *arguments)
+    return answer.exit_code, json.loads(answer.stdout)
 
 
 def append(log: WatermarkLog, number: int = 1, **changes: Any) -> Entry:
@@ -71,7 +71,7 @@ def intent(number: int, who: Holder, time: str) -> Intent:
 
 @pytest.mark.parametrize("command", ["plan", "list", "status"])
 class TestABrokenFile:
-    def test_it_has_a_record_with_its_error_the_others_are_answered_and_the_exit_code_is_2(
+    def test_a_broken_file_has_a_record_the_others_are_answered_and_the_exit_code_is_2(
         self, project: Path, command: str
     ) -> None:
         (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
@@ -87,33 +87,33 @@ class TestABrokenFile:
         )
         assert bad["error"]["message"].startswith("dataflows/bad.yaml:3: lyer: found an unknown key")
 
-    def test_people_read_its_error(self, project: Path, command: str) -> None:
+    def test_the_text_output_shows_its_error(self, project: Path, command: str) -> None:
         (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
-        found = call(project, command)
-        assert (found.exit_code, found.stderr) == (2, "")
-        assert "bad: dataflows/bad.yaml:3: lyer: found an unknown key" in found.stdout
-        assert "strandline validate" in found.stdout
+        answer = call(project, command)
+        assert (answer.exit_code, answer.stderr) == (2, "")
+        assert "bad: dataflows/bad.yaml:3: lyer: found an unknown key" in answer.stdout
+        assert "strandline validate" in answer.stdout
 
-    def test_beside_others_that_are_named_it_has_a_record_too(self, project: Path, command: str) -> None:
+    def test_it_has_a_record_if_it_is_named_beside_others(self, project: Path, command: str) -> None:
         (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
         code, documents = answers(project, command, "bad", "good")
-        assert (code, [one["dataflow"] for one in documents]) == (2, ["good", "bad"])
+        assert (code, [document["dataflow"] for document in documents]) == (2, ["good", "bad"])
 
     def test_named_alone_it_is_the_whole_answer(self, project: Path, command: str) -> None:
         (project / "dataflows/bad.yaml").write_text(FILES + "lyer: x\n")
         code, document = answers(project, command, "bad")
         assert (code, document["error"]["code"]) == (2, "project")
 
-    def test_where_all_files_are_good_the_exit_code_is_0(self, project: Path, command: str) -> None:
+    def test_the_exit_code_is_0_if_all_files_are_good(self, project: Path, command: str) -> None:
         assert answers(project, command)[0] == 0
 
 
 class TestTheLastAttempt:
-    def test_without_a_run_there_is_none(self, project: Path) -> None:
-        _, (found,) = answers(project, "list")
-        assert (found["last_attempt"], found["last_run"]) == (None, None)
+    def test_a_dataflow_without_a_run_has_no_attempt(self, project: Path) -> None:
+        _, (document,) = answers(project, "list")
+        assert (document["last_attempt"], document["last_run"]) == (None, None)
 
-    def test_one_that_failed_before_any_entry_is_shown_with_its_error_and_since_when(
+    def test_an_attempt_that_failed_before_any_entry_is_shown_with_its_error_and_since_when(
         self, project: Path, log: WatermarkLog
     ) -> None:
         note_attempt(
@@ -122,8 +122,8 @@ class TestTheLastAttempt:
                 "good", None, {}, 0, error=SourceError("file a.ndjson is bad", choices=["strandline doctor"])
             ),
         )
-        _, (found,) = answers(project, "list")
-        attempt = found["last_attempt"]
+        _, (document,) = answers(project, "list")
+        attempt = document["last_attempt"]
         assert (attempt["status"], attempt["failing_since"]) == ("failed", attempt["time"])
         assert attempt["error"] == {
             "code": "source",
@@ -143,8 +143,8 @@ class TestTheLastAttempt:
         append(log)
         gone = holder.this_process(None).model_copy(update={"pid": 2**22 + 1})
         log.put_intent(intent(2, gone, "2026-05-31T00:00:00.000+00:00"))
-        _, (found,) = answers(project, "list")
-        attempt = found["last_attempt"]
+        _, (document,) = answers(project, "list")
+        attempt = document["last_attempt"]
         assert (attempt["status"], attempt["error"]["code"], attempt["error"]["choices"]) == (
             "died",
             "died",
@@ -158,8 +158,8 @@ class TestTheLastAttempt:
     def test_a_slice_that_another_machine_works_on_is_running(self, project: Path, log: WatermarkLog) -> None:
         append(log)
         log.put_intent(intent(2, Holder(host="elsewhere", pid=1, started=1), "2026-05-31T00:00:00.000+00:00"))
-        _, (found,) = answers(project, "list")
-        assert (found["last_attempt"]["status"], found["last_attempt"]["error"]) == ("running", None)
+        _, (document,) = answers(project, "list")
+        assert (document["last_attempt"]["status"], document["last_attempt"]["error"]) == ("running", None)
 
     def test_a_run_that_failed_after_it_began_a_slice_says_more_than_the_slice(
         self, project: Path, log: WatermarkLog
@@ -168,16 +168,16 @@ class TestTheLastAttempt:
         gone = holder.this_process(None).model_copy(update={"pid": 2**22 + 1})
         log.put_intent(intent(2, gone, "2026-05-31T00:00:00.000+00:00"))
         note_attempt(log, Outcome("good", None, {}, 0, error=SourceError("no room left")))
-        _, (found,) = answers(project, "list")
-        assert found["last_attempt"]["error"]["message"] == "no room left"
+        _, (document,) = answers(project, "list")
+        assert document["last_attempt"]["error"]["message"] == "no room left"
 
 
 class TestWhatWaits:
     def test_files_above_the_watermark_wait(self, project: Path, log: WatermarkLog) -> None:
         for name in ("a.ndjson", "b.ndjson", "c.ndjson"):
             (project / "landing" / name).touch()
-        _, (found,) = answers(project, "list")
-        assert found["waiting"] == {
+        _, (document,) = answers(project, "list")
+        assert document["waiting"] == {
             "files": 3,
             "work_units": None,
             "failed_units": None,
@@ -185,8 +185,8 @@ class TestWhatWaits:
             "why": None,
         }
         append(log)
-        _, (found,) = answers(project, "list")
-        assert found["waiting"]["files"] == 2
+        _, (document,) = answers(project, "list")
+        assert document["waiting"]["files"] == 2
         assert "2 files" in call(project, "list").stdout
 
     def test_a_source_that_is_not_there_is_said_and_hides_nothing_else(
@@ -194,14 +194,14 @@ class TestWhatWaits:
     ) -> None:
         append(log)
         (project / "landing").rmdir()
-        code, (found,) = answers(project, "list")
-        assert (code, found["state_number"], found["waiting"]["files"]) == (0, 1, None)
-        assert f"{project}/landing: expected a folder, found none" in found["waiting"]["why"]
+        code, (document,) = answers(project, "list")
+        assert (code, document["state_number"], document["waiting"]["files"]) == (0, 1, None)
+        assert f"{project}/landing: expected a folder, found none" in document["waiting"]["why"]
 
     def test_a_changed_definition_is_said(self, project: Path, log: WatermarkLog) -> None:
         append(log, fingerprint="another")
-        _, (found,) = answers(project, "list")
-        assert "its definition differs" in found["waiting"]["why"]
+        _, (document,) = answers(project, "list")
+        assert "its definition differs" in document["waiting"]["why"]
 
     def test_work_units_wait_and_failed_ones_are_counted_apart(
         self, project: Path, log: WatermarkLog
@@ -217,8 +217,8 @@ class TestWhatWaits:
             "failed": {"{}": {str(first + day): [1, "no", 1]}},
         }
         append(log, kind="window", watermark=json.dumps(watermark))
-        _, (found,) = answers(project, "list")
-        assert (found["waiting"]["work_units"], found["waiting"]["failed_units"]) == (2, 1)
+        _, (document,) = answers(project, "list")
+        assert (document["waiting"]["work_units"], document["waiting"]["failed_units"]) == (2, 1)
 
     def test_a_store_that_does_not_answer_is_asked_once_for_all_dataflows(self, project: Path) -> None:
         (project / "platform.yaml").write_text(
@@ -232,20 +232,20 @@ class TestWhatWaits:
                 )
             )
         runner = CliRunner(env={"K": "key", "S": "very-secret"})
-        found = runner.invoke(main.strandline, ["--project", str(project), "--json", "list"])
-        one, other = json.loads(found.stdout)
-        assert one["waiting"]["why"] == other["waiting"]["why"]
+        answer = runner.invoke(main.strandline, ["--project", str(project), "--json", "list"])
+        good, other = json.loads(answer.stdout)
+        assert good["waiting"]["why"] == other["waiting"]["why"]
         assert (
             "s3://bucket/landing: no usable answer from http://127.0.0.1:1 (Connection refused)"
-            in one["waiting"]["why"]
+            in good["waiting"]["why"]
         )
-        assert "very-secret" not in found.output
+        assert "very-secret" not in answer.output
 
 
-def test_lag_is_told_in_words(project: Path, log: WatermarkLog) -> None:
+def test_list_shows_the_lag_in_words(project: Path, log: WatermarkLog) -> None:
     append(log, modified=1_780_272_000_000 - 200_000_000)
-    _, (found,) = answers(project, "list")
-    assert found["lag_seconds"] == 200_000.0
+    _, (document,) = answers(project, "list")
+    assert document["lag_seconds"] == 200_000.0
     assert "2 days 7 h" in call(project, "list").stdout
 
 

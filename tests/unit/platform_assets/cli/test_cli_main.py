@@ -148,15 +148,15 @@ def test_every_error_has_its_exit_code_and_one_json_document(
 
 
 def test_people_read_errors_and_choices_on_stderr(call: Callable[..., Result]) -> None:
-    found = call("probe", probe=_raise(NeedsDecision("state lost", choices=["strandline state reset x"])))
-    assert (found.exit_code, found.stdout) == (4, "")
-    assert found.stderr == "strandline: state lost\n  strandline state reset x\n"
+    answer = call("probe", probe=_raise(NeedsDecision("state lost", choices=["strandline state reset x"])))
+    assert (answer.exit_code, answer.stdout) == (4, "")
+    assert answer.stderr == "strandline: state lost\n  strandline state reset x\n"
 
 
 def test_a_command_to_choose_names_the_project_that_the_call_has_named(call: Callable[..., Result]) -> None:
     lost = NeedsDecision("state lost", choices=["strandline state reset x"])
-    found = call("--project", "my project", "probe", probe=_raise(lost))
-    assert found.stderr == "strandline: state lost\n  strandline state reset x --project 'my project'\n"
+    answer = call("--project", "my project", "probe", probe=_raise(lost))
+    assert answer.stderr == "strandline: state lost\n  strandline state reset x --project 'my project'\n"
 
 
 def test_a_traceback_is_shown_only_when_asked_for(
@@ -170,9 +170,9 @@ def test_a_traceback_is_shown_only_when_asked_for(
 
 
 def test_an_interrupt_is_exit_130(call: Callable[..., Result]) -> None:
-    found = call("--json", "probe", probe=_raise(KeyboardInterrupt()))
-    assert found.exit_code == 130
-    assert json.loads(found.stdout)["error"]["code"] == "interrupted"
+    answer = call("--json", "probe", probe=_raise(KeyboardInterrupt()))
+    assert answer.exit_code == 130
+    assert json.loads(answer.stdout)["error"]["code"] == "interrupted"
 
 
 def test_a_command_returns_its_exit_code(call: Callable[..., Result]) -> None:
@@ -190,14 +190,14 @@ def test_results_are_json_or_for_people(call: Callable[..., Result]) -> None:
 
 def test_all_valid_dataflows_run_beside_broken_ones(call: Callable[..., Result], project: Path) -> None:
     names: list[str] = []
-    found = call(
+    answer = call(
         "probe",
         "--project",
         str(project),
         probe=lambda context: names.extend(f.name for f in context.dataflows([])),
     )
-    assert (found.exit_code, names) == (0, ["good"])
-    assert found.stderr == "bad: ignored, its file has errors; run `strandline validate`\n"
+    assert (answer.exit_code, names) == (0, ["good"])
+    assert answer.stderr == "bad: ignored, its file has errors; run `strandline validate`\n"
 
 
 @pytest.mark.parametrize(
@@ -210,11 +210,11 @@ def test_all_valid_dataflows_run_beside_broken_ones(call: Callable[..., Result],
 def test_a_broken_or_unknown_name_is_exit_2(
     call: Callable[..., Result], project: Path, name: str, code: str, message: str
 ) -> None:
-    found = call(
+    answer = call(
         "--json", "probe", "--project", str(project), probe=lambda context: context.dataflows([name])
     )
-    assert found.exit_code == 2
-    error = json.loads(found.stdout)["error"]
+    assert answer.exit_code == 2
+    error = json.loads(answer.stdout)["error"]
     assert error["code"] == code
     assert message in error["message"]
 
@@ -223,8 +223,8 @@ def test_broken_settings_stop_every_named_and_unnamed_dataflow(
     call: Callable[..., Result], project: Path
 ) -> None:
     (project / "platform.yaml").write_text("lake: 5\n")
-    found = call("probe", "--project", str(project), probe=lambda context: context.dataflows([]))
-    assert (found.exit_code, "platform.yaml:1: lake: found 5" in found.stderr) == (2, True)
+    answer = call("probe", "--project", str(project), probe=lambda context: context.dataflows([]))
+    assert (answer.exit_code, "platform.yaml:1: lake: found 5" in answer.stderr) == (2, True)
 
 
 def test_a_secret_in_any_error_is_replaced(
@@ -240,9 +240,9 @@ def test_a_secret_in_any_error_is_replaced(
         _ = context.project
         raise RuntimeError("denied for hunter2-and-more")
 
-    found = call("probe", "--project", str(project), probe=probe)
-    assert "hunter2" not in found.output
-    assert "denied for {env: LAND_SECRET}" in found.stderr
+    answer = call("probe", "--project", str(project), probe=probe)
+    assert "hunter2" not in answer.output
+    assert "denied for {env: LAND_SECRET}" in answer.stderr
 
 
 def test_help_lists_every_command_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,11 +250,11 @@ def test_help_lists_every_command_without_importing_it(monkeypatch: pytest.Monke
         raise AssertionError(name)
 
     monkeypatch.setattr(main, "import_module", refuse)
-    found = CliRunner().invoke(main.strandline, ["--help"])
-    assert found.exit_code == 0
+    answer = CliRunner().invoke(main.strandline, ["--help"])
+    assert answer.exit_code == 0
     for name, text in main.COMMANDS.items():
-        assert name in found.stdout
-        assert text in found.stdout
+        assert name in answer.stdout
+        assert text in answer.stdout
 
 
 def test_every_registered_command_exists() -> None:

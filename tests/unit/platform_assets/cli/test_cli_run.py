@@ -16,8 +16,8 @@ def outcome(**changes: int) -> Outcome:
     entry = following(
         None, kind="path", app_id="a", fingerprint="", why="run", watermark='{"path": "c.ndjson"}', **counts
     )
-    piece = Committed(entry, counts["rows"], counts["files"], 1, 0.1)
-    return Outcome("flow", None, {}, 0, committed=[piece], newest=entry)
+    slice_ = Committed(entry, counts["rows"], counts["files"], 1, 0.1)
+    return Outcome("flow", None, {}, 0, committed=[slice_], newest=entry)
 
 
 def test_a_run_that_puts_files_in_quarantine_says_so_in_its_first_line(
@@ -28,12 +28,14 @@ def test_a_run_that_puts_files_in_quarantine_says_so_in_its_first_line(
     assert first == "flow: committed, 3 rows of 2 files in 1 slice, 1 file put in quarantine, 0.0 s; state 1"
 
 
-def test_a_run_without_one_says_nothing_of_quarantine(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_quarantines_no_file_does_not_mention_quarantine(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     run._print(Context(), [outcome()])
     assert "quarantine" not in capsys.readouterr().out
 
 
-def test_a_warning_that_an_earlier_run_has_given_is_not_told_again_and_stays_in_json(
+def test_a_warning_that_an_earlier_run_has_given_is_not_printed_again_and_stays_in_json(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     made = outcome()

@@ -23,16 +23,21 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("command", ["simulate"])
 def test_a_dataflow_of_another_kind_is_wrong_usage_that_names_the_kind(project: Path, command: str) -> None:
-    found = CliRunner().invoke(main.strandline, [command, "one", "--json", "--project", str(project)])
-    assert (found.exit_code, json.loads(found.stdout)["error"]["code"]) == (2, "configuration")
-    assert "expected a watermark of type window, found path" in found.stdout
+    answer = CliRunner().invoke(main.strandline, [command, "one", "--json", "--project", str(project)])
+    assert (answer.exit_code, json.loads(answer.stdout)["error"]["code"]) == (2, "configuration")
+    assert "expected a watermark of type window, found path" in answer.stdout
 
 
 @pytest.mark.parametrize("command", ["simulate"])
-def test_of_several_each_says_what_is_wrong_and_the_command_has_failed(project: Path, command: str) -> None:
-    found = CliRunner().invoke(main.strandline, [command, "one", "two", "--json", "--project", str(project)])
-    assert found.exit_code == 1
-    assert [one["error"]["code"] for one in json.loads(found.stdout)] == ["configuration", "configuration"]
+def test_each_of_several_dataflows_reports_its_error_and_the_command_fails(
+    project: Path, command: str
+) -> None:
+    answer = CliRunner().invoke(main.strandline, [command, "one", "two", "--json", "--project", str(project)])
+    assert answer.exit_code == 1
+    assert [document["error"]["code"] for document in json.loads(answer.stdout)] == [
+        "configuration",
+        "configuration",
+    ]
 
 
 @pytest.mark.parametrize(

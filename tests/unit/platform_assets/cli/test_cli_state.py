@@ -24,19 +24,19 @@ def _entry(**changes: Any) -> Entry:
     return following(None, **{**first, **changes})
 
 
-def test_an_entry_of_windows_tells_its_work_units_and_how_far_they_are_loaded(
+def test_an_entry_of_windows_shows_its_work_units_and_how_far_they_are_loaded(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_entries([_entry(rows=5, work_units=2, failed_units=1)])
-    told = capsys.readouterr().out
-    assert told.endswith("run  5 rows, 2 work units, 1 failed work unit  up to 2024-03-29T00:00:00+00:00\n")
+    line = capsys.readouterr().out
+    assert line.endswith("run  5 rows, 2 work units, 1 failed work unit  up to 2024-03-29T00:00:00+00:00\n")
 
 
-def test_in_full_a_watermark_of_windows_is_told_as_it_is_stored(capsys: pytest.CaptureFixture[str]) -> None:
+def test_full_shows_a_watermark_of_windows_as_it_is_stored(capsys: pytest.CaptureFixture[str]) -> None:
     print_entries([_entry()], full=True)
     assert capsys.readouterr().out.endswith(f"{json.dumps(WINDOWS)}\n")
 
 
-def test_an_entry_of_files_tells_its_files_and_its_path(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_of_files_shows_its_files_and_its_path(capsys: pytest.CaptureFixture[str]) -> None:
     print_entries([_entry(kind="path", watermark='{"path": "a.csv"}', rows=1, files=1)])
     assert capsys.readouterr().out.endswith('run  1 row, 1 file  {"path": "a.csv"}\n')

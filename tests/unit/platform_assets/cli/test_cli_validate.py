@@ -27,9 +27,9 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_people_read_a_line_for_each_mistake_and_a_summary(project: Path) -> None:
-    found = CliRunner().invoke(strandline, ["validate", "--project", str(project)])
-    assert (found.exit_code, found.stderr) == (2, "")
-    assert found.stdout.splitlines() == [
+    answer = CliRunner().invoke(strandline, ["validate", "--project", str(project)])
+    assert (answer.exit_code, answer.stderr) == (2, "")
+    assert answer.stdout.splitlines() == [
         "dataflows/bad.yaml:1: source.format: found ndjsn, expected ndjson, json, csv or parquet (did you mean ndjson?)",
         (
             "dataflows/bad.yaml:3: layr: found an unknown key, expected one of description, freshness, late_files, layer,"
@@ -41,9 +41,9 @@ def test_people_read_a_line_for_each_mistake_and_a_summary(project: Path) -> Non
 
 
 def test_json_is_a_list_of_errors_with_the_six_fields(project: Path) -> None:
-    found = CliRunner().invoke(strandline, ["--json", "validate", "--project", str(project)])
-    assert (found.exit_code, found.stderr) == (2, "")
-    document = json.loads(found.stdout)
+    answer = CliRunner().invoke(strandline, ["--json", "validate", "--project", str(project)])
+    assert (answer.exit_code, answer.stderr) == (2, "")
+    document = json.loads(answer.stdout)
     assert list(document) == ["errors"]
     assert document["errors"][0] == {
         "file": "dataflows/bad.yaml",
@@ -64,9 +64,9 @@ def test_a_good_project_is_exit_0(project: Path) -> None:
 
 
 def test_a_folder_that_is_no_project_is_exit_2_with_an_error(tmp_path: Path) -> None:
-    found = CliRunner().invoke(strandline, ["--json", "validate", "--project", str(tmp_path / "nope")])
-    assert found.exit_code == 2
-    assert json.loads(found.stdout)["error"]["code"] == "configuration"
+    answer = CliRunner().invoke(strandline, ["--json", "validate", "--project", str(tmp_path / "nope")])
+    assert answer.exit_code == 2
+    assert json.loads(answer.stdout)["error"]["code"] == "configuration"
 
 
 def test_validate_opens_nothing_that_the_files_name(project: Path) -> None:
@@ -83,8 +83,8 @@ def test_the_real_command_prints_one_json_document_and_imports_nothing_heavy() -
         "runpy.run_module('platform_assets.cli', run_name='__main__')\n"
     )
     environment = {key: value for key, value in os.environ.items() if not key.startswith("STRANDLINE_")}
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment, check=False
     )
-    assert (found.returncode, json.loads(found.stdout)) == (0, {"errors": []})
-    assert found.stderr.strip() == "[]"
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"errors": []})
+    assert done.stderr.strip() == "[]"

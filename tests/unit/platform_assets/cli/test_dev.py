@@ -37,9 +37,9 @@ def dev(tmp_path: Path, time: Time, monkeypatch: pytest.MonkeyPatch) -> Dev:
     """An engine that is a process of a few kilobytes."""
     monkeypatch.setattr(connect_server, "_command", lambda engine, port: STARTS)
     monkeypatch.setattr(connect_server, "_environment", lambda engine: dict(os.environ))
-    found = Dev(tmp_path, lambda: False, time)
-    found.start_engine(SparkEngine())
-    return found
+    made = Dev(tmp_path, lambda: False, time)
+    made.start_engine(SparkEngine())
+    return made
 
 
 def kill(dev: Dev) -> None:
@@ -65,7 +65,9 @@ def test_an_engine_that_died_is_started_again_under_the_same_address(
     dev.end()
 
 
-def test_one_that_dies_again_and_again_is_an_error_that_says_how_and_what_to_do(dev: Dev, time: Time) -> None:
+def test_an_engine_that_dies_again_and_again_is_an_error_that_says_how_and_what_to_do(
+    dev: Dev, time: Time
+) -> None:
     for _ in range(3):
         time.now += 60
         kill(dev)
@@ -80,7 +82,7 @@ def test_one_that_dies_again_and_again_is_an_error_that_says_how_and_what_to_do(
     dev.end()
 
 
-def test_one_that_does_not_start_again_counts_as_dead(
+def test_an_engine_that_does_not_start_again_counts_as_dead(
     dev: Dev, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(connect_server, "_command", lambda engine, port: ["sh", "-c", "echo no room; exit 7"])

@@ -41,7 +41,7 @@ def ticker(tmp_path: Path) -> Iterator[Ticker]:
 
 @pytest.fixture
 def run(ticker: Ticker) -> DagsterRun:
-    """A run on another machine, which Dagster takes to be in flight."""
+    """A run on another machine that Dagster has as in flight."""
     run_id = "12345678-0000-4000-8000-000000000000"
     tags = {DATAFLOW_TAG: "arrivals", HOLDER_TAG: elsewhere(run_id).model_dump_json()}
     made: DagsterRun = create_run_for_test(
@@ -52,7 +52,7 @@ def run(ticker: Ticker) -> DagsterRun:
 
 @pytest.fixture
 def intent(ticker: Ticker, run: DagsterRun) -> Intent:
-    """It holds number 1."""
+    """The intent of number 1, which the run holds."""
     return ticker.platform.log.put_intent(
         Intent(
             id=new_id(),
@@ -79,9 +79,9 @@ def renew(ticker: Ticker, intent: Intent, count: int) -> None:
 
 
 def status(ticker: Ticker, run: DagsterRun) -> DagsterRunStatus:
-    found = ticker.instance.get_run_by_id(run.run_id)
-    assert found is not None
-    return found.status
+    stored = ticker.instance.get_run_by_id(run.run_id)
+    assert stored is not None
+    return stored.status
 
 
 def test_as_long_as_its_lease_is_renewed_the_sensor_says_which_run_where_and_since_when(
@@ -127,7 +127,7 @@ def test_a_run_that_holds_no_number_has_no_lease_and_the_sensor_says_what_to_do(
     assert status(ticker, run) == DagsterRunStatus.STARTED
 
 
-def test_a_clock_that_was_put_back_begins_to_watch_anew(
+def test_a_clock_that_was_put_back_begins_to_watch_again(
     ticker: Ticker, run: DagsterRun, intent: Intent
 ) -> None:
     renew(ticker, intent, 1)
@@ -138,7 +138,7 @@ def test_a_clock_that_was_put_back_begins_to_watch_anew(
     asked(ticker.tick())
 
 
-def test_that_dagster_takes_a_run_elsewhere_to_be_in_flight_says_nothing_and_that_it_is_over_does() -> None:
+def test_dagster_decides_only_that_a_run_elsewhere_is_over_never_that_it_is_alive() -> None:
     holder = elsewhere("r")
     assert process_is_alive(holder) is None
     assert is_alive(holder, "i", lambda run_id: True) is None

@@ -1,4 +1,4 @@
-"""The shell that all sensors share: a kind only says what it has found."""
+"""The shell that all sensors share; a kind only supplies the look."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.support.ticks import Ticker, asked, flow_of
 
 @dataclass
 class Toy:
-    """A kind whose ticks find what a test says."""
+    """A kind whose ticks find the work that a test sets."""
 
-    found: NoWork | Work = field(default_factory=lambda: NoWork("nothing"))
+    result: NoWork | Work = field(default_factory=lambda: NoWork("nothing"))
     resumed: list[str] = field(default_factory=list)
 
     def look(self, tick: Tick) -> NoWork | Work:
         self.resumed.append(tick.resume)
-        return self.found
+        return self.result
 
 
 @pytest.fixture
@@ -58,30 +58,30 @@ def test_the_name_and_the_interval_are_the_shells(ticker: Ticker) -> None:
     assert (ticker.sensor.name, ticker.sensor.minimum_interval_seconds) == ("arrivals_toys", 30)
 
 
-def test_where_a_look_stopped_the_next_one_continues(ticker: Ticker, toy: Toy) -> None:
-    toy.found = NoWork("more", resume="page 2")
+def test_a_look_continues_where_the_last_look_stopped(ticker: Ticker, toy: Toy) -> None:
+    toy.result = NoWork("more", resume="page 2")
     assert [ticker.tick(), ticker.tick()] == ["more", "more"]
-    toy.found = NoWork("nothing")
+    toy.result = NoWork("nothing")
     ticker.tick()
     ticker.tick()
     assert toy.resumed == ["", "page 2", "page 2", ""]
 
 
-def test_keys_that_dagster_must_be_told_first_are_no_attempt(ticker: Ticker, toy: Toy) -> None:
-    toy.found = work(ticker, runs=0, keys=("a",))
+def test_a_tick_that_only_adds_keys_to_dagster_is_no_attempt(ticker: Ticker, toy: Toy) -> None:
+    toy.result = work(ticker, runs=0, keys=("a",))
     assert ticker.tick() == "partitions are added; the next tick asks for runs over them"
     assert Cursor.read(ticker.cursor).attempts.count == 0
-    toy.found = work(ticker)
+    toy.result = work(ticker)
     asked(ticker.tick())
     assert Cursor.read(ticker.cursor).attempts.count == 1
 
 
 def test_entries_that_made_no_progress_keep_the_pause_and_any_other_ends_it(ticker: Ticker, toy: Toy) -> None:
-    toy.found = work(ticker)
+    toy.result = work(ticker)
     asked(ticker.tick())
     ticker.abandon()
-    toy.found = work(ticker)
+    toy.result = work(ticker)
     assert ticker.tick() == "attempt 1 did not commit; the next one is in 60 s"
     ticker.commit("a.ndjson")
-    toy.found = work(ticker)
+    toy.result = work(ticker)
     asked(ticker.tick())

@@ -42,7 +42,7 @@ def test_every_kind_of_watermark_that_a_dataflow_can_have_has_a_profile() -> Non
 
 
 @pytest.mark.parametrize("kind", sorted(PROFILES))
-def test_a_profile_tells_words_and_dagster_definitions_of_its_kind(kind: str) -> None:
+def test_a_profile_has_words_and_dagster_definitions_of_its_kind(kind: str) -> None:
     profile = PROFILES[kind]
     assert isinstance(profile, KindProfile)
     assert isinstance(profile.definitions(), KindDefinitions)
@@ -69,7 +69,7 @@ _SOURCES = {source.__name__ for source in SOURCES.values()}
 
 
 def _is_kind(node: ast.expr) -> bool:
-    """Whether an expression is the name of a kind, or what holds it."""
+    """Return whether an expression is the name of a kind, or a variable with it."""
     match node:
         case ast.Name(id="kind") | ast.Attribute(attr="kind") | ast.Subscript(slice=ast.Constant("kind")):
             return True
@@ -79,7 +79,7 @@ def _is_kind(node: ast.expr) -> bool:
 
 
 def _tells_kinds_apart(node: ast.AST) -> bool:
-    """Whether a node compares kinds, names what only one kind has, or uses it."""
+    """Return whether a node compares kinds, or names or uses a feature of one kind."""
     match node:
         case ast.Compare(left=left, comparators=others):
             return any(map(_is_kind, [left, *others]))
@@ -101,11 +101,11 @@ def _names_a_source(node: ast.AST) -> bool:
     return False
 
 
-def _modules(*left_out: str) -> list[Any]:
+def _modules(*excluded: str) -> list[Any]:
     return [
         pytest.param(module, id=str(module.relative_to(LAYER)))
         for module in sorted(LAYER.rglob("*.py"))
-        if module.relative_to(LAYER).parts[0] not in left_out
+        if module.relative_to(LAYER).parts[0] not in excluded
     ]
 
 

@@ -85,19 +85,19 @@ def test_a_literal_password_is_refused_and_not_shown(make: Make, form: str, url:
         ),
     ],
 )
-def test_what_is_no_address_of_a_database_is_refused(
+def test_an_invalid_address_of_a_database_is_refused(
     make: Make, text: str, key: str, found: str, expected: str
 ) -> None:
     (error,) = make(platform=text).errors
     assert (error.key, error.found, error.expected) == (key, found, expected)
 
 
-def test_a_misspelt_scheme_is_told_the_right_one(make: Make) -> None:
+def test_a_misspelt_scheme_gets_the_right_one_as_a_hint(make: Make) -> None:
     (error,) = make(platform="state: postgressql://host/db\n").errors
     assert error.nearest == "postgresql"
 
 
-def test_an_address_of_the_environment_is_not_shown_where_it_is_wrong(make: Make) -> None:
+def test_a_wrong_address_from_the_environment_is_not_shown(make: Make) -> None:
     (error,) = make(
         platform="state: {env: STATE}\n", environment={"STATE": f"postgresql://me:{SECRET}/db"}
     ).errors

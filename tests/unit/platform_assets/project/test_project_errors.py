@@ -408,7 +408,7 @@ def test_two_dataflows_with_one_table_are_both_named(make: Make) -> None:
     assert project.dataflows == {}
 
 
-def test_a_source_around_the_lake_is_refused_where_a_listing_would_see_it(make: Make) -> None:
+def test_a_source_around_the_lake_is_refused_if_a_listing_would_see_it(make: Make) -> None:
     around = GOOD.replace("./landing", "./data")
     (error,) = make(around, platform="lake: ./data/tables\n").errors
     assert error.found == "./data, with the lake (./data/tables) inside it"

@@ -106,14 +106,14 @@ def test_a_connection_has_its_secrets_when_it_is_used(make: Make) -> None:
     place = project.source_place(project.dataflows["flow"])
     assert isinstance(place, Place)
     assert place.url == "s3://bucket/in"
-    found = place.connection
-    assert found is not None
+    connection = place.connection
+    assert connection is not None
     assert (
-        found.endpoint,
-        found.region,
-        found.access_key_id,
-        found.secret_access_key,
-        found.session_token,
+        connection.endpoint,
+        connection.region,
+        connection.access_key_id,
+        connection.secret_access_key,
+        connection.session_token,
     ) == (
         "http://127.0.0.1:8333",
         "eu-west-1",

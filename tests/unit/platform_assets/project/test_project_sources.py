@@ -161,13 +161,13 @@ SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
 def test_a_mistake_in_a_source_is_named_with_its_key(
     make: Make, source: str, errors: list[tuple[str, str, str, str | None]]
 ) -> None:
-    found = make(f"source: {source}\nwatermark: {{type: path}}\n", platform=ERP).errors
-    others = [error for error in found if (error.key, error.expected) != NEEDS_FILES]
+    refused = make(f"source: {source}\nwatermark: {{type: path}}\n", platform=ERP).errors
+    others = [error for error in refused if (error.key, error.expected) != NEEDS_FILES]
     assert others == [
         ProjectError("dataflows/flow.yaml", 1, key, said, expected, close)
         for key, said, expected, close in errors
     ]
-    assert len(found) == len(others) + 1
+    assert len(refused) == len(others) + 1
 
 
 def test_each_mistake_has_its_own_line(make: Make) -> None:
@@ -238,13 +238,13 @@ def test_connections_are_named_by_their_keys_whatever_these_are(make: Make) -> N
 def test_a_database_has_its_secrets_when_it_is_used_and_shows_none(make: Make) -> None:
     project = make(platform=ERP, environment={"PW": SECRET})
     assert project.errors == []
-    found = project.connection("erp", JdbcConnection)
-    assert (found.options["url"], found.user, found.options["password"]) == (
+    connection = project.connection("erp", JdbcConnection)
+    assert (connection.options["url"], connection.user, connection.options["password"]) == (
         "jdbc:postgresql://h:5433/erp",
         "me",
         SECRET,
     )
-    assert SECRET not in repr(found) + str(found) + repr(project)
+    assert SECRET not in repr(connection) + str(connection) + repr(project)
     assert project.hide(f"refused: {SECRET}!") == "refused: {env: PW}!"
 
 
@@ -252,8 +252,8 @@ def test_a_password_in_an_address_of_the_environment_is_hidden_too(make: Make) -
     platform = "connections: {erp: {type: jdbc, url: {env: URL}}}\n"
     url = f"jdbc:postgresql://h/db?user=me&password={SECRET}&ssl=true"
     project = make(platform=platform, environment={"URL": url})
-    found = project.connection("erp", JdbcConnection)
-    assert (found.url, found.user) == ("jdbc:postgresql://h/db?ssl=true", "me")
+    connection = project.connection("erp", JdbcConnection)
+    assert (connection.url, connection.user) == ("jdbc:postgresql://h/db?ssl=true", "me")
     assert project.hide(f"refused: {SECRET}!") == "refused: ***!"
 
 
@@ -275,7 +275,7 @@ def test_a_dataflow_does_not_load_its_own_table(make: Make) -> None:
     assert (error.key, error.found) == ("source.table", "bronze/flow, the dataflow's own table")
 
 
-def test_dataflows_in_a_circle_are_refused_and_those_that_only_read_them_are_not(make: Make) -> None:
+def test_dataflows_in_a_cycle_are_refused_and_those_that_only_read_them_are_not(make: Make) -> None:
     def reads(table: str, more: str = "") -> str:
         return f"source: {{type: table, table: {table}, window_column: at}}\n{WINDOW}{more}"
 
@@ -288,7 +288,7 @@ def test_dataflows_in_a_circle_are_refused_and_those_that_only_read_them_are_not
         ("dataflows/other.yaml", 1, "source.table"),
     ]
     assert project.errors[0].found == "bronze/other, made by other, into which rows of flow come"
-    assert project.errors[0].expected == "no circle of dataflows: none of them could run first"
+    assert project.errors[0].expected == "no cycle of dataflows: none of them could run first"
     assert list(project.dataflows) == ["reader"]
 
 
@@ -301,7 +301,7 @@ def test_what_reads_the_table_of_a_broken_dataflow_knows_it(make: Make) -> None:
     assert project.lineage.upstream_assets(project.dataflows["flow"]) == ("raw/bad",)
 
 
-def test_each_source_is_told_by_where_its_rows_are(make: Make) -> None:
+def test_the_place_of_each_source_is_where_its_rows_are(make: Make) -> None:
     project = make(
         f"source: {{type: table, table: bronze/flights, window_column: at}}\n{WINDOW}",
         platform=f"lake: s3://b/lake\n{ERP}",
@@ -367,9 +367,9 @@ def test_jsonl_is_another_name_of_ndjson(make: Make) -> None:
     project = make(
         text.replace("FORM", "jsonl"), files={"dataflows/same.yaml": text.replace("FORM", "ndjson")}
     )
-    one, other = (project.dataflows[name].source for name in ("flow", "same"))
-    assert one == other
-    assert one.reading() == other.reading()
+    flow, same = (project.dataflows[name].source for name in ("flow", "same"))
+    assert flow == same
+    assert flow.reading() == same.reading()
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])

@@ -184,7 +184,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
 ]
 
 
-def test_what_fits_is_taken(make: Make) -> None:
+def test_a_valid_combination_is_accepted(make: Make) -> None:
     made = make(
         files={
             "dataflows/a.yaml": flow(),
@@ -203,10 +203,10 @@ def test_what_fits_is_taken(make: Make) -> None:
 @pytest.mark.parametrize(
     ("text", "errors"), REFUSED, ids=lambda value: "" if isinstance(value, str) else value[0][1]
 )
-def test_what_does_not_fit_is_refused_at_its_key(
+def test_an_invalid_combination_is_refused_at_its_key(
     make: Make, text: str, errors: list[tuple[int, str, str, str]]
 ) -> None:
     text = "\n".join(line for line in text.splitlines() if not line.endswith(": null")) + "\n"
-    found = make(text, platform=ERP).errors
-    assert [(one.line, one.key, one.found, one.expected) for one in found] == errors
-    assert {one.file for one in found} == {"dataflows/flow.yaml"}
+    refused = make(text, platform=ERP).errors
+    assert [(error.line, error.key, error.found, error.expected) for error in refused] == errors
+    assert {error.file for error in refused} == {"dataflows/flow.yaml"}

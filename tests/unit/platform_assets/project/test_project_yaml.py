@@ -38,8 +38,8 @@ from platform_assets.project.yaml_text import Position, Unreadable, parse
     ],
 )
 def test_only_true_false_null_and_plain_numbers_are_not_text(text: str, value: object) -> None:
-    found = parse(f"key: {text}\n".encode()).value["key"]
-    assert (found, type(found)) == (value, type(value))
+    parsed = parse(f"key: {text}\n".encode()).value["key"]
+    assert (parsed, type(parsed)) == (value, type(value))
 
 
 def test_keys_are_always_text() -> None:
@@ -54,8 +54,8 @@ def test_keys_are_always_text() -> None:
 
 
 def test_every_key_and_every_item_has_line_and_column() -> None:
-    found = parse(b"a: 1\nb:\n  c: [1,\n    x]\n  d: {e: 2}\n").positions
-    assert found == {
+    positions = parse(b"a: 1\nb:\n  c: [1,\n    x]\n  d: {e: 2}\n").positions
+    assert positions == {
         ("a",): Position(1, 1),
         ("b",): Position(2, 1),
         ("b", "c"): Position(3, 3),

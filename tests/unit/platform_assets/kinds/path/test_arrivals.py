@@ -1,4 +1,4 @@
-"""The sensor asks for a run exactly when the committed watermark says that there is something to load."""
+"""The sensor requests a run if and only if the committed state leaves files to load."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_what_was_asked_for_and_not_committed_is_asked_for_again_after_a_pause_t
     asked(ticker.tick())
 
 
-def test_a_bad_file_whose_number_is_given_up_each_time_starts_7_runs_in_two_hours_and_not_240(
+def test_a_bad_file_whose_number_is_abandoned_each_time_starts_7_runs_in_two_hours_and_not_240(
     ticker: Ticker,
 ) -> None:
     ticker.put("bad.ndjson")
@@ -195,7 +195,7 @@ def test_a_commit_makes_the_next_file_due_at_once(ticker: Ticker) -> None:
     asked(ticker.tick())
 
 
-def test_a_state_that_was_deleted_and_made_anew_gets_run_keys_of_its_own(ticker: Ticker) -> None:
+def test_a_state_that_was_deleted_and_made_again_gets_run_keys_of_its_own(ticker: Ticker) -> None:
     ticker.put("a.ndjson")
     first = asked(ticker.tick())
     ticker.now += 86_400
@@ -209,7 +209,7 @@ def test_a_listing_that_fails_fails_the_tick(ticker: Ticker) -> None:
         ticker.tick()
 
 
-def test_the_cursor_stays_under_a_kilobyte_and_one_that_does_not_read_starts_anew(ticker: Ticker) -> None:
+def test_the_cursor_stays_under_a_kilobyte_and_one_that_does_not_read_starts_empty(ticker: Ticker) -> None:
     ticker.put(f"{'x' * 200}.ndjson")
     asked(ticker.tick())
     assert len(ticker.cursor or "") < 1000
@@ -225,7 +225,9 @@ def test_a_file_that_was_released_asks_for_a_run_and_one_in_quarantine_does_not(
     asked(ticker.tick())
 
 
-def test_of_a_set_only_files_that_were_not_loaded_ask_for_a_run(make_ticker: Callable[..., Ticker]) -> None:
+def test_only_files_that_were_not_loaded_ask_for_a_run_with_tracking_set(
+    make_ticker: Callable[..., Ticker],
+) -> None:
     ticker = make_ticker(watermark={"type": "path", "tracking": "set"})
     ticker.put("a.ndjson", "m.ndjson")
     first = asked(ticker.tick())

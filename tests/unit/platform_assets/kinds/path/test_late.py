@@ -1,4 +1,4 @@
-"""The late sensor goes one step of the sweep a tick, says what it found, and asks for a run only where there is work for one."""
+"""The late sensor makes one step of the sweep a tick, reports the result, and requests a run only if there is work."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def make_ticker(tmp_path: Path) -> Iterator[MakeTicker]:
 
 
 def check(ticker: Ticker) -> AssetCheckEvaluation:
-    """The evaluation of the last tick."""
-    (found,) = [event for event in ticker.events if isinstance(event, AssetCheckEvaluation)]
-    assert (found.asset_key.path, found.check_name) == (["bronze", "arrivals"], "late_files")
-    return found
+    """Return the evaluation of the last tick."""
+    (evaluation,) = [event for event in ticker.events if isinstance(event, AssetCheckEvaluation)]
+    assert (evaluation.asset_key.path, evaluation.check_name) == (["bronze", "arrivals"], "late_files")
+    return evaluation
 
 
 def values(event: AssetCheckEvaluation | AssetObservation) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def test_without_a_state_nothing_is_late(make_ticker: MakeTicker, tmp_path: Path
     assert ticker.tick() == "0 files looked at (0 listing calls), 0 late"
 
 
-def test_of_a_changed_definition_no_file_is_called_late(make_ticker: MakeTicker) -> None:
+def test_no_file_is_late_under_a_changed_definition(make_ticker: MakeTicker) -> None:
     ticker = make_ticker()
     ticker.commit("d=2/b.ndjson", fingerprint="another")
     with pytest.raises(NeedsDecision, match="its definition differs"):

@@ -53,7 +53,7 @@ def test_a_long_time_and_many_units_are_drawn_more_coarsely() -> None:
     assert (len(lines), lines[-3]) == (1 + 40 + 1 + 2, "… and 60 more units")
 
 
-def test_nothing_is_drawn_where_nothing_is_known() -> None:
+def test_nothing_is_drawn_if_nothing_is_known() -> None:
     assert picture(_ledger(WindowState(), days=-1)) == ""
     assert "ledger" not in ledger_metadata(_ledger(WindowState(), days=-1))
 

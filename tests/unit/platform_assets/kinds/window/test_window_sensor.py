@@ -1,4 +1,4 @@
-"""The sensor of windows asks for what is due, and for what did not get done after a pause that doubles."""
+"""The sensor of windows requests due windows at once, and unfinished ones after a pause that doubles."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def abandon(ticker: Ticker) -> Entry:
     return ticker.commit(why="abandon", kind="window")
 
 
-def test_windows_whose_numbers_are_given_up_each_time_are_asked_for_after_a_pause_that_doubles(
+def test_windows_whose_numbers_are_abandoned_each_time_are_asked_for_after_a_pause_that_doubles(
     ticker: Ticker,
 ) -> None:
     keys = ticks(ticker, 40, lambda: abandon(ticker))
