@@ -22,8 +22,8 @@ from tests.support.gates import Gate, gate
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Signs come often, and nobody looks for long."""
-    monkeypatch.setattr(lease, "BEAT", 0.05)
-    monkeypatch.setattr(lease, "PATIENCE", 3.0)
+    monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(lease, "PATIENCE_SECONDS", 3.0)
 
 
 @contextmanager

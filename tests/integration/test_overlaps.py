@@ -51,7 +51,7 @@ def beside() -> Iterator[Callable[..., Future[Outcome]]]:
 def all_others_seem_dead() -> Iterator[None]:
     """Who begins a run in here takes every other one for dead, and is wrong."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holder, "lives", lambda *asked: False)
+        patch.setattr(holder, "is_alive", lambda *asked: False)
         yield
 
 

@@ -208,7 +208,7 @@ class World:
     def _beside(self, mistaken: bool) -> None:
         with pytest.MonkeyPatch.context() as patch:
             if mistaken:
-                patch.setattr(holder, "lives", lambda *asked: False)
+                patch.setattr(holder, "is_alive", lambda *asked: False)
             self.feed.run()
 
     def _next(self) -> int:

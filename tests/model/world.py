@@ -270,7 +270,7 @@ class World:
         """Let something happen in another process, which takes ours for dead."""
         named = self._named
         with pytest.MonkeyPatch.context() as patch, self._judged():
-            patch.setattr(holder, "lives", lambda *asked: False)
+            patch.setattr(holder, "is_alive", lambda *asked: False)
             self.say(f"       meanwhile {action!r}: {self._act(action)}; {self._shown()}")
             self._check()
         self._named = named
