@@ -17,7 +17,8 @@ from partitions.path.state import PathState
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.decisions.reasons import DECIDED, IN_TABLE
 from resources.decisions.rules import HeldFiles
-from resources.kinds.path import cold_start_of, state_of
+from resources.kinds.path import cold_start_of
+from resources.kinds.states import state_of
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.tables.table import Table
@@ -108,7 +109,7 @@ class PathRules:
 
     def files_up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
         """List what the source holds at or below a watermark, and above an entry's."""
-        state = state_of(self._dataflow, above)
+        state = state_of(PathState, self._dataflow, above)
         start = cold_start_of(above) if state.status == "initial" else state
         by_set = self._definition.tracking == "set"  # which has no order: whatever is there
         bound = FromBeginning() if by_set else at_or_below(self._definition, PathState.of(watermark), start)

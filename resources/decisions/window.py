@@ -12,7 +12,7 @@ from partitions.window.migration import migrate_state
 from partitions.window.slices import WindowSlice, WorkUnit
 from partitions.window.state import WindowInterval, WindowState
 from partitions.window.upper_bound import upper_bound
-from resources.kinds.window import state_of
+from resources.kinds.states import state_of
 from resources.watermarks.entry import Entry
 
 
@@ -37,7 +37,10 @@ class WindowRules:
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
         """Windows that start where old ones started keep their high watermarks; what waits to be read still waits."""
         dataflow = self._dataflow
-        state, before = WindowState.of(deserialise(text)), state_of(dataflow, last) if last else None
+        state, before = (
+            WindowState.of(deserialise(text)),
+            state_of(WindowState, dataflow, last) if last else None,
+        )
         migrated = migrate_state(state, dataflow.window, now, tagged=dataflow.tagged, before=before)
         return serialise(migrated.watermark())
 
@@ -51,7 +54,7 @@ class WindowRules:
 
     def loaded_upper_bound(self, entry: Entry) -> str:
         """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""
-        states = [state_of(self._dataflow, each) for each in (entry, *self._history())]
+        states = [state_of(WindowState, self._dataflow, each) for each in (entry, *self._history())]
         return serialise(upper_bound(states).watermark())
 
     def check_rewind(self) -> None:
@@ -59,7 +62,7 @@ class WindowRules:
 
     def count_already_loaded(self, slices: Sequence[WindowSlice], last: Entry | None) -> tuple[int, str]:
         """Work units of which something was read before, whatever the windows were then."""
-        state = state_of(self._dataflow, last)
+        state = state_of(WindowState, self._dataflow, last)
         again = [
             work
             for slice_ in slices

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, BadPart, CorruptWatermark, SchemaError
+from partitions.errors import BadFile, BadPart, SchemaError
 from partitions.load import Append, Load, Replace
 from partitions.path.hive import partition_columns
 from partitions.path.plan import PendingFiles, at_or_below, plan, position, ready, settles
@@ -20,11 +20,12 @@ from partitions.plan import Plan
 from partitions.predicate import Among
 from partitions.request import DUE, Request
 from partitions.sentinels import deserialise
+from resources.kinds.states import state_of
 from resources.listing import FILE_CHANGED, Budget, Listing
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.sweep import unhandled
-from resources.watermarks.entry import Entry, Intent, corrupt
+from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, ListKind, StoredList
 from resources.watermarks.log import WatermarkLog
@@ -70,7 +71,7 @@ class PathKind:
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[PathSlice]:
         """List above the watermark, in full, and cut slices."""
-        state = state_of(self._dataflow, entry)
+        state = state_of(PathState, self._dataflow, entry)
         listing = self._source.list_above(position(self._definition, state, now, cold_start_of(entry)))
         made = plan(
             self._definition,
@@ -124,7 +125,7 @@ class PathKind:
 
     def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:
         """Look for what the next run would load within a budget, to see whether a run is worth asking for."""
-        definition, state = self._definition, state_of(self._dataflow, entry)
+        definition, state = self._definition, state_of(PathState, self._dataflow, entry)
         start = position(definition, state, now, cold_start_of(entry))
         listing = self._source.list_above(start, budget=budget, resume=resume)
         files = listing.found.files
@@ -254,18 +255,6 @@ class PathKind:
         after = before.after([file.path for file in slice_.files], slice_.quarantined)
         kept = None if after == before else StoredList(QUARANTINED_FILES, after.rows())
         return kept, len(slice_.quarantined)
-
-
-def state_of(dataflow: Dataflow, entry: Entry | None) -> PathState:
-    """Return what an entry says is loaded.
-
-    Raises:
-        CorruptWatermark: it is of another form.
-    """
-    try:
-        return PathState.of(entry.state() if entry else None)
-    except CorruptWatermark as error:
-        raise corrupt(f"entry {entry.number if entry else 0} of {dataflow.name}", error.message) from error
 
 
 def cold_start_of(entry: Entry | None) -> PathState | None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadPart, BadUnits, CorruptWatermark, SourceError, StrandlineError
+from partitions.errors import BadPart, BadUnits, SourceError, StrandlineError
 from partitions.instants import milliseconds
 from partitions.intervals import difference, union
 from partitions.load import Append, Load, Replace, ReplaceAll
@@ -24,6 +24,7 @@ from partitions.window.state import DeferredUnits, WindowState
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds.kind import StatsReader
+from resources.kinds.states import state_of
 from resources.kinds.window_columns import WindowColumns
 from resources.kinds.window_failures import bad_units, failing
 from resources.kinds.window_sources import LooksThrough, TagsRows, WindowSource
@@ -31,7 +32,7 @@ from resources.kinds.window_stats import observe
 from resources.sources.files.failures import cause
 from resources.spark import EngineLost
 from resources.spark_process import engine_lost
-from resources.watermarks.entry import Entry, Intent, corrupt
+from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import ListKind, StoredList
 from resources.watermarks.work_units import WORK_UNITS
 
@@ -86,7 +87,7 @@ class WindowKind:
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[WindowSlice]:
         """Plan on top of the entry; only the units are looked up."""
-        state = state_of(self.dataflow, entry)
+        state = state_of(WindowState, self.dataflow, entry)
         rewound = entry is not None and entry.replace_until is not None
         deletes = self.dataflow.target.load != "append" or rewound
         made = plan(
@@ -122,7 +123,7 @@ class WindowKind:
         times: list[int] = []
         for entry in self.history():
             times.insert(0, milliseconds(datetime.fromisoformat(entry.time)))
-            highest = state_of(self.dataflow, entry).highest or 0
+            highest = state_of(WindowState, self.dataflow, entry).highest or 0
             if highest <= limit:
                 times = [*times[1:2], times[0], highest]
                 break
@@ -135,7 +136,7 @@ class WindowKind:
     def modified(self, slice_: WindowSlice, entry: Entry | None, now: datetime) -> int | None:
         """The end of the newest window that is loaded."""
         ends = [work.end for work in slice_.works if work.end is not None]
-        highest = min(state_of(self.dataflow, entry).highest or 0, milliseconds(now))
+        highest = min(state_of(WindowState, self.dataflow, entry).highest or 0, milliseconds(now))
         return max([*ends, highest]) if ends else None
 
     @property
@@ -307,15 +308,3 @@ class WindowKind:
         return slice_.without(
             [FailedUnit(work, bad.units[work.key]) for work in slice_.works if work.key in bad.units]
         )
-
-
-def state_of(dataflow: Dataflow, entry: Entry | None) -> WindowState:
-    """Return what an entry says is loaded.
-
-    Raises:
-        CorruptWatermark: it is of another form.
-    """
-    try:
-        return WindowState.of(entry.state() if entry else None)
-    except CorruptWatermark as error:
-        raise corrupt(f"entry {entry.number if entry else 0} of {dataflow.name}", error.message) from error

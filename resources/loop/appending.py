@@ -58,8 +58,7 @@ def append(run: RunContext[SliceT], entry: Entry) -> Entry:
 
 def follow_up(run: RunContext[SliceT], entry: Entry | None) -> None:
     """Do what the table's format leaves for after an entry; also at the beginning of a run, since the one before may have died there."""
-    commit = claimed(entry)
-    if isinstance(run.table, FollowsUp) and commit is not None:
+    if isinstance(run.table, FollowsUp) and (commit := claimed(entry)) is not None:
         run.table.after_append(commit)
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from partitions.errors import Conflict, StrandlineError, TargetError
 from resources.kinds.kind import SliceT
 from resources.loop.appending import append, append_abandoned, append_loaded, foreseen_entry
@@ -12,13 +9,11 @@ from resources.loop.context import RunContext
 from resources.loop.entries import abandoned_entry, dropped_entry, moved
 from resources.loop.intents import holding
 from resources.loop.outcome import Step
+from resources.loop.rows import slice_rows
 from resources.loop.verifying import head_with_intent, skipped_write, unguarded_head
 from resources.sources.files.failures import cause
 from resources.tables.table import TableHead, Tag, TaggedCommit
 from resources.watermarks.entry import Entry, Intent, new_id
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def give_up(
@@ -26,7 +21,6 @@ def give_up(
     entry: Entry | None,
     intent: Intent,
     reason: str,
-    no_rows: Callable[[], DataFrame],
 ) -> Entry | None:
     """Abandon a number; return its entry, or None if a writer was faster: the slice is in the table, and is finished like any other.
 
@@ -35,7 +29,6 @@ def give_up(
         entry: the newest one.
         intent: of the number.
         reason: for the log.
-        no_rows: gives no rows, of the columns of a table that has to be made.
 
     Raises:
         TargetError: the table refuses the fence.
@@ -44,7 +37,8 @@ def give_up(
     fence = Tag(intent.app_id, intent.number, new_id(), gives_up=True)
     is_new = unguarded_head(run, entry, intent).newest is None
     try:
-        run.table.give_up(run.spark, fence, intent.before, no_rows if is_new else None)
+        first_rows = (lambda: slice_rows(run, entry, intent, None)) if is_new else None
+        run.table.give_up(run.spark, fence, intent.before, first_rows)
     except Exception as error:
         if unguarded_head(run, entry, intent).find_tagged_commit(intent.number) is None:
             raise TargetError(
@@ -63,7 +57,6 @@ def close(
     entry: Entry | None,
     intent: Intent,
     reason: str,
-    no_rows: Callable[[], DataFrame],
     *,
     new_state: bool = False,
 ) -> Entry:
@@ -74,7 +67,6 @@ def close(
         entry: the newest one.
         intent: the run's.
         reason: why.
-        no_rows: as :func:`give_up` takes it.
         new_state: whether a decision takes the state anew after it. That always leads on: whatever became of the table, the number is
             abandoned in the log.
 
@@ -89,7 +81,7 @@ def close(
         commit = _kept_commit(head, intent)
         if commit is None and (not new_state or _can_fence(entry, head)):
             try:
-                if abandoned := give_up(run, entry, intent, reason, no_rows):
+                if abandoned := give_up(run, entry, intent, reason):
                     return abandoned
                 commit = unguarded_head(run, entry, intent).find_tagged_commit(intent.number)
             except Conflict:

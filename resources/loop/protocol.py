@@ -17,7 +17,7 @@ from resources.loop.giving_up import give_up
 from resources.loop.intents import draft_intent, holding, put_intent
 from resources.loop.outcome import Committed, NotCommitted, Step
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
-from resources.loop.writing import analysed_rows, reason_of, slice_rows, write
+from resources.loop.writing import analysed_rows, reason_of, write
 from resources.tables.table import TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import SEEN_WORK_UNITS, StoredList
@@ -81,8 +81,7 @@ def resume(
             try:
                 run.kind.check_unchanged(slice_)
             except BadPart as bad:
-                no_rows = lambda: slice_rows(run, entry, intent, None)  # noqa: E731
-                if abandoned := give_up(run, entry, intent, reason_of(bad), no_rows):
+                if abandoned := give_up(run, entry, intent, reason_of(bad)):
                     return NotCommitted(abandoned, bad)
                 tagged = find_commit(run, entry, intent)
         if tagged is None:

@@ -15,7 +15,6 @@ from resources.loop.giving_up import close, drop, preview_close
 from resources.loop.intents import held
 from resources.loop.lease import is_renewed
 from resources.loop.verifying import guarded_head
-from resources.loop.writing import slice_rows
 from resources.watermarks.entry import Entry, Intent
 
 
@@ -86,8 +85,7 @@ class Unfinished(Generic[SliceT]):
         if intent is not None and intent.is_decision:
             drop(self._run, entry, intent)
         elif intent is not None:
-            no_rows = lambda: slice_rows(self._run, entry, intent, None)  # noqa: E731
-            close(self._run, entry, intent, reason, no_rows, new_state=new_state)
+            close(self._run, entry, intent, reason, new_state=new_state)
 
     def preview(self) -> tuple[Entry | None, Intent | None]:
         """Return what :meth:`close` would end, and the entry that would be the newest then. Changes nothing, starts no Spark.

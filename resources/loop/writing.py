@@ -6,52 +6,22 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadPart, StrandlineError, TargetError
 from partitions.load import ReplaceAll
-from partitions.plan import Size
 from resources.kinds.kind import SliceT, StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
 from resources.loop.context import RunContext
 from resources.loop.entries import claimed, is_last_query
 from resources.loop.giving_up import give_up
 from resources.loop.outcome import NotCommitted, Step
-from resources.loop.transform import Batch, transformed
+from resources.loop.rows import slice_rows
 from resources.loop.verifying import unguarded_head
 from resources.sources.files.failures import cause
-from resources.spark import EngineLost, tune
+from resources.spark import EngineLost
 from resources.spark_process import engine_lost
 from resources.tables.table import Tag
 from resources.watermarks.entry import Entry, Intent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-_BYTES_PER_ROW = 100
-"""A guess, to choose between two ways to run a small query."""
-
-
-def slice_rows(
-    run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT | None
-) -> DataFrame:
-    """Return the rows of a slice as they go into the table; without a slice no rows, of the same columns.
-
-    Raises:
-        BadPart: some of it cannot be read.
-    """
-    tune(run.spark, _expected_bytes(entry, slice_))
-    batch = Batch(run.name, intent.number, intent.lower, intent.upper, intent.run_id, intent.time)
-    source_rows = run.kind.read(run.spark, slice_, run.log.get_schema(intent.pinned))
-    rows = transformed(run.spark, run.dataflow, source_rows, batch)
-    if isinstance(run.kind, WatchesRows):
-        run.kind.check_rows(rows)
-    return rows
-
-
-def _expected_bytes(entry: Entry | None, slice_: SliceT | None) -> int | None:
-    """Of the source; of work units a guess from those that were loaded last. None if nothing tells."""
-    size = slice_.size if slice_ else Size(bytes=0)
-    if size.bytes is not None or entry is None or not entry.work_units:
-        return size.bytes
-    return entry.rows * _BYTES_PER_ROW // entry.work_units * size.work_units
 
 
 def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT) -> DataFrame:
@@ -131,7 +101,7 @@ def _given_up(
     run: RunContext[SliceT], entry: Entry | None, intent: Intent, why: StrandlineError
 ) -> StatsReader | NotCommitted:
     """Abandon the number, unless a writer that was believed dead has written the slice: it is finished like any other then."""
-    abandoned = give_up(run, entry, intent, reason_of(why), lambda: slice_rows(run, entry, intent, None))
+    abandoned = give_up(run, entry, intent, reason_of(why))
     return NotCommitted(abandoned, why) if abandoned is not None else _no_stats
 
 

@@ -27,6 +27,18 @@ from resources.watermarks.log import QUARANTINE
 Clock = Callable[[], float]
 
 
+WINDOWS: dict[str, Any] = {
+    "source": {"type": "table", "table": "bronze/rows", "window_column": "at"},
+    "watermark": {
+        "type": "window",
+        "definition": [{"name": "day", "type": "datetime", "range": {"from": "2024-01-01", "to": "-"}}],
+        "window": "daily",
+    },
+    "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+}
+"""Daily windows of a table of the lake."""
+
+
 def flow_of(**definition: Any) -> Dataflow:
     """A dataflow named ``arrivals``, with these keys beside the usual ones."""
     base = {

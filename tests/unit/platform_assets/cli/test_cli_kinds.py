@@ -10,20 +10,12 @@ import yaml
 from click.testing import CliRunner
 
 from platform_assets.cli.main import strandline
+from tests.support.ticks import WINDOWS
 
 FILES = {
     "source": {"type": "files", "path": "./landing", "format": "ndjson"},
     "watermark": {"type": "path"},
     "target": {"load": "append"},
-}
-WINDOWS = {
-    "source": {"type": "table", "table": "bronze/rows", "window_column": "at"},
-    "watermark": {
-        "type": "window",
-        "definition": [{"name": "day", "type": "datetime", "range": {"from": "2024-01-01", "to": "-"}}],
-        "window": "daily",
-    },
-    "target": {"load": "merge_overwrite", "replace_by_watermark": True},
 }
 
 

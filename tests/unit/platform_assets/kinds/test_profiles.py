@@ -19,21 +19,12 @@ from platform_assets.kinds.definitions import KindDefinitions
 from platform_assets.kinds.path.profile import PathProfile
 from platform_assets.kinds.profile import CanForce, FindsLateFiles, KindProfile
 from platform_assets.kinds.window.profile import WindowProfile
-from tests.support.ticks import flow_of
+from tests.support.ticks import WINDOWS, flow_of
 
 LAYER = Path(platform_assets.__file__).parent
 KINDS = {
     get_args(watermark.model_fields["type"].annotation)[0]
     for watermark in get_args(Dataflow.model_fields["watermark"].annotation)
-}
-WINDOWS = {
-    "source": {"type": "table", "table": "bronze/rows", "window_column": "at"},
-    "watermark": {
-        "type": "window",
-        "definition": [{"name": "day", "type": "datetime", "range": {"from": "2024-01-01", "to": "-"}}],
-        "window": "daily",
-    },
-    "target": {"load": "merge_overwrite", "replace_by_watermark": True},
 }
 
 

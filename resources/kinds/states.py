@@ -1,0 +1,35 @@
+"""The state that an entry holds, as its kind reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, Self, TypeVar
+
+from partitions.dataflow import Dataflow
+from partitions.errors import CorruptWatermark
+from resources.watermarks.entry import Entry, corrupt
+
+
+class _State(Protocol):
+    @classmethod
+    def of(cls, watermark: Mapping[str, Any] | None) -> Self: ...
+
+
+StateT = TypeVar("StateT", bound=_State)
+
+
+def state_of(form: type[StateT], dataflow: Dataflow, entry: Entry | None) -> StateT:
+    """Return what an entry says is loaded.
+
+    Args:
+        form: the kind's state.
+        dataflow: whose entry it is.
+        entry: the newest; None: there is none.
+
+    Raises:
+        CorruptWatermark: it is of another form.
+    """
+    try:
+        return form.of(entry.state() if entry else None)
+    except CorruptWatermark as error:
+        raise corrupt(f"entry {entry.number if entry else 0} of {dataflow.name}", error.message) from error

@@ -1,0 +1,43 @@
+"""The rows of a slice as they go into the table: read, transformed, with the columns of their origin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from partitions.plan import Size
+from resources.kinds.kind import SliceT, WatchesRows
+from resources.loop.context import RunContext
+from resources.loop.transform import Batch, transformed
+from resources.spark import tune
+from resources.watermarks.entry import Entry, Intent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_BYTES_PER_ROW = 100
+"""A guess, to choose between two ways to run a small query."""
+
+
+def slice_rows(
+    run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT | None
+) -> DataFrame:
+    """Return the rows of a slice as they go into the table; without a slice no rows, of the same columns.
+
+    Raises:
+        BadPart: some of it cannot be read.
+    """
+    tune(run.spark, _expected_bytes(entry, slice_))
+    batch = Batch(run.name, intent.number, intent.lower, intent.upper, intent.run_id, intent.time)
+    source_rows = run.kind.read(run.spark, slice_, run.log.get_schema(intent.pinned))
+    rows = transformed(run.spark, run.dataflow, source_rows, batch)
+    if isinstance(run.kind, WatchesRows):
+        run.kind.check_rows(rows)
+    return rows
+
+
+def _expected_bytes(entry: Entry | None, slice_: SliceT | None) -> int | None:
+    """Of the source; of work units a guess from those that were loaded last. None if nothing tells."""
+    size = slice_.size if slice_ else Size(bytes=0)
+    if size.bytes is not None or entry is None or not entry.work_units:
+        return size.bytes
+    return entry.rows * _BYTES_PER_ROW // entry.work_units * size.work_units
