@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from partitions.column import refusals as column
+from partitions.column.definition import ColumnWatermark
 from partitions.path import refusals as path
 from partitions.path.definition import PathWatermark
 from partitions.refusals import Refusal
@@ -39,6 +41,14 @@ KINDS: Mapping[str, Supported] = {
         sources={"files": None, "jdbc": _FILES, "table": _FILES},
         loads={"append": None, "merge_overwrite": _ABOVE_A_PATH},
     ),
+    "column": Supported(
+        sources={
+            "files": "a source of type jdbc or table (rows of files above a column watermark are not there yet, see ROADMAP.md)",
+            "jdbc": None,
+            "table": None,
+        },
+        loads={"append": None, "merge_overwrite": None},
+    ),
     "window": Supported(
         sources={"files": None, "jdbc": None, "table": None},
         loads={"append": None, "merge_overwrite": None},
@@ -65,7 +75,7 @@ class Parts:
     """The parts of a dataflow that must go together."""
 
     source: FilesSource | JdbcSource | TableSource
-    watermark: PathWatermark | WindowWatermark
+    watermark: PathWatermark | ColumnWatermark | WindowWatermark
     target: Target
     schedule: str | None
     unknown_fields: str
@@ -83,6 +93,8 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
         yield Refusal(("target", "load"), f"{target.load} beside format {target.format}", expected)
     if isinstance(watermark, PathWatermark):
         yield from path.refusals(source, target, parts.schedule)
+    elif isinstance(watermark, ColumnWatermark):
+        yield from column.refusals(source, watermark, target)
     else:
         yield from window.refusals(source, watermark, target)
 

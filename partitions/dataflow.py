@@ -8,10 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import UTC, tzinfo
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
+from partitions.column.definition import ColumnWatermark
 from partitions.combinations import Parts, refusals
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
@@ -56,13 +58,13 @@ class Dataflow(Model):
         transform: ``package.module:function``, a function ``(DataFrame, Batch) -> DataFrame``.
         sql: a query over the view ``input``, instead of ``transform``.
         freshness: shown and checked by Dagster.
-        schedule: cron, in the watermark's time zone: when runs are asked for beside what the sensor finds (window watermarks).
+        schedule: cron, in the watermark's time zone: when runs are asked for beside what the sensor finds (not of path watermarks).
     """
 
     name: str
     layer: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "bronze"
     source: Source
-    watermark: Annotated[PathWatermark | WindowWatermark, Field(discriminator="type")]
+    watermark: Annotated[PathWatermark | ColumnWatermark | WindowWatermark, Field(discriminator="type")]
     target: Target = Target()
     late_files: Literal["ingest", "quarantine", "alert", "ignore"] = "ingest"
     on_bad_file: Literal["stop", "quarantine"] = "stop"
@@ -133,6 +135,11 @@ class Dataflow(Model):
             f"dataflow {self.name}: expected a source of type files, found {self.source.type}"
         )
 
+    @property
+    def zone(self) -> tzinfo:
+        """The zone of times and days that name none; UTC if the watermark knows none."""
+        return UTC if isinstance(self.watermark, PathWatermark) else self.watermark.zone
+
     def root_of(self, source: FilesSource) -> str:
         """Return the folder or bucket below which its files are: of windows the part of the path above the first placeholder."""
         return source.root if isinstance(self.watermark, WindowWatermark) else source.path
@@ -148,6 +155,19 @@ class Dataflow(Model):
             return self.watermark
         raise ConfigurationError(
             f"dataflow {self.name}: expected a watermark of type path, found {self.kind}"
+        )
+
+    @property
+    def column(self) -> ColumnWatermark:
+        """Its watermark, for what only column watermarks have.
+
+        Raises:
+            ConfigurationError: if it is another.
+        """
+        if isinstance(self.watermark, ColumnWatermark):
+            return self.watermark
+        raise ConfigurationError(
+            f"dataflow {self.name}: expected a watermark of type column, found {self.kind}"
         )
 
     @property

@@ -16,6 +16,8 @@ MEANINGS = {
     "source.query": "the watermark still holds where rows of the same times and units come out of it",
     "source.window_column": "other rows belong to the windows that were loaded",
     "source.unit_columns": "other rows belong to the units that were loaded",
+    "columns": "the stored values are of other columns: it cannot be taken over, only reset",
+    "zone": "times without a zone, and days, mean other instants",
     "extensions": "files with a new ending at or below the watermark count as late, not as new",
     "prefix_template": "only a cold start looks at it: the watermark still holds",
     "scope": "the watermark has another form: it cannot be taken over, only reset",
@@ -30,7 +32,7 @@ MEANINGS = {
 }
 """By part of the identity. A part of ``source`` or ``target`` without a line of its own means what the whole means."""
 
-_FORMS = ("kind", "scope")
+_FORMS = ("kind", "scope", "columns")
 """Parts by which a watermark has another form, which no other definition can take over."""
 
 _PARTED = ("source", "target")

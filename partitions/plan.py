@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from partitions.errors import BadPart
 from partitions.sentinels import Watermark
@@ -36,19 +36,33 @@ class Size(NamedTuple):
         bytes: of these files; None if unknown before the read.
         work_units: that are loaded.
         failed_units: that the slice passes over and records as failed.
+        ranges: of rows, of unknown number.
     """
 
     files: int = 0
     bytes: int | None = None
     work_units: int = 0
     failed_units: int = 0
+    ranges: int = 0
 
     @property
     def amount(self) -> str:
-        """In words: ``3 files``, ``1 work unit``."""
+        """In words: ``3 files``, ``1 work unit``, ``1 range``."""
+        if self.ranges:
+            return counted(self.ranges, "range")
         if self.work_units or self.failed_units:
             return counted(self.work_units, "work unit")
         return counted(self.files, "file")
+
+
+@runtime_checkable
+class ReadsBack(Protocol):
+    """A slice that may read below the state that it goes on from."""
+
+    @property
+    def effective(self) -> Watermark:
+        """The lower bounds that it really reads from."""
+        ...
 
 
 class Slice(Protocol):

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from partitions.column.state import ColumnState
 from partitions.path.state import PathState
 from partitions.watermark import is_empty
 from partitions.window.state import WindowState
 
-STATES: Mapping[str, type[PathState | WindowState]] = {"path": PathState, "window": WindowState}
+STATES: Mapping[str, type[PathState | ColumnState | WindowState]] = {
+    "path": PathState,
+    "column": ColumnState,
+    "window": WindowState,
+}
 """By kind of watermark."""
 
 

@@ -11,6 +11,9 @@ from typing import Any, Literal
 Kind = Literal["instant", "local", "day", "text", "whole", "number", "flag"]
 """What a column holds: an instant, a local time without zone, a day, text, a whole or any number, true or false."""
 
+TIMES: tuple[Kind, ...] = ("instant", "local", "day")
+"""Of these, what holds a time."""
+
 WORDS: Mapping[Kind, str] = {
     "instant": "a timestamp with zone",
     "local": "a timestamp without zone",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import unquote, unquote_plus
 
 from partitions.errors import ConfigurationError
@@ -119,6 +119,22 @@ class JdbcConnection:
         }
         return {name: value for name, value in found.items() if value}
 
+    @property
+    def mysql(self) -> tuple[list[tuple[str, int]], dict[str, Any]]:
+        """The servers in their order, and the rest of the address in PyMySQL's words, as far as both know them."""
+        hosts, _, database = self.shown.partition("://")[2].partition("/")
+        servers = [_server(each, "3306") for each in hosts.split(",")]
+        parameters = dict(each.partition("=")[::2] for each in self.url.partition("?")[2].split("&"))
+        mode = parameters.get("sslMode", "trust" if parameters.get("useSsl") == "true" else "disable")
+        verified: dict[str, Any] = {"ssl_verify_cert": True, "ssl_verify_identity": mode == "verify-full"}
+        safe: dict[str, Any] = {} if mode == "disable" else {"ssl": {}} if mode == "trust" else verified
+        ca = {"ssl_ca": parameters["serverSslCert"]} if safe and "serverSslCert" in parameters else {}
+        password = dict(self.secrets).get("password")
+        given = {"database": unquote(database), "user": self.user, "password": password, **safe, **ca}
+        return [(host, int(port)) for host, port in servers], {
+            name: value for name, value in given.items() if value is not None
+        }
+
     def hide(self, text: str) -> str:
         """A text with all secrets replaced, whatever library put them there."""
         for _, secret in sorted(self.secrets, key=lambda one: len(one[1]), reverse=True):
@@ -131,7 +147,7 @@ class JdbcConnection:
         return self.shown
 
 
-def _server(text: str) -> tuple[str, str]:
+def _server(text: str, default: str = "5432") -> tuple[str, str]:
     """Host and port, ``[::1]:5432`` too."""
     host, _, port = text.rpartition(":") if re.search(r":\d+$", text) else (text, "", "")
-    return host.strip("[]") or "localhost", port or "5432"
+    return host.strip("[]") or "localhost", port or default

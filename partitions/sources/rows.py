@@ -74,6 +74,23 @@ class RowsSource(SourceDefinition):
             yield Refusal(("source", "query"), f"{{{min(asked & WHOLE_WINDOW)}}}", NO_TIME)
         yield from self._unit_refusals(unit_fields)
 
+    def column_refusals(self) -> Iterator[Refusal]:
+        """Yield what only windows have."""
+        if self.window_column is not None:
+            yield Refusal(
+                ("source", "window_column"), self.window_column, "no such key (only windows have it)"
+            )
+        if self.unit_columns:
+            yield Refusal(
+                ("source", "unit_columns"), ", ".join(self.unit_columns), "no such key (only units have it)"
+            )
+        if self.placeholders:
+            yield Refusal(
+                ("source", "query"),
+                f"{{{min(self.placeholders)}}}",
+                "a query without placeholders (the rows above the watermark are asked for around it)",
+            )
+
     def _unit_refusals(self, unit_fields: Sequence[str]) -> Iterator[Refusal]:
         """Each value of a unit reaches the source, and the source names no others."""
         asked, names = self.placeholders - WHOLE_WINDOW, ", ".join(unit_fields) or "it has none"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
 from partitions.path.definition import PathWatermark
+from resources.decisions.column import ColumnRules
 from resources.decisions.path import PathRules
 from resources.decisions.rules import StateRules
 from resources.decisions.window import WindowRules
@@ -14,4 +16,6 @@ def rules_of(platform: Platform, dataflow: Dataflow) -> StateRules:
     """Return what decisions about a dataflow's state go by."""
     if isinstance(dataflow.watermark, PathWatermark):
         return PathRules(dataflow, platform.files(dataflow), platform.table(dataflow), platform.log)
+    if isinstance(dataflow.watermark, ColumnWatermark):
+        return ColumnRules(dataflow, platform.table(dataflow), lambda: platform.log.history(dataflow.name))
     return WindowRules(dataflow, lambda: platform.log.history(dataflow.name))

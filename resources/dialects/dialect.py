@@ -49,6 +49,15 @@ class Words(ABC):
                 return f"DATE '{value.isoformat()}'"
         return self.text(str(value))
 
+    def ordered(self, column: str) -> str:
+        """Return a column of text as it is compared with < and >: by bytes, as watermarks order texts."""
+        return self.name(column)
+
+    def compared(self, column: str, sign: str, bound: Any) -> str:
+        """Return that a column lies on one side of a bound; texts are compared by bytes, whatever the collation."""
+        name = self.ordered(column) if isinstance(bound, str) else self.name(column)
+        return f"{name} {sign} {self.literal(bound)}"
+
     def among(self, column: str, values: Sequence[Any]) -> str:
         """That a column has one of these values."""
         if len(values) == 1:
@@ -61,9 +70,19 @@ class Dialect(Words):
 
     Attributes:
         reading: how it reads quotes and comments of a user's query.
+        clock: a query of its clock.
     """
 
     reading: ClassVar[Reading]
+    clock: ClassVar[str]
+
+    @abstractmethod
+    def known_columns(self, parts: Sequence[str]) -> str:
+        """Return a query about a table that is no view: rows of a column's name, whether an index begins with it, and whether it is never NULL."""
+
+    def finite(self, column: str) -> str:
+        """Return the condition that a time is one that Python and Spark have, behind WHERE."""
+        return f"{self.name(column)} IS NOT NULL"
 
     @abstractmethod
     def moment(self, value: datetime) -> str:

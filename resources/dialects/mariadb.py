@@ -15,6 +15,7 @@ class MariaDB(Dialect):
     """Names in backticks; texts in hexadecimal where a quote or a backslash would depend on sql_mode."""
 
     reading = sql_text.MARIADB
+    clock = "SELECT UTC_TIMESTAMP(6)"
 
     def name(self, column: str) -> str:
         """In backticks, which are doubled inside."""
@@ -26,6 +27,16 @@ class MariaDB(Dialect):
             return f"_utf8mb4'{value}'"
         return f"_utf8mb4 X'{value.encode().hex()}'"
 
+    def ordered(self, column: str) -> str:
+        """As the bytes of its UTF-8 form."""
+        return f"CAST(CONVERT({self.name(column)} USING utf8mb4) AS BINARY)"
+
+    def compared(self, column: str, sign: str, bound: Any) -> str:
+        """Both sides as bytes."""
+        if not isinstance(bound, str):
+            return super().compared(column, sign, bound)
+        return f"{self.ordered(column)} {sign} CAST({self.literal(bound)} AS BINARY)"
+
     def number(self, value: float | Decimal) -> str:
         """A float has an exponent: without one it is a decimal."""
         if isinstance(value, float):
@@ -35,6 +46,21 @@ class MariaDB(Dialect):
     def instant(self, value: datetime) -> str:
         """The time in UTC, the session's zone."""
         return f"TIMESTAMP '{clock(value)}'"
+
+    def known_columns(self, parts: Sequence[str]) -> str:
+        """From the information schema. An index of only the first letters of a column has no order of its values."""
+        *schema, table = parts
+        database = self.text(schema[-1]) if schema else "DATABASE()"
+        return f"""
+            SELECT c.COLUMN_NAME, MAX(s.INDEX_NAME IS NOT NULL), MAX(c.IS_NULLABLE = 'NO')
+            FROM information_schema.COLUMNS c
+            JOIN information_schema.TABLES t
+              ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE = 'BASE TABLE'
+            LEFT JOIN information_schema.STATISTICS s
+              ON s.TABLE_SCHEMA = c.TABLE_SCHEMA AND s.TABLE_NAME = c.TABLE_NAME AND s.COLUMN_NAME = c.COLUMN_NAME
+              AND s.SEQ_IN_INDEX = 1 AND s.INDEX_TYPE = 'BTREE' AND s.SUB_PART IS NULL
+            WHERE c.TABLE_SCHEMA = {database} AND c.TABLE_NAME = {self.text(table)}
+            GROUP BY c.COLUMN_NAME"""  # noqa: S608 - names are literals
 
     def moment(self, value: datetime) -> str:
         """The local time: a DATETIME has no offset."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from partitions import sql_text
@@ -14,6 +15,7 @@ class PostgreSQL(Dialect):
     """Names in double quotes, so that they are what they are; texts without a type, so that they fit uuid and enum, too."""
 
     reading = sql_text.POSTGRESQL
+    clock = "SELECT clock_timestamp()"
 
     def name(self, column: str) -> str:
         """In double quotes, which are doubled inside."""
@@ -24,9 +26,28 @@ class PostgreSQL(Dialect):
         quoted = value.replace("'", "''")
         return "E'" + quoted.replace("\\", "\\\\") + "'" if "\\" in value else f"'{quoted}'"
 
+    def ordered(self, column: str) -> str:
+        """In the collation of bytes."""
+        return f'{self.name(column)} COLLATE "C"'
+
     def instant(self, value: datetime) -> str:
         """With its offset, so that the session's zone does not matter."""
         return f"TIMESTAMPTZ '{clock(value)}+00'"
+
+    def known_columns(self, parts: Sequence[str]) -> str:
+        """From the catalog. Only a B-tree over all rows gives the highest value, and an order."""
+        return f"""
+            SELECT a.attname, bool_or(i.indexrelid IS NOT NULL), a.attnotnull
+            FROM pg_attribute a
+            JOIN pg_class t ON t.oid = a.attrelid AND t.relkind IN ('r', 'p', 'm')
+            LEFT JOIN (pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam AND m.amname = 'btree')
+              ON i.indrelid = a.attrelid AND i.indkey[0] = a.attnum AND i.indisvalid AND i.indpred IS NULL
+            WHERE a.attrelid = to_regclass({self.text(self.relation(parts))}) AND a.attnum > 0 AND NOT a.attisdropped
+            GROUP BY a.attname, a.attnotnull"""  # noqa: S608 - the name is a literal
+
+    def finite(self, column: str) -> str:
+        """Neither infinite nor of a year with five digits."""
+        return f"{self.name(column)} < '10000-01-01'"
 
     def moment(self, value: datetime) -> str:
         """Without a type: beside an instant its offset counts, beside a local time or a date the local time does."""

@@ -46,7 +46,6 @@ def _among(predicate: Among, dialect: Words) -> str:
 def _between(predicate: Between, dialect: Words) -> str:
     lower, upper = predicate.lower_inclusive, predicate.upper_inclusive
     bounds = [(">=" if lower else ">", predicate.lower), ("<=" if upper else "<", predicate.upper)]
-    column = dialect.name(predicate.column)
     return " AND ".join(
-        f"{column} {sign} {dialect.literal(bound)}" for sign, bound in bounds if bound is not None
+        dialect.compared(predicate.column, sign, bound) for sign, bound in bounds if bound is not None
     )

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.path.definition import PathWatermark
 from partitions.window.definition import WindowWatermark
+from resources.kinds.column import ColumnKind
 from resources.kinds.kind import Kind
 from resources.kinds.path import PathKind
 from resources.kinds.window import WindowKind
 from resources.kinds.window_sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
 from resources.sources import Source
 from resources.sources.files.source import FileSource
-from resources.sources.source import CanNumber
+from resources.sources.source import CanNumber, ReadsAbove
 from resources.watermarks.log import WatermarkLog
 
 
@@ -33,6 +35,10 @@ def open_kind(
     match dataflow.watermark, source:
         case PathWatermark(), FileSource():
             return PathKind(dataflow, source, log)
+        case ColumnWatermark(), source if not isinstance(source, FileSource) and isinstance(
+            source, ReadsAbove
+        ):
+            return ColumnKind(dataflow, source, source)
         case WindowWatermark(), _:
             return WindowKind(
                 dataflow, _window_source(dataflow, source), units, lambda: log.history(dataflow.name)

@@ -142,6 +142,32 @@ class SetsAside(Protocol[SliceT]):
 
 
 @runtime_checkable
+class SavesHighest(Protocol):
+    """A kind whose state after a slice is the highest value of the rows that the slice wrote."""
+
+    def state_after(
+        self, intent: Intent, stats: WriteStats, highest: Callable[[Sequence[str]], Mapping[str, Any]]
+    ) -> str:
+        """Return the state after a slice that is in the table, sentinel JSON text.
+
+        Args:
+            intent: of the slice.
+            stats: what the write counted; nothing if another process wrote the slice, or the write was skipped.
+            highest: reads the highest value of columns from the rows that the slice's commit has added.
+        """
+        ...
+
+
+@runtime_checkable
+class KeepsStats(Protocol):
+    """A kind whose write statistics are kept beside the log, for later questions."""
+
+    def stats_to_rows(self, stats: WriteStats) -> StoredList:
+        """Return write statistics as they are stored."""
+        ...
+
+
+@runtime_checkable
 class WatchesRows(Protocol[_SliceContra]):
     """A kind that finds its rows again by columns, and counts them as they are written."""
 

@@ -23,7 +23,7 @@ from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit, fil
 from partitions.window.state import DeferredUnits, WindowState
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.kinds.kind import StatsReader
+from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.states import state_of
 from resources.kinds.window_columns import WindowColumns
 from resources.kinds.window_failures import bad_units, failing
@@ -33,7 +33,7 @@ from resources.sources.files.failures import cause
 from resources.spark import EngineLost
 from resources.spark_process import engine_lost
 from resources.watermarks.entry import Entry, Intent
-from resources.watermarks.lists import ListKind, StoredList
+from resources.watermarks.lists import SEEN_WORK_UNITS, ListKind, StoredList
 from resources.watermarks.work_units import WORK_UNITS
 
 if TYPE_CHECKING:
@@ -266,6 +266,10 @@ class WindowKind:
     def observe(self, rows: DataFrame, slice_: WindowSlice) -> tuple[DataFrame, StatsReader]:
         """Rows, and whether they changed, of each work unit."""
         return observe(rows, slice_.works, lambda work: sql(self._columns.where((work,), rows), SPARK))
+
+    def stats_to_rows(self, stats: WriteStats) -> StoredList:
+        """Rows and digest of each work unit, for the simulator."""
+        return StoredList(SEEN_WORK_UNITS, [[*key, *value] for key, value in stats.items()])
 
     def find_bad_part(
         self, spark: SparkSession, slice_: WindowSlice, pinned: str, error: Exception

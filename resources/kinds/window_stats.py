@@ -5,12 +5,11 @@ Counted in the same job, with two aggregates for each work unit; so only of slic
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.window.slices import WorkUnit
+from resources.kinds.observation import observed
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ MOST = 32
 """Work units of a slice that is observed: each costs two conditions a row."""
 
 _OF_THE_RUN = ("_ingested_at", "_run_id")
-_PATIENCE = 20.0
-"""Seconds for an answer that is there when the write is over; one of a write that was skipped never comes."""
 
 
 class Seen(NamedTuple):
@@ -69,7 +66,7 @@ def observe(
         ]
 
     def seen() -> dict[tuple[int | None, str], Seen]:
-        counts = _answer(observation)
+        counts = observed(observation)
         return {
             work.key: Seen(
                 int(counts[f"n{number}"]), format((counts[f"d{number}"] or 0) & (2**64 - 1), "016x")
@@ -79,18 +76,3 @@ def observe(
         }
 
     return df.observe(observation, *asked), seen
-
-
-def _answer(observation: object) -> dict[str, int]:
-    """The answer, unless it does not come: nobody's work depends on it."""
-    counts: dict[str, int] = {}
-
-    def ask() -> None:
-        # Whatever fails here, the rows are committed, and nothing is decided by what was seen.
-        with suppress(Exception):
-            counts.update(getattr(observation, "get", None) or {})
-
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(_PATIENCE)
-    return dict(counts)

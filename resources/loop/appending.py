@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resources.kinds.kind import SliceT
+from resources.kinds.kind import SavesHighest, SliceT, WriteStats
 from resources.loop.context import RunContext
 from resources.loop.entries import abandoned_entry, claimed, loaded_entry
 from resources.loop.outcome import Step
@@ -11,25 +11,51 @@ from resources.watermarks.entry import Entry, Intent
 
 
 def append_loaded(
-    run: RunContext[SliceT], entry: Entry | None, intent: Intent, commit: TaggedCommit
+    run: RunContext[SliceT],
+    entry: Entry | None,
+    intent: Intent,
+    commit: TaggedCommit,
+    stats: WriteStats | None = None,
 ) -> tuple[Entry, TaggedCommit]:
     """Append the entry of a slice that is in the table; return it, and the commit with all of its counts.
+
+    Args:
+        run: of the dataflow.
+        entry: the newest one.
+        intent: of the slice.
+        commit: that carries it.
+        stats: what the write counted; nothing if another process has written the slice.
 
     Raises:
         Conflict: another run was faster.
     """
-    made, counted = foreseen_entry(run, entry, intent, commit)
+    made, counted = foreseen_entry(run, entry, intent, commit, stats)
     return append(run, made), counted
 
 
 def foreseen_entry(
-    run: RunContext[SliceT], entry: Entry | None, intent: Intent, commit: TaggedCommit
+    run: RunContext[SliceT],
+    entry: Entry | None,
+    intent: Intent,
+    commit: TaggedCommit,
+    stats: WriteStats | None = None,
 ) -> tuple[Entry, TaggedCommit]:
     """Return the entry that :func:`append_loaded` would append, and the commit with all of its counts."""
     counted = run.table.counted(commit, entry.total_rows if entry else 0)
     until = replaced_until(run, entry, intent)
-    made = loaded_entry(run.dataflow, entry, intent, counted, replace_until=until, job_id=run.job_id)
+    watermark = _watermark_after(run, intent, commit, stats or {})
+    made = loaded_entry(
+        run.dataflow, entry, intent, counted, watermark=watermark, replace_until=until, job_id=run.job_id
+    )
     return made, counted
+
+
+def _watermark_after(run: RunContext[SliceT], intent: Intent, commit: TaggedCommit, stats: WriteStats) -> str:
+    """The state after a slice: the intent's, unless its rows tell more exactly how far it came."""
+    kind = run.kind
+    if not isinstance(kind, SavesHighest):
+        return intent.watermark
+    return kind.state_after(intent, stats, lambda columns: run.table.highest(commit, columns))
 
 
 def append_abandoned(

@@ -19,6 +19,7 @@ def loaded_entry(
     intent: Intent,
     commit: TaggedCommit,
     *,
+    watermark: str,
     replace_until: str | None,
     job_id: str | None,
 ) -> Entry:
@@ -29,6 +30,7 @@ def loaded_entry(
         before: the newest entry.
         intent: of the slice.
         commit: that carries it, with all of its counts.
+        watermark: sentinel JSON text of the state after the slice.
         replace_until: sentinel JSON text of the state up to which rows are still replaced after it; None if none are.
         job_id: Dagster's job.
     """
@@ -37,7 +39,7 @@ def loaded_entry(
     reloads = intent.replaces == "own"
     return following(
         before,
-        **intent.for_entry(),
+        **intent.for_entry() | {"watermark": watermark},
         **_of_table(dataflow, before, commit),
         job_id=job_id,
         rows=commit.rows,

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from partitions.errors import BadPart, StrandlineError, UpstreamNotLoaded
-from partitions.plan import Plan, Slice
+from partitions.plan import Plan, ReadsBack, Slice
 from partitions.sentinels import Watermark, encode
 from resources.watermarks.entry import Entry
 
@@ -174,6 +174,12 @@ class Outcome:
         """The watermark when the run was over."""
         return self.newest.state() if self.newest else self.before
 
+    @property
+    def effective(self) -> Watermark:
+        """The watermark that the run read from, after look-back."""
+        first = self.plan.slices[0] if self.plan and self.plan.slices else None
+        return first.effective if isinstance(first, ReadsBack) else self.before
+
     def as_json(self) -> dict[str, Any]:
         """The run in the public JSON form (docs/cli.md, JSON)."""
         return {
@@ -189,7 +195,7 @@ class Outcome:
             "work_units": self.work_units,
             "failed_units": self.failed_units,
             "watermark_before": encode(self.before) or None,
-            "watermark_effective": encode(self.before) or None,
+            "watermark_effective": encode(self.effective) or None,
             "watermark_after": encode(self.after) or None,
             "seconds": round(self.seconds, 3),
             "error": error_json(self.error),

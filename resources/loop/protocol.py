@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile, BadPart, Conflict
 from partitions.plan import counted
-from resources.kinds.kind import SliceT, StatsReader, WriteStats
+from resources.kinds.kind import KeepsStats, SliceT, StatsReader, WriteStats
 from resources.loop.appending import append_abandoned, append_loaded
 from resources.loop.context import RunContext
 from resources.loop.giving_up import give_up
@@ -20,7 +20,6 @@ from resources.loop.verifying import check_log, find_commit, guarded_head, verif
 from resources.loop.writing import analysed_rows, reason_of, write
 from resources.tables.table import TaggedCommit
 from resources.watermarks.entry import Entry, Intent
-from resources.watermarks.lists import SEEN_WORK_UNITS, StoredList
 from resources.watermarks.log import OBSERVED
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def _append(
     run.notify(Step.VERIFIED, f"slice {intent.number} is version {tagged.version} of the table")
     changed = None if recovered else _change_while_read(run, slice_)
     check_log(run, intent)
-    appended, loaded = append_loaded(run, entry, intent, tagged)
+    appended, loaded = append_loaded(run, entry, intent, tagged, stats)
     size = slice_.size
     run.notify(Step.APPENDED, f"slice {intent.number}: {counted(loaded.rows, 'row')} of {size.amount}")
     return Committed(
@@ -146,8 +145,8 @@ def _append(
 def _kept_stats(run: RunContext[SliceT], intent: Intent, read_stats: StatsReader) -> WriteStats:
     """What the write saw, kept beside the log before its entry is there: it is only read with an entry."""
     stats = read_stats()
-    if stats:
-        rows = StoredList(SEEN_WORK_UNITS, [[*key, *value] for key, value in stats.items()])
+    if stats and isinstance(run.kind, KeepsStats):
+        rows = run.kind.stats_to_rows(stats)
         run.log.put_list(run.name, f"{intent.number:010d}-{intent.id}", rows, OBSERVED)
     return stats
 

@@ -27,9 +27,9 @@ def open_source(dataflow: Dataflow, given: Place | JdbcConnection) -> Source:
         case FilesSource(), Place() as root:
             return FileSource(root, dataflow)
         case JdbcSource() as definition, JdbcConnection() as connection:
-            return JdbcRows(connection, definition, dataflow.window.zone)
+            return JdbcRows(connection, definition, dataflow.zone)
         case TableSource() as definition, Place() as place:
-            return TableRows(find_table(place), definition, dataflow.window.zone)
+            return TableRows(find_table(place), definition, dataflow.zone)
     raise ConfigurationError(
         f"dataflow {dataflow.name}: expected what a source of type {dataflow.source.type} reads, found {given}"
     )

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC
 
-from partitions.errors import SourceError, in_one_line
 from partitions.sources import JdbcSource, TableSource
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.sources.jdbc.failures import told
+from resources.sources.jdbc.client import client
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.schema import check_names, named_columns
 from resources.tables import find_table
 
-_LIMIT = "-c statement_timeout=15s"
+_SECONDS = 15.0
 
 
 def look_at_database(connection: JdbcConnection, source: JdbcSource) -> str:
@@ -25,9 +24,8 @@ def look_at_database(connection: JdbcConnection, source: JdbcSource) -> str:
         SourceError: where the database refuses, or does not answer (SourceUnreachable).
     """
     query = JdbcQuery(source, DIALECTS[connection.system], UTC).columns()
-    if connection.system != "postgresql":
-        return f"{connection}: not tried, since only Spark has its driver; the first run tells"
-    names = _postgresql_columns(connection, query)
+    with client(connection, _SECONDS) as asking:
+        names = [column.name for column in asking.describe(query)]
     check_names(source, names)
     return f"{connection}: reads, {_counted(names, source)}"
 
@@ -43,24 +41,6 @@ def look_at_table(place: Place, source: TableSource) -> str:
     version, names = table.newest_version(), table.columns()
     check_names(source, names)
     return f"{place}: reads, version {version}, {_counted(names, source)}"
-
-
-def _postgresql_columns(connection: JdbcConnection, query: str) -> list[str]:
-    import psycopg
-
-    settings = connection.libpq
-    options = f"{settings.pop('options', '')} {_LIMIT}".strip()
-    try:
-        with psycopg.connect(**settings, connect_timeout=5, options=options) as asking:  # type: ignore[arg-type]
-            found = asking.execute(query.encode()).description
-    except psycopg.Error as error:
-        said = (
-            in_one_line(str(error)) or type(error).__name__
-        )  # of several servers each has a line of its own
-        raise told(said, connection) from None  # its own text may quote the address
-    if found is None:
-        raise SourceError(f"database {connection}: expected columns, found none; a query is a SELECT")
-    return [column.name for column in found]
 
 
 def _counted(names: list[str], source: JdbcSource | TableSource) -> str:

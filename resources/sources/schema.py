@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
 from partitions.sources import JdbcSource, TableSource
-from partitions.unit_values import WORDS, Kind
+from partitions.unit_values import TIMES, WORDS, Kind
 from resources.sources.files.failures import other_schema
 from resources.sources.files.pinned import PinnedSchema
 
@@ -32,7 +32,6 @@ _KINDS: dict[str, Kind] = {
     "DecimalType": "number",
     "BooleanType": "flag",
 }
-_TIMES: tuple[Kind, ...] = ("instant", "local", "day")
 
 
 def plain(schema: StructType) -> StructType:
@@ -67,7 +66,7 @@ def check_columns(source: JdbcSource | TableSource, schema: StructType) -> None:
     check_names(source, schema.fieldNames())
     known, types = kinds(schema), {field.name: field.dataType.simpleString() for field in schema.fields}
     for key, column in named_columns(source).items():
-        wanted: tuple[Kind, ...] = _TIMES if key == "window_column" else tuple(WORDS)
+        wanted: tuple[Kind, ...] = TIMES if key == "window_column" else tuple(WORDS)
         if known.get(column) not in wanted:
             expected = " or ".join(WORDS[kind] for kind in wanted if kind != "whole")
             raise ConfigurationError(

@@ -8,8 +8,12 @@ A source opens the world; it knows no watermark log and no table that it is load
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from partitions.column.slices import Range
+from partitions.column.source import Observed
+from partitions.predicate import Predicate
 from partitions.window.extent import Extent
 from resources.tables.table import Version
 
@@ -44,6 +48,44 @@ class RowSource(Protocol):
 
     def failure(self, error: Exception) -> Exception | None:
         """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing."""
+        ...
+
+
+@runtime_checkable
+class ReadsAbove(Protocol):
+    """A source whose rows can be read above a column watermark. Only :meth:`read_rows` starts Spark."""
+
+    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+        """Return the source's clock, and what it knows of some columns without a scan; all of one moment.
+
+        Args:
+            columns: of the watermark.
+            now: the run's clock, for a source without one of its own.
+
+        Raises:
+            SourceError: the source refuses, has no such column, or does not answer.
+        """
+        ...
+
+    def cuts(self, range_: Range, rows: int, most: int, version: Version | None) -> Sequence[Any]:
+        """Return values that cut a range into parts of about so many rows, ascending, each the last of its part; none if only a scan would tell.
+
+        Args:
+            range_: of one column.
+            rows: of a part.
+            most: cuts at most.
+            version: that is read.
+        """
+        ...
+
+    def holds_any(self, rows: Predicate, version: Version | None) -> bool:
+        """Return whether there is at least one of these rows."""
+        ...
+
+    def read_rows(
+        self, spark: SparkSession, parts: Sequence[Predicate], pinned: str, version: Version | None
+    ) -> DataFrame:
+        """Return exactly the rows of parts that share none, with the pinned columns in their order; each part may be read at the same time."""
         ...
 
 

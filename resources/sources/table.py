@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from datetime import tzinfo
-from typing import TYPE_CHECKING
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, Any
 
-from partitions.predicate import NOTHING
+from partitions.column.slices import Range
+from partitions.column.source import Observed
+from partitions.predicate import NOTHING, Predicate, any_of
 from partitions.sources import TableSource
+from partitions.unit_values import Kind
 from partitions.window.extent import Extent
 from partitions.window.predicates import clauses
 from resources.dialects.predicates import sql
@@ -96,6 +100,44 @@ class TableRows:
             earlier.append(f"({condition})")
         return strict(table.where(sql(NOTHING, SPARK)) if rows_so_far is None else rows_so_far, schema)
 
+    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+        """Look at the newest version. Its clock is the run's; what statistics say of the highest value is too rough."""
+        described = self._table.schema()
+        if described is None:
+            self._table.newest_version()  # which says that there is none
+            raise AssertionError
+        version, schema = described
+        types = {field["name"]: field["type"] for field in json.loads(schema)["fields"]}
+        held = {name: _kind(types[name]) for name in columns if name in types}
+        return Observed(now, {name: kind for name, kind in held.items() if kind}, {}, version=version)
+
+    def cuts(self, range_: Range, rows: int, most: int, version: Version | None) -> Sequence[Any]:
+        """From the statistics of its files."""
+        files = self._table.file_maxima(self._read_from(version), range_.column)
+        inside = sorted((value, count) for value, count in files if range_.holds_inside(value))
+        cuts: list[Any] = []
+        passed = 0
+        for value, count in inside:
+            passed += count
+            if passed >= rows and (not cuts or cuts[-1] != value):
+                cuts.append(value)
+                passed = 0
+        return cuts[:most]
+
+    def holds_any(self, rows: Predicate, version: Version | None) -> bool:
+        """Ask for one row, without Spark."""
+        return self._table.holds_any(self._read_from(version), rows)
+
+    def read_rows(
+        self, spark: SparkSession, parts: Sequence[Predicate], pinned: str, version: Version | None
+    ) -> DataFrame:
+        """Read the parts at once: Spark cuts the files among its tasks by itself."""
+        rows = self._rows(spark, version).where(sql(any_of(parts) if parts else NOTHING, SPARK))
+        return strict(rows, pinned_struct(pinned))
+
+    def _read_from(self, version: Version | None) -> Version:
+        return self.version() if version is None else version
+
     def failure(self, error: Exception) -> Exception | None:  # noqa: ARG002 - part of what all readers of rows have
         """None: what makes a read of the lake fail is Spark's to tell."""
         return None
@@ -104,7 +146,29 @@ class TableRows:
         return plain(self._rows(spark, None).schema)
 
     def _rows(self, spark: SparkSession, version: Version | None) -> DataFrame:
-        return self._table.read(spark, self.version() if version is None else version)
+        return self._table.read(spark, self._read_from(version))
+
+
+_KINDS: dict[str, Kind] = {
+    "timestamp": "instant",
+    "timestamp_ntz": "local",
+    "date": "day",
+    "string": "text",
+    "byte": "whole",
+    "short": "whole",
+    "integer": "whole",
+    "long": "whole",
+    "float": "number",
+    "double": "number",
+    "boolean": "flag",
+}
+"""By the name of a type in a schema."""
+
+
+def _kind(name: Any) -> Kind | None:
+    if isinstance(name, str) and name.startswith("decimal"):
+        return "number"
+    return _KINDS.get(name) if isinstance(name, str) else None
 
 
 def _parts(extents: Sequence[Extent]) -> list[list[Extent]]:

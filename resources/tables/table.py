@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from partitions.load import Load
+from partitions.predicate import Predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -229,6 +230,18 @@ class Table(Protocol):
         """Return the number of rows; 0 if there is no table."""
         ...
 
+    def highest(self, commit: TaggedCommit, columns: Sequence[str]) -> dict[str, Any]:
+        """Return the highest value of columns in the files that a commit added, for a slice whose own count of it is lost.
+
+        Rows that the commit only moved are among them. Types are kept as by :meth:`distinct_rows`; None: no row has a value. Texts are
+        compared by bytes.
+        """
+        ...
+
+    def highest_values(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Return the highest value of columns in the newest version; None: no row has a value. Types are kept as by :meth:`distinct_rows`."""
+        ...
+
     def texts(self, column: str) -> set[str]:
         """Return all texts of a column, each once; none if there is no such column. Reads the column's data."""
         ...
@@ -246,6 +259,17 @@ class Table(Protocol):
         Raises:
             SourceError: if there is no table, a column is not there or holds nested values, or there are more rows. Never is any of
                 these an empty list.
+        """
+        ...
+
+    def holds_any(self, version: Version, rows: Predicate) -> bool:
+        """Return whether a version has at least one of these rows. Reads as few files as their statistics allow."""
+        ...
+
+    def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
+        """Return the highest value of a column in each data file of a version, with the file's number of rows, in any order.
+
+        From statistics alone, which may be a little low, or high if rows were deleted. Files without a value are missing.
         """
         ...
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from partitions.errors import ConfigurationError
 from partitions.instants import as_datetime
 from partitions.placeholders import Placeholder
-from partitions.predicate import NOTHING
+from partitions.predicate import NOTHING, Predicate
 from partitions.sources import JdbcSource
 from partitions.sql_text import without_end
 from partitions.window.extent import Extent
@@ -61,6 +61,43 @@ class JdbcQuery:
         queries = [self._select(self._relation(extent), [extent], schema) for extent in disjoint(extents)]
         return "\nUNION ALL\n".join(queries)
 
+    def matching(self, rows: Predicate, schema: StructType) -> str:
+        """The rows that a predicate means, times as text."""
+        return f"SELECT {self._names(schema)} FROM {self._relation()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+
+    def some(self, rows: Predicate) -> str:
+        """One row of a constant, if there is a row that a predicate means."""
+        return f"SELECT 1 FROM {self._relation()} WHERE {sql(rows, self._dialect)} LIMIT 1"  # noqa: S608 - as above
+
+    def count(self, rows: Predicate) -> str:
+        """The number of rows that a predicate means."""
+        return f"SELECT count(*) FROM {self._relation()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - as above
+
+    def only(self, columns: Sequence[str]) -> str:
+        """Some columns, and no row."""
+        names = ", ".join(map(self._dialect.name, columns))
+        return f"SELECT {names} FROM {self._relation()} WHERE {sql(NOTHING, self._dialect)}"  # noqa: S608 - as above
+
+    def highest(self, column: str, *, timed: bool) -> str:
+        """The highest value of a column; of times the highest that Spark knows."""
+        name = self._dialect.name(column)
+        where = f" WHERE {self._dialect.finite(column)}" if timed else ""
+        return f"SELECT max({name}) FROM {self._relation()}{where}"  # noqa: S608 - as above
+
+    def nth(self, column: str, rows: Predicate, number: int) -> str:
+        """The value of a column in the row of a number, from 1, of the rows that a predicate means, ordered by it."""
+        name = self._dialect.name(column)
+        return (
+            f"SELECT {name} FROM {self._relation()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - as above
+            f" ORDER BY {name} LIMIT 1 OFFSET {number - 1}"
+        )
+
+    def known_columns(self) -> str | None:
+        """What the database knows of the table's columns; None for a query, of which it knows nothing."""
+        return (
+            None if self._source.query is not None else self._dialect.known_columns(self._source.table_parts)
+        )
+
     def numbered(self, extents: Sequence[Extent], schema: StructType) -> str:
         """The same for extents of one unit each, with the number of each in a column of its own.
 
@@ -83,14 +120,17 @@ class JdbcQuery:
             self._zone,
             self._source.placeholders,
         )
-        names = ", ".join(
+        condition = sql(rows_of(extents, columns), self._dialect)
+        return f"SELECT {self._names(schema)}{more} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
+
+    def _names(self, schema: StructType) -> str:
+        known = kinds(schema)
+        return ", ".join(
             self._dialect.readable(name, is_instant=known[name] == "instant")
             if known.get(name) in ("instant", "local")
             else self._dialect.name(name)
             for name in schema.fieldNames()
         )
-        condition = sql(rows_of(extents, columns), self._dialect)
-        return f"SELECT {names}{more} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
 
     def _relation(self, extent: Extent | None = None, *, sample: bool = False) -> str:
         """The table, or the user's query on lines of its own: a comment at its end ends there."""

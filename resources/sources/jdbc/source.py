@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import tzinfo
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
+from partitions.column.slices import Range, rows_in
+from partitions.column.source import Observed
+from partitions.predicate import AllOf, Among, Predicate
 from partitions.sources import JdbcSource
+from partitions.unit_values import TIMES, Kind
 from partitions.window.extent import Extent
 from partitions.window.predicates import disjoint
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
+from resources.sources.jdbc.client import Client, client
 from resources.sources.jdbc.failures import source_error
 from resources.sources.jdbc.query import NUMBER, JdbcQuery
 from resources.sources.schema import check_columns, check_pinned, kinds, pinned_struct, pinned_text, strict
@@ -96,6 +103,69 @@ class JdbcRows:
         more = StructType([*schema.fields, StructField(NUMBER, IntegerType())])
         return strict(_times(self._load(spark, self._query.numbered(extents, schema)), more), more)
 
+    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+        """Ask the database for its clock, the columns' types, and what its indexes tell."""
+        with client(self._connection) as database:
+            now = database.clock()
+            held = {column.name: column.kind for column in database.describe(self._query.only(columns))}
+            kinds_of: dict[str, Kind] = {name: kind for name, kind in held.items() if kind is not None}
+            indexed, never_null = self._known(database)
+            highest = {
+                name: _typed(database.value(self._query.highest(name, timed=kind in TIMES)), kind)
+                for name, kind in kinds_of.items()
+                if name in indexed and kind not in ("text", "flag")
+            }
+            return Observed(now, kinds_of, highest, self._nulls(database, columns, indexed, never_null))
+
+    def _known(self, database: Client) -> tuple[set[str], set[str]]:
+        """The columns that an index begins with, and those that are never NULL."""
+        query = self._query.known_columns()
+        rows = database.ask(query) if query is not None else ()
+        return {row[0] for row in rows if row[1]}, {row[0] for row in rows if row[2]}
+
+    def _nulls(
+        self, database: Client, columns: Sequence[str], indexed: set[str], never_null: set[str]
+    ) -> int | None:
+        if never_null & set(columns):
+            return 0
+        without = AllOf(tuple(Among(column, (None,)) for column in columns))
+        return int(database.value(self._query.count(without))) if indexed & set(columns) else None
+
+    def cuts(self, range_: Range, rows: int, most: int, version: object) -> Sequence[Any]:  # noqa: ARG002 - a database has no versions
+        """Walk along the column's index, if it has one."""
+        with client(self._connection) as database:
+            if range_.column not in self._known(database)[0]:
+                return ()
+            found: list[Any] = []
+            rest = range_
+            while len(found) < most:
+                nth = database.value(self._query.nth(range_.column, rows_in([rest]), rows))
+                value = _typed(nth, "instant") if _is_zoned(range_) else nth
+                if value is None or value == range_.upper:
+                    break
+                found.append(value)
+                rest = replace(rest, lower=value, lower_inclusive=False)
+            return found
+
+    def holds_any(self, rows: Predicate, version: object) -> bool:  # noqa: ARG002 - a database has no versions
+        """Ask for one row."""
+        with client(self._connection) as database:
+            return bool(database.ask(self._query.some(rows)))
+
+    def read_rows(
+        self,
+        spark: SparkSession,
+        parts: Sequence[Predicate],
+        pinned: str,
+        version: object,  # noqa: ARG002 - a database has no versions
+    ) -> DataFrame:
+        """One query, and one connection, for each part."""
+        schema = pinned_struct(pinned)
+        frames = [_times(self._load(spark, self._query.matching(part, schema)), schema) for part in parts]
+        if not frames:
+            return spark.createDataFrame([], schema)
+        return strict(reduce(lambda above, below: above.unionAll(below), frames), schema)
+
     def failure(self, error: Exception) -> Exception | None:
         """The SourceError for what made a write of a read frame fail; None where it was not the database."""
         return source_error(error, self._connection)
@@ -118,6 +188,19 @@ class JdbcRows:
             if found is None:
                 raise
             raise found from None  # Spark's own text quotes the options
+
+
+def _typed(value: Any, kind: Kind) -> Any:
+    """A value as one of its column's kind: a driver may give an instant without its zone, which is UTC."""
+    return (
+        value.replace(tzinfo=UTC)
+        if kind == "instant" and value is not None and value.tzinfo is None
+        else value
+    )
+
+
+def _is_zoned(range_: Range) -> bool:
+    return isinstance(range_.upper, datetime) and range_.upper.tzinfo is not None
 
 
 def _times(frame: DataFrame, schema: StructType) -> DataFrame:

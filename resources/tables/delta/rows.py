@@ -11,6 +11,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, TargetError, in_one_line
+from partitions.predicate import Predicate
+from resources.dialects.datafusion import DATAFUSION
+from resources.dialects.predicates import sql
 from resources.places import Place
 from resources.tables.delta.log import DeltaLog
 
@@ -51,14 +54,65 @@ def file_counts(table: DeltaTable) -> list[Any]:
     return list(table.get_add_actions(flatten=True).column("num_records").to_pylist())
 
 
-def source_table(log: DeltaLog) -> DeltaTable:
-    """Return the newest version of a table that is read.
+def holds_any(log: DeltaLog, version: int, rows: Predicate) -> bool:
+    """Return whether a version has at least one of these rows.
+
+    Raises:
+        SourceError: if it cannot be read.
+    """
+    from deltalake import QueryBuilder
+
+    table = source_table(log, version)
+    query = f"SELECT 1 FROM source WHERE {sql(rows, DATAFUSION)} LIMIT 1"  # noqa: S608 - names are quoted, values are literals
+    try:
+        batches = QueryBuilder().register("source", table).execute(query)
+        return any(batch.num_rows for batch in batches)
+    except Exception as error:
+        raise _unreadable(log.place, error) from error
+
+
+def highest_values(log: DeltaLog, columns: Sequence[str]) -> dict[str, Any]:
+    """Return the highest value of columns in the newest version.
+
+    Raises:
+        SourceError: if it cannot be read.
+    """
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+
+    asked = ", ".join(f"max({DATAFUSION.name(name)}) AS v{number}" for number, name in enumerate(columns))
+    try:
+        batches = QueryBuilder().register("source", source_table(log)).execute(f"SELECT {asked} FROM source")  # noqa: S608 - names are quoted
+        (row,) = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
+    except SourceError:
+        raise
+    except Exception as error:
+        raise _unreadable(log.place, error) from error
+    return {name: row[f"v{number}"] for number, name in enumerate(columns)}
+
+
+def file_maxima(log: DeltaLog, version: int, column: str) -> list[tuple[Any, int]]:
+    """Return what statistics tell; see :meth:`resources.tables.table.Table.file_maxima`."""
+    import pyarrow as pa
+
+    actions = pa.record_batch(source_table(log, version).get_add_actions(flatten=True))
+    named = next(
+        (name for name in (f"max.{column}", f"partition.{column}") if name in actions.schema.names), None
+    )
+    if named is None:
+        return []
+    rows = zip(actions.column(named).to_pylist(), actions.column("num_records").to_pylist(), strict=True)
+    return [(value, count) for value, count in rows if value is not None and count is not None]
+
+
+def source_table(log: DeltaLog, version: int | None = None) -> DeltaTable:
+    """Return a version (None: the newest) of a table that is read.
 
     Raises:
         SourceError: code ``source_missing``: there is none; or it cannot be opened.
     """
     try:
-        table = log.table()
+        table = log.table(version)
     except TargetError as error:
         raise SourceError(error.message) from error
     if table is None:
@@ -81,7 +135,7 @@ def _scan(table: DeltaTable, place: Place) -> int:
         batches = QueryBuilder().register("source", table).execute("SELECT count(*) FROM source")
         return int(next(iter(batches)).column(0)[0].as_py())
     except Exception as error:
-        raise SourceError(f"table {place}: cannot be read: {error}") from error
+        raise _unreadable(place, error) from error
 
 
 def _check_columns(table: DeltaTable, place: Place, columns: Sequence[str]) -> None:
@@ -116,5 +170,9 @@ def _read_distinct(
         batches = QueryBuilder().register("source", table).execute(query)
         return [pa.record_batch(batch).select(range(len(columns))) for batch in batches]
     except Exception as error:
-        why = in_one_line(str(error)) or type(error).__name__
-        raise SourceError(f"table {place}: cannot be read: {why}") from error
+        raise _unreadable(place, error) from error
+
+
+def _unreadable(place: Place, error: Exception) -> SourceError:
+    why = in_one_line(str(error)) or type(error).__name__
+    return SourceError(f"table {place}: cannot be read: {why}")

@@ -8,14 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, TargetError
 from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.predicate import Predicate
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.places import Place
 from resources.sql import literal, quoted
 from resources.tables.delta.head import compared, tip_of
+from resources.tables.delta.highest import highest
 from resources.tables.delta.history import adopted
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.rows import count_rows, distinct_rows, file_counts, missing
+from resources.tables.delta.rows import (
+    count_rows,
+    distinct_rows,
+    file_counts,
+    file_maxima,
+    highest_values,
+    holds_any,
+    missing,
+)
 from resources.tables.delta.states import commit_text
 from resources.tables.table import (
     MOST_ROWS,
@@ -99,6 +109,14 @@ class DeltaLakeTable:
         table = self._log.table()
         return (table.version(), table.schema().to_json()) if table else None
 
+    def highest(self, commit: TaggedCommit, columns: Sequence[str]) -> dict[str, Any]:
+        """Return the highest values in the files that a commit added."""
+        return highest(self._log, int(commit.version), columns)
+
+    def highest_values(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Ask for them, without Spark."""
+        return highest_values(self._log, columns)
+
     def texts(self, column: str) -> set[str]:
         """Return all texts of a column."""
         if column not in self.columns():
@@ -109,6 +127,14 @@ class DeltaLakeTable:
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of some columns."""
         return distinct_rows(self._log, columns, most)
+
+    def holds_any(self, version: Version, rows: Predicate) -> bool:
+        """Ask for one row."""
+        return holds_any(self._log, int(version), rows)
+
+    def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
+        """Return what the table's log says of its files."""
+        return file_maxima(self._log, int(version), column)
 
     def newest_version(self) -> Version:
         """Return the newest version. Starts no Spark."""

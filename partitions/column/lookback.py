@@ -1,0 +1,191 @@
+"""Look-back: how far below the stored watermark a run reads again (docs/guide-columns.md, Look-back).
+
+It moves the lower bound of a read, never the stored watermark, and only down.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator
+
+from partitions.errors import ConfigurationError
+from partitions.model import Model
+from partitions.watermark import compare_values
+
+Unit = Literal["days", "hours", "months", "years", "closing_day"]
+_UNITS: tuple[Unit, ...] = ("days", "hours", "months", "years", "closing_day")
+_FLAT = "backward_"
+
+_ISO_TEXT = re.compile(
+    r"\d{4}-\d\d-\d\d(?P<time>(?P<separator>[T ])\d\d(?P<rest>:\d\d(?::\d\d(?:[.,]\d+)?)?)(?P<offset>Z|[+-]\d\d:?\d\d)?)?"
+)
+
+_TimeT = TypeVar("_TimeT", date, datetime)
+
+
+def _count(value: object) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("expected a whole number of at least 0")
+    return value
+
+
+_Count = Annotated[int | None, BeforeValidator(_count)]
+
+
+class LookBack(Model):
+    """How far a run reads back.
+
+    Attributes:
+        days: of 24 hours.
+        hours: of elapsed time.
+        months: on the calendar, after days and hours; a day that the month lacks becomes its last.
+        years: as months.
+        closing_day: of the month: up to this day the previous month is read again, after it only the current one. ``months`` and
+            ``years`` then move that first day; ``days`` and ``hours`` have no effect.
+    """
+
+    days: _Count = None
+    hours: _Count = None
+    months: _Count = None
+    years: _Count = None
+    closing_day: _Count = None
+
+    @property
+    def given(self) -> dict[str, int]:
+        """The units that the user has given; 0 counts."""
+        values = {unit: getattr(self, unit) for unit in _UNITS}
+        return {unit: value for unit, value in values.items() if value is not None}
+
+    @property
+    def reads_again(self) -> bool:
+        """Whether a run reads anything below the stored watermark."""
+        return self.closing_day is not None or any(self.given.values())
+
+    def lower(self, value: Any, now: datetime) -> Any:
+        """Return the lower bound of a read, of the type and form of the stored value.
+
+        Args:
+            value: as stored. Dates, datetimes and ISO text move; every other value stays.
+            now: the clock, aware: its day is compared with ``closing_day``, and its zone is that of the month's first day.
+        """
+        if isinstance(value, str):
+            return self._text(value, now)
+        if isinstance(value, datetime):
+            return self._moved(value, now)
+        if isinstance(value, date):
+            return self._moved(datetime.combine(value, time.min), now).date()
+        return value
+
+    def _moved(self, value: datetime, now: datetime) -> datetime:
+        if self.closing_day is None:
+            try:
+                earlier = value - timedelta(days=self.days or 0, hours=self.hours or 0)
+            except OverflowError:
+                earlier = value.replace(year=1, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
+            return self._months_before(earlier)
+        boundary = self._months_before(self._month_to_read(now, self.closing_day))
+        if value.tzinfo is None:
+            boundary = boundary.replace(tzinfo=None)
+        return min(value, boundary)
+
+    @staticmethod
+    def _month_to_read(now: datetime, closing_day: int) -> datetime:
+        first = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        return _months_before(first, 1) if now.day <= closing_day else first
+
+    def _months_before(self, value: datetime) -> datetime:
+        return _months_before(value, (self.months or 0) + 12 * (self.years or 0))
+
+    def _text(self, value: str, now: datetime) -> str:
+        """Move ISO text; its date and hour change, and the rest stays as it is written."""
+        form = _ISO_TEXT.fullmatch(value)
+        try:
+            before = datetime.fromisoformat(value) if form else None
+        except ValueError:
+            return value
+        if form is None or before is None:
+            return value
+        after = self._moved(before, now)
+        if form["time"] is None:
+            return after.date().isoformat()
+        if after == before:
+            return value
+        if self.closing_day is None:
+            return f"{after.date()}{form['separator']}{after:%H}{form['rest']}{form['offset'] or ''}"
+        midnight = re.sub(r"\d", "0", form["rest"])
+        return f"{after.date()}{form['separator']}00{midnight}{_offset(after, form['offset'])}"
+
+
+def look_back(config: Mapping[str, Any]) -> LookBack | None:
+    """Return the look-back of a block of settings, given flat (``backward_days: 7``), nested (``backward: {days: 7}``) or both.
+
+    Args:
+        config: the block; keys that do not begin with ``backward`` are ignored. A nested unit wins over the flat one.
+
+    Returns:
+        None if the block gives no unit.
+
+    Raises:
+        ConfigurationError: for an unknown unit, and any value but a whole number of at least 0.
+    """
+    nested = config.get("backward") or {}
+    if not isinstance(nested, Mapping):
+        raise ConfigurationError(
+            f"backward: expected units with numbers, such as {{days: 7}}, found {nested!r}"
+        )
+    flat = {key.removeprefix(_FLAT): value for key, value in config.items() if key.startswith(_FLAT)}
+    given = flat | {unit: value for unit, value in nested.items() if value is not None or unit not in flat}
+    for unit in given:
+        if unit not in _UNITS:
+            raise ConfigurationError(f"backward: expected units among {', '.join(_UNITS)}, found {unit!r}")
+    try:
+        block = LookBack(**{unit: _count(value) for unit, value in given.items()})
+    except ValueError as error:
+        raise ConfigurationError(f"backward: {error}, found {dict(given)!r}") from error
+    return block if block.given else None
+
+
+def lower_bounds(
+    block: LookBack | None, watermark: Mapping[str, Any] | None, now: datetime
+) -> dict[str, Any] | None:
+    """Return the lower bound of each column for a read; None, as the watermark, on a first run.
+
+    No bound is above its stored value.
+    """
+    if watermark is None:
+        return None
+    if block is None:
+        return dict(watermark)
+    return {name: _lowest(block.lower(value, now), value) for name, value in watermark.items()}
+
+
+def _lowest(moved: Any, stored: Any) -> Any:
+    return moved if moved != stored and compare_values(moved, stored) < 0 else stored
+
+
+def _months_before(value: datetime, months: int) -> datetime:
+    """The same time so many months earlier; the day is clamped to the month's last, the year to 1."""
+    year, month = divmod(value.year * 12 + value.month - 1 - months, 12)
+    if year < 1:
+        year, month = 1, 0
+    day = min(value.day, calendar.monthrange(year, month + 1)[1])
+    return value.replace(year=year, month=month + 1, day=day)
+
+
+def _offset(value: datetime, form: str | None) -> str:
+    """The offset of a time in the form that a text had."""
+    if form is None:
+        return ""
+    offset = value.isoformat()[-6:]
+    if form == "Z" and offset == "+00:00":
+        return "Z"
+    return offset if form == "Z" or ":" in form else offset.replace(":", "")

@@ -1,0 +1,229 @@
+"""Which rows a run reads: above the stored values, up to bounds that are fixed before the read (docs/guide-columns.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from partitions.column.definition import ColumnWatermark
+from partitions.column.slices import ColumnSlice, Range, shown
+from partitions.column.source import Observed
+from partitions.column.state import ColumnState, Mark
+from partitions.errors import PlanError
+from partitions.plan import Plan, Skip
+from partitions.unit_values import WORDS
+from partitions.watermark import compare_values
+
+
+def bounds(
+    definition: ColumnWatermark, state: ColumnState, observed: Observed, now: datetime
+) -> tuple[Range, ...]:
+    """Return what a run reads of each column.
+
+    The lower bound is the stored value, moved down by the look-back. The upper bound is now minus ``settle`` by the source's clock, and
+    the column's maximum if the source knows it; whichever is lower. A day is read when it is over, so its bound is exclusive.
+
+    Args:
+        definition: what the user declared.
+        state: what is read so far.
+        observed: of the source.
+        now: the run's clock, aware, for ``closing_day``.
+
+    Raises:
+        PlanError: a column cannot have a watermark.
+        ConfigurationError: a stored value has no common order with the source's.
+    """
+    return tuple(
+        _range(definition, column, state.marks.get(column), observed, now) for column in definition.columns
+    )
+
+
+def plan(
+    definition: ColumnWatermark,
+    state: ColumnState,
+    ranges: Sequence[Range],
+    observed: Observed,
+    now: datetime,
+    *,
+    dataflow: str,
+    number: int,
+    cuts: Sequence[Any] = (),
+    parts: int = 1,
+    replace_until: ColumnState | None = None,
+) -> Plan[ColumnSlice]:
+    """Plan the slices of a run.
+
+    Args:
+        definition: what the user declared.
+        state: what is read so far.
+        ranges: from :func:`bounds`.
+        observed: of the source.
+        now: the clock, aware.
+        dataflow: its name.
+        number: of the entry that the state is of; 0 without one.
+        cuts: where parts end within the range of the only column: ascending, each inclusive.
+        parts: of a slice, each of which may be read by a connection of its own.
+        replace_until: the state up to which rows of the table make room, after a rewind; None: no rewind is under way.
+    """
+    first = not state.marks
+    reads_nulls = definition.nulls == "read" or (definition.nulls == "first" and first)
+    new = [range_ for range_ in ranges if _holds_new_rows(range_, state.marks.get(range_.column), observed)]
+    again = definition.reads_again and not first
+    nulls = definition.nulls == "read" and observed.nulls != 0
+    made = Plan[ColumnSlice](dataflow, "column", number, now, "")
+    if not (new or again or nulls):
+        return nothing_new(made, definition, state, ranges, observed)
+    whole = ColumnSlice(
+        state.watermark(),
+        tuple(ranges),
+        reads_nulls,
+        replaces=replace_until is not None,
+        version=observed.version,
+    )
+    slices = _cut(whole, cuts, parts)
+    if replace_until is not None:
+        slices = _make_room(slices, replace_until)
+    return replace(made, why=_why(definition, state, slices, bool(new)), slices=slices)
+
+
+def nothing_new(
+    made: Plan[ColumnSlice],
+    definition: ColumnWatermark,
+    state: ColumnState,
+    ranges: Sequence[Range],
+    observed: Observed,
+) -> Plan[ColumnSlice]:
+    """Return the plan without slices, for no row is to be read."""
+    skips = tuple(
+        Skip(range_.column, _why_not(definition, range_, state.marks.get(range_.column), observed))
+        for range_ in ranges
+    )
+    return replace(made, why="nothing is above the watermark", slices=(), skips=skips)
+
+
+def _range(
+    definition: ColumnWatermark, column: str, stored: Mark | None, observed: Observed, now: datetime
+) -> Range:
+    kind = observed.kinds.get(column)
+    if kind in (None, "flag"):
+        found = "no column of that name" if kind is None else WORDS[kind]
+        raise PlanError(
+            f"watermark.columns: expected a column with times, dates, numbers or text, found {column}, which is {found}"
+        )
+    upper = _upper(definition, column, observed)
+    if stored is None:
+        return Range(
+            column, None, upper.value if upper else None, upper_inclusive=upper.inclusive if upper else True
+        )
+    lower = definition.backward.lower(stored.value, now) if definition.backward else stored.value
+    if compare_values(lower, stored.value) >= 0:
+        lower = stored.value
+    inclusive = not stored.inclusive or definition.boundary == "inclusive"
+    if upper is not None and not upper.covers(stored):
+        upper = stored  # what lies between a lower bound and it is read again by a look-back
+    return Range(
+        column,
+        lower,
+        upper.value if upper else None,
+        lower_inclusive=inclusive,
+        upper_inclusive=upper.inclusive if upper else True,
+    )
+
+
+def _upper(definition: ColumnWatermark, column: str, observed: Observed) -> Mark | None:
+    """The bound above, as far as it is known before the read."""
+    limit = _limit(definition, column, observed)
+    highest = observed.maxima.get(column)
+    if highest is None:
+        return limit
+    if limit is None:
+        return Mark(highest)
+    return limit if Mark(highest).covers(limit) else Mark(highest)
+
+
+def _limit(definition: ColumnWatermark, column: str, observed: Observed) -> Mark | None:
+    """Where time itself ends what is read; None for columns that hold no time."""
+    settled = observed.now - definition.settle
+    match observed.kinds[column]:
+        case "instant":
+            return Mark(settled)
+        case "local":
+            return Mark(settled.astimezone(definition.zone).replace(tzinfo=None))
+        case "day":
+            # Today is not over: its rows are read tomorrow, unless each run reads the last day again.
+            return Mark(settled.astimezone(definition.zone).date(), definition.boundary == "inclusive")
+    return None
+
+
+def _holds_new_rows(range_: Range, stored: Mark | None, observed: Observed) -> bool:
+    """Whether rows may lie above the stored value: they do unless the bounds or the source say otherwise."""
+    if observed.maxima.get(range_.column, range_) is None:
+        return False
+    if stored is None or range_.upper is None:
+        return True
+    return not stored.covers(Mark(range_.upper, range_.upper_inclusive))
+
+
+def _cut(whole: ColumnSlice, cuts: Sequence[Any], parts: int) -> tuple[ColumnSlice, ...]:
+    """Cut a slice of one column at values, each of which is read by the slice that ends with it."""
+    if len(whole.ranges) != 1 or not cuts:
+        return (whole,)
+    (range_,) = whole.ranges
+    slices: list[ColumnSlice] = []
+    for first in range(0, len(cuts), parts):
+        inside = tuple(cuts[first : first + parts])
+        begins = replace(range_, lower=cuts[first - 1], lower_inclusive=False) if first else range_
+        is_last = first + parts >= len(cuts)
+        ends = begins if is_last else replace(begins, upper=inside[-1], upper_inclusive=True)
+        before = slices[-1].advance(slices[-1].before) if slices else whole.before
+        slices.append(
+            replace(
+                whole,
+                before=before,
+                ranges=(ends,),
+                cuts=inside if is_last else inside[:-1],
+                reads_nulls=whole.reads_nulls and not first,
+            )
+        )
+    return tuple(slices)
+
+
+def _make_room(slices: Sequence[ColumnSlice], until: ColumnState) -> tuple[ColumnSlice, ...]:
+    """Of slices after a rewind only those below the old watermark meet rows of the table."""
+    return tuple(replace(slice_, replaces=_begins_below(slice_, until)) for slice_ in slices)
+
+
+def _begins_below(slice_: ColumnSlice, until: ColumnState) -> bool:
+    return any(
+        range_.lower is None
+        or ((mark := until.marks.get(range_.column)) is not None
+        and compare_values(range_.lower, mark.value) <= 0)
+        for range_ in slice_.ranges
+    )
+
+
+def _why(definition: ColumnWatermark, state: ColumnState, slices: Sequence[ColumnSlice], new: bool) -> str:
+    if not state.marks:
+        return "first run: no column has a stored value"
+    if not new:
+        because = (
+            "look-back"
+            if definition.looks_back
+            else "boundary: inclusive"
+            if definition.reads_again
+            else "nulls: read"
+        )
+        return f"{because}: rows that are not above the watermark are read again"
+    counted = f", in {len(slices)} slices" if len(slices) > 1 else ""
+    return f"rows above {', '.join(f'{name} {shown(mark.value)}' for name, mark in state.marks.items())}{counted}"
+
+
+def _why_not(definition: ColumnWatermark, range_: Range, stored: Mark | None, observed: Observed) -> str:
+    if range_.column in observed.maxima and observed.maxima[range_.column] is None:
+        return "no row has a value"
+    if stored is None or range_.upper is None:
+        return "no row lies above it"
+    settling = f"; younger rows settle for {definition.settle}" if definition.settle else ""
+    return f"no row lies above {shown(stored.value)}{settling}"

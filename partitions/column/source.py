@@ -1,0 +1,30 @@
+"""What a column watermark's planner is told of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from partitions.unit_values import Kind
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A look at a source, of one moment.
+
+    Attributes:
+        now: the source's clock, aware.
+        kinds: what each watermark column holds.
+        maxima: the highest value of a column, if the source knows it without a scan: from an index, or statistics. None: the column has
+            no value. Without an entry it is not known.
+        nulls: how many rows have NULL in every watermark column; None if the source does not know without a scan.
+        version: what is read from, if the source has versions; else None.
+    """
+
+    now: datetime
+    kinds: Mapping[str, Kind]
+    maxima: Mapping[str, Any]
+    nulls: int | None = None
+    version: int | str | None = None

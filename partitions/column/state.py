@@ -1,0 +1,124 @@
+"""The state of a column watermark: the highest value that was read of each column (docs/watermarks.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, Self
+
+from partitions.errors import CorruptWatermark
+from partitions.sentinels import Watermark
+from partitions.watermark import compare_values, is_empty
+
+EXCLUSIVE = "__exclusive__"
+"""The key of the state that lists the columns whose value was not read itself: the next run begins at it."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How far a column is read.
+
+    Attributes:
+        value: of the column's type.
+        inclusive: whether rows with the value itself are read.
+    """
+
+    value: Any
+    inclusive: bool = True
+
+    def covers(self, other: Mark) -> bool:
+        """Return whether everything that is read up to the other mark is read up to this.
+
+        Raises:
+            ConfigurationError: the values have no common order.
+        """
+        order = compare_values(self.value, other.value)
+        return order > 0 or (order == 0 and (self.inclusive or not other.inclusive))
+
+
+@dataclass(frozen=True)
+class ColumnState:
+    """What is read so far.
+
+    Attributes:
+        marks: by column; a column without a value has none.
+    """
+
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, watermark: Mapping[str, Any] | None) -> Self:
+        """Read a watermark.
+
+        Raises:
+            CorruptWatermark: it has another form.
+        """
+        given = dict(watermark or {})
+        exclusive = given.pop(EXCLUSIVE, [])
+        if not isinstance(exclusive, list) or not all(name in given for name in exclusive):
+            raise CorruptWatermark(
+                f"watermark: expected names of its columns in {EXCLUSIVE}, found {exclusive!r}"
+            )
+        for name, value in given.items():
+            if value is not None and not is_value(value):
+                raise CorruptWatermark(
+                    f"watermark: expected a time, a number or text as the value of column {name}, found {value!r}"
+                )
+        return cls(
+            {name: Mark(value, name not in exclusive) for name, value in given.items() if value is not None}
+        )
+
+    @classmethod
+    def holds_nothing(cls, watermark: Mapping[str, Any]) -> bool:
+        """Return whether no column has a value."""
+        return is_empty({name: value for name, value in watermark.items() if name != EXCLUSIVE})
+
+    def watermark(self) -> Watermark:
+        """The state as it is stored."""
+        exclusive = [name for name, mark in self.marks.items() if not mark.inclusive]
+        values = {name: mark.value for name, mark in self.marks.items()}
+        return values | ({EXCLUSIVE: exclusive} if exclusive else {})
+
+    def covers(self, other: ColumnState) -> bool:
+        """Return whether no column falls from the other state to this one.
+
+        Raises:
+            ConfigurationError: values of a column have no common order.
+        """
+        return all(name in self.marks and self.marks[name].covers(mark) for name, mark in other.marks.items())
+
+    def raised(self, marks: Mapping[str, Mark]) -> ColumnState:
+        """Return the state after rows up to these marks were read: each column keeps its highest."""
+        higher = {
+            name: mark
+            for name, mark in marks.items()
+            if name not in self.marks or mark.covers(self.marks[name])
+        }
+        return ColumnState({**self.marks, **higher})
+
+    def only(self, columns: Collection[str]) -> ColumnState:
+        """Return the state of these columns."""
+        return ColumnState({name: mark for name, mark in self.marks.items() if name in columns})
+
+
+def is_value(value: Any) -> bool:
+    """Return whether a watermark column can have a value: a time, a number or text; no flags, lists or objects."""
+    return isinstance(value, str | int | float | Decimal | date | datetime | time) and not isinstance(
+        value, bool
+    )
+
+
+def next_state(stored: Watermark, highest: Mapping[str, Any]) -> Watermark | None:
+    """Return the watermark after a write whose rows had these highest values; None if no row was written.
+
+    Args:
+        stored: the watermark before.
+        highest: by column; a column without values is missing, or None.
+
+    Raises:
+        ConfigurationError: values of a column have no common order.
+    """
+    marks = {name: Mark(value) for name, value in highest.items() if value is not None}
+    return ColumnState.of(stored).raised(marks).watermark() if marks else None

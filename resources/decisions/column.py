@@ -1,0 +1,93 @@
+"""The rules of column watermarks for decisions (docs/state.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from partitions.column.slices import ColumnSlice
+from partitions.column.state import EXCLUSIVE, ColumnState, Mark
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, CorruptWatermark
+from partitions.sentinels import deserialise, serialise
+from partitions.watermark import compare_values
+from resources.kinds.states import state_of
+from resources.tables.table import Table
+from resources.watermarks.entry import Entry
+
+
+class ColumnRules:
+    """The rules of one dataflow."""
+
+    def __init__(self, dataflow: Dataflow, table: Table, history: Callable[[], Iterable[Entry]]) -> None:
+        """Use a dataflow, its table, and all entries of its log that are left."""
+        self._dataflow, self._table, self._history = dataflow, table, history
+        self._columns = dataflow.column.columns
+
+    def parse_watermark(self, text: str) -> str:
+        """The watermark's columns, each with a value."""
+        try:
+            given = deserialise(text)
+            state = ColumnState.of(given)
+        except CorruptWatermark as error:
+            raise ConfigurationError(f"{self._expected(text)} ({error.message})") from error
+        unknown = [name for name in given if name not in (*self._columns, EXCLUSIVE)]
+        if unknown or not state.marks:
+            raise ConfigurationError(self._expected(text))
+        return serialise(state.watermark())
+
+    def _expected(self, text: str) -> str:
+        form = ", ".join(f'"{name}": value' for name in self._columns)
+        return (
+            f"dataflow {self._dataflow.name}: expected a watermark such as {{{form}}}, with a time as"
+            f' {{"__datetime__": "2026-04-03T09:15:00+00:00"}} or {{"__date__": "2026-04-03"}}, found {text[:200]!r}'
+        )
+
+    def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:  # noqa: ARG002 - the contract's
+        """All of it: a value means the same rows."""
+        return text
+
+    def watermark_from_rows(self) -> str | None:
+        """The highest value of each column in the table."""
+        state = ColumnState(self._highest())
+        return serialise(state.watermark()) if state.marks else None
+
+    def _highest(self) -> dict[str, Mark]:
+        there = [name for name in self._columns if name in self._table.columns()]
+        found = self._table.highest_values(there) if there else {}
+        return {name: Mark(value) for name, value in found.items() if value is not None}
+
+    def replaces_reloaded_rows(self) -> bool:
+        """If rows tell the values that they were read by."""
+        return set(self._columns) <= set(self._table.columns())
+
+    def loaded_upper_bound(self, entry: Entry) -> str:
+        """Above all that was ever loaded: rows that another rewind has passed may be in the table."""
+        name = self._dataflow.name
+        if not self.replaces_reloaded_rows():
+            raise ConfigurationError(
+                f"dataflow {name}: --replace deletes the rows that are read again: expected the columns {', '.join(self._columns)} in table"
+                f" {self._dataflow.table}, found {', '.join(self._table.columns()) or 'no table'}. Keep them, or reset --replace",
+                choices=(f"strandline state reset {name} --replace --reason TEXT",),
+            )
+        state = state_of(ColumnState, self._dataflow, entry)
+        for each in self._history():
+            state = state.raised(state_of(ColumnState, self._dataflow, each).only(self._columns).marks)
+        return serialise(state.raised(self._highest()).watermark())
+
+    def check_rewind(self) -> None:
+        """Values have an order."""
+
+    def count_already_loaded(self, slices: Sequence[ColumnSlice], last: Entry | None) -> tuple[int, str]:
+        """Ranges that begin below what was read."""
+        state = state_of(ColumnState, self._dataflow, last)
+        again = [slice_ for slice_ in slices if _begins_below(slice_, state)]
+        return len(again), "range"
+
+
+def _begins_below(slice_: ColumnSlice, state: ColumnState) -> bool:
+    return any(
+        mark is not None and (range_.lower is None or compare_values(range_.lower, mark.value) < 0)
+        for range_ in slice_.ranges
+        for mark in [state.marks.get(range_.column)]
+    )

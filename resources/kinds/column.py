@@ -1,0 +1,318 @@
+"""The column kind: rows above the highest value that was read of one or several columns (docs/guide-columns.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from partitions.column.definition import ColumnWatermark
+from partitions.column.plan import bounds, nothing_new, plan
+from partitions.column.slices import ColumnSlice, Range, replaced_rows, rows_in
+from partitions.column.state import ColumnState, Mark
+from partitions.dataflow import Dataflow
+from partitions.errors import BadPart, ConfigurationError, PlanError
+from partitions.instants import milliseconds
+from partitions.load import Append, Load, Replace
+from partitions.plan import Plan
+from partitions.predicate import AllOf, Among, Predicate
+from partitions.request import DUE, Due, Request
+from partitions.sentinels import deserialise, serialise
+from resources.kinds.kind import StatsReader, WriteStats
+from resources.kinds.observation import observed
+from resources.kinds.states import state_of
+from resources.sources.source import ReadsAbove, RowSource
+from resources.sql import quoted
+from resources.watermarks.column_ranges import COLUMN_RANGES
+from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.lists import ListKind, StoredList
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_PARTS = 4
+"""Parts of a full slice that are read at the same time."""
+
+_WITHOUT = ""
+"""The key of the statistics of rows without a value; no column has this name."""
+
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """Rows above the values that were read.
+
+    Attributes:
+        dataflow: what the user declared.
+        rows: its source.
+        above: the same source, as rows above a watermark are read from it.
+    """
+
+    dataflow: Dataflow
+    rows: RowSource
+    above: ReadsAbove
+
+    @property
+    def _definition(self) -> ColumnWatermark:
+        return self.dataflow.column
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """None: the plan says all."""
+        return ()
+
+    @property
+    def replans_after_load(self) -> bool:
+        """A run reads up to bounds that are fixed once; what comes later is the next run's."""
+        return False
+
+    @property
+    def one_query(self) -> bool:
+        """Bounds stand in the query."""
+        return False
+
+    @property
+    def pacing(self) -> timedelta:
+        """None."""
+        return timedelta(0)
+
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[ColumnSlice]:
+        """Look at the source, fix the bounds, and cut slices.
+
+        Raises:
+            ConfigurationError: something else than what is due is asked for.
+            PlanError: a column cannot have a watermark, or has NULLs and must not.
+            SourceError: the source refuses, or does not answer.
+        """
+        if not isinstance(request, Due):
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: expected a run of what is due, found another request; a column watermark has no windows"
+            )
+        definition, state = self._definition, state_of(ColumnState, self.dataflow, entry)
+        seen = self.above.observe(definition.columns, now)
+        ranges = bounds(definition, state, seen, now)
+        self._refuse_nulls(seen.nulls, seen.version)
+        until = entry.replace_until if entry else None
+        made = plan(
+            definition,
+            state,
+            ranges,
+            seen,
+            now,
+            dataflow=self.dataflow.name,
+            number=entry.number if entry else 0,
+            cuts=self._cuts(ranges, seen.version),
+            parts=_PARTS,
+            replace_until=ColumnState.of(deserialise(until)) if until is not None else None,
+        )
+        return made if self._holds_rows(made) else nothing_new(made, definition, state, ranges, seen)
+
+    def _cuts(self, ranges: Sequence[Range], version: int | str | None) -> Sequence[Any]:
+        if len(ranges) != 1 or ranges[0].is_empty:
+            return ()
+        limits = self._definition.checkpoint, self._definition.max_slices
+        rows, most = max(1, limits[0].interval_rows // _PARTS), limits[1] * _PARTS
+        return self.above.cuts(ranges[0], rows, most, version)
+
+    def _holds_rows(self, made: Plan[ColumnSlice]) -> bool:
+        """Whether a plan reads anything. A slice that replaces what it reads is also loaded empty: its rows may be gone at the source."""
+        for slice_ in made.slices:
+            if self._deletes(slice_) or self.above.holds_any(slice_.rows, slice_.version):
+                return True
+        return not made.slices
+
+    def _deletes(self, slice_: ColumnSlice) -> bool:
+        replaced = self.dataflow.target.replace_by_watermark and replaced_rows(slice_.ranges) is not None
+        return slice_.replaces or replaced
+
+    def _refuse_nulls(self, known: int | None, version: int | str | None) -> None:
+        if self._definition.nulls != "fail" or known == 0:
+            return
+        if known or self.above.holds_any(_without_value(self._definition.columns), version):
+            raise PlanError(
+                f"dataflow {self.dataflow.name}: expected a value in {', '.join(self._definition.columns)} of each row (nulls: fail),"
+                f" found {known if known else 'at least one'} without. Correct them at the source, or set nulls to first or skip"
+            )
+
+    def covers(self, state: str, other: str) -> bool:
+        """Compare each column."""
+        return ColumnState.of(deserialise(state)).covers(ColumnState.of(deserialise(other)))
+
+    def modified(self, slice_: ColumnSlice, entry: Entry | None, now: datetime) -> int | None:
+        """The upper bound, of columns that hold a time."""
+        times = [_milliseconds(range_.upper, self.dataflow) for range_ in slice_.ranges]
+        return max((time for time in times if time is not None), default=None)
+
+    @property
+    def list_kind(self) -> ListKind:
+        """Ranges of columns."""
+        return COLUMN_RANGES
+
+    def slice_to_rows(self, slice_: ColumnSlice) -> StoredList:
+        """Bounds, and where the read is cut."""
+        rows = [
+            [
+                range_.column,
+                serialise({"lower": range_.lower, "upper": range_.upper}),
+                range_.lower_inclusive,
+                range_.upper_inclusive,
+            ]
+            for range_ in slice_.ranges
+        ]
+        head = {
+            "version": slice_.version,
+            "reads_nulls": slice_.reads_nulls,
+            "cuts": serialise({"cuts": list(slice_.cuts)}),
+        }
+        return StoredList(COLUMN_RANGES, rows, head)
+
+    def slice_from_rows(self, intent: Intent, stored: StoredList) -> ColumnSlice:
+        """The same bounds, read from the same version."""
+        ranges = []
+        for column, text, lower_inclusive, upper_inclusive in stored.rows:
+            values = deserialise(text)
+            ranges.append(Range(column, values["lower"], values["upper"], lower_inclusive, upper_inclusive))
+        return ColumnSlice(
+            deserialise(intent.before),
+            tuple(ranges),
+            stored.head["reads_nulls"],
+            replaces=intent.replaces == "own",
+            version=stored.head["version"],
+            cuts=tuple(deserialise(stored.head["cuts"])["cuts"]),
+        )
+
+    def pin(self, spark: SparkSession, pending: Sequence[ColumnSlice]) -> str:
+        """What the source says of its columns."""
+        return self.rows.pin(spark)
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Compare the source's columns with what was pinned."""
+        self.rows.check_schema(spark, pinned, self.dataflow.name)
+
+    def fix(self, slice_: ColumnSlice) -> ColumnSlice:
+        """The bounds are fixed with the plan, and so is the version."""
+        return slice_
+
+    def check_unchanged(self, slice_: ColumnSlice) -> None:
+        """A version does not change; what a database holds between the bounds may, and is read as it is then."""
+
+    def read(self, spark: SparkSession, slice_: ColumnSlice | None, pinned: str) -> DataFrame:
+        """The rows between the bounds, in parts of about the same size."""
+        parts = _parts(slice_) if slice_ is not None else ()
+        return self.above.read_rows(spark, parts, pinned, slice_.version if slice_ else None)
+
+    def load(self, slice_: ColumnSlice, rows: DataFrame) -> Load:
+        """Replace exactly what was read, after a rewind that replaces, or if the target replaces by watermark; else append."""
+        if slice_.replaces:
+            return Replace(slice_.rows)
+        replaced = replaced_rows(slice_.ranges) if self.dataflow.target.replace_by_watermark else None
+        return Append() if replaced is None else Replace(replaced)
+
+    def check_rows(self, rows: DataFrame) -> None:
+        """Rows must still have the watermark's columns after the user's step.
+
+        Raises:
+            ConfigurationError: code ``query``.
+        """
+        missing = [name for name in self._definition.columns if name not in rows.columns]
+        if missing:
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: expected rows with the watermark's columns {', '.join(self._definition.columns)}; after the"
+                f" transform there are {', '.join(rows.columns)}. Keep {', '.join(missing)}",
+                code="query",
+            )
+
+    def observe(self, rows: DataFrame, slice_: ColumnSlice) -> tuple[DataFrame, StatsReader]:
+        """The highest value of each column, and how many rows have none."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        observation, columns = Observation(), self._definition.columns
+        types = dict(rows.dtypes)
+        asked = [_highest(name, types[name]).alias(f"v{number}") for number, name in enumerate(columns)]
+        without = F.expr(" AND ".join(f"{quoted(name)} IS NULL" for name in columns))
+
+        def stats() -> WriteStats:
+            answer = observed(observation)
+            if not answer:
+                return {}
+            values = [_value(answer[f"v{number}"], types[name]) for number, name in enumerate(columns)]
+            by_column: dict[str, Sequence[Any]] = {
+                name: (value,) for name, value in zip(columns, values, strict=True)
+            }
+            return by_column | {_WITHOUT: (answer["without"],)}
+
+        return rows.observe(observation, *asked, F.count(F.when(without, 1)).alias("without")), stats
+
+    def state_after(
+        self, intent: Intent, stats: WriteStats, highest: Callable[[Sequence[str]], Mapping[str, Any]]
+    ) -> str:
+        """The highest value that was written; of a write that nobody saw the bound, or what its rows tell if there was none."""
+        before, planned = deserialise(intent.before), ColumnState.of(deserialise(intent.watermark))
+        if stats:
+            marks = {
+                name: Mark(value[0])
+                for name, value in stats.items()
+                if name != _WITHOUT and value[0] is not None
+            }
+        else:
+            upper = ColumnState.of(deserialise(intent.upper)).marks if intent.upper else {}
+            unbounded = [name for name in self._definition.columns if name not in upper]
+            found = highest(unbounded) if unbounded else {}
+            marks = dict(planned.marks) | {
+                name: Mark(value) for name, value in found.items() if value is not None
+            }
+        return serialise(ColumnState.of(before).raised(marks).watermark())
+
+    def find_bad_part(self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception) -> None:
+        """None: a range has no parts. What the source says of the error is raised.
+
+        Raises:
+            SourceError: the source refused, or did not answer.
+        """
+        of_source = self.rows.failure(error)
+        if of_source is not None:
+            raise of_source from error
+
+    def slice_without(self, slice_: ColumnSlice, bad: BadPart) -> None:
+        """None: a run stops."""
+        return
+
+
+def _parts(slice_: ColumnSlice) -> Sequence[Predicate]:
+    """The rows of a slice, cut where the plan says; those without a value go with the first part."""
+    if not slice_.cuts:
+        return (slice_.rows,)
+    (range_,) = slice_.ranges
+    inner = [Range(range_.column, lower, upper) for lower, upper in pairwise(slice_.cuts)]
+    first = replace(range_, upper=slice_.cuts[0], upper_inclusive=True)
+    last = replace(range_, lower=slice_.cuts[-1], lower_inclusive=False)
+    nulls = [range_.column] if slice_.reads_nulls else ()
+    return (rows_in([first], nulls=nulls), *(rows_in([part]) for part in (*inner, last)))
+
+
+def _without_value(columns: Sequence[str]) -> Predicate:
+    return AllOf(tuple(Among(name, (None,)) for name in columns))
+
+
+def _highest(name: str, kind: str) -> Column:
+    """The highest value; an instant as microseconds, since a row of pyspark has it in the zone of the process."""
+    from pyspark.sql import functions as F
+
+    column = F.col(quoted(name))
+    return F.max(F.unix_micros(column) if kind == "timestamp" else column)
+
+
+def _value(value: Any, kind: str) -> Any:
+    if kind == "timestamp" and value is not None:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)
+    return value
+
+
+def _milliseconds(value: Any, dataflow: Dataflow) -> int | None:
+    if isinstance(value, datetime):
+        return milliseconds(value if value.tzinfo else value.replace(tzinfo=dataflow.zone))
+    if isinstance(value, date):
+        return milliseconds(datetime(value.year, value.month, value.day, tzinfo=dataflow.zone))
+    return None

@@ -1,0 +1,196 @@
+"""A database that is asked without Spark: its clock, its columns, its indexes, single values.
+
+Belongs here: opening a connection by the drivers of Python, and how each database tells about itself. Rows go through Spark
+(:mod:`resources.sources.jdbc.source`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from partitions.errors import SourceError, in_one_line
+from partitions.unit_values import Kind
+from resources.dialects import DIALECTS
+from resources.dialects.dialect import Dialect
+from resources.jdbc import JdbcConnection
+from resources.sources.jdbc.failures import told
+
+_CONNECT_SECONDS = 10
+
+_POSTGRESQL_KINDS: Mapping[int, Kind] = {
+    1184: "instant",
+    1114: "local",
+    1082: "day",
+    20: "whole",
+    21: "whole",
+    23: "whole",
+    700: "number",
+    701: "number",
+    1700: "number",
+    25: "text",
+    1042: "text",
+    1043: "text",
+    16: "flag",
+}
+"""By the OID of a type."""
+
+
+_MYSQL_KINDS: Mapping[int, Kind] = {
+    7: "instant",
+    12: "local",
+    10: "day",
+    14: "day",
+    1: "whole",
+    2: "whole",
+    3: "whole",
+    8: "whole",
+    9: "whole",
+    0: "number",
+    4: "number",
+    5: "number",
+    246: "number",
+    252: "text",
+    253: "text",
+    254: "text",
+}
+"""By the number of a type in the protocol."""
+
+
+class Column(NamedTuple):
+    """A column that a query has.
+
+    Attributes:
+        name: of it.
+        kind: what it holds; None if it cannot be compared.
+    """
+
+    name: str
+    kind: Kind | None
+
+
+@dataclass(frozen=True)
+class Client:
+    """An open connection, in one read-only transaction: all answers are of one snapshot.
+
+    Attributes:
+        dialect: of the database.
+        ask: runs a query and returns its rows; times are in UTC.
+        describe: runs a query and returns its columns.
+    """
+
+    dialect: Dialect
+    ask: Callable[[str], Sequence[tuple[Any, ...]]]
+    describe: Callable[[str], Sequence[Column]]
+
+    def value(self, query: str) -> Any:
+        """Return the only value of the only row; None if there is no row."""
+        rows = self.ask(query)
+        return rows[0][0] if rows else None
+
+    def clock(self) -> datetime:
+        """The database's clock, aware."""
+        now: datetime = self.value(self.dialect.clock)
+        return now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
+
+
+@contextmanager
+def client(connection: JdbcConnection, timeout: float | None = None) -> Iterator[Client]:
+    """Open a connection, and close it.
+
+    Args:
+        connection: where the database is.
+        timeout: seconds for each query; None: as the server says.
+
+    Raises:
+        SourceError: the database refuses, or does not answer (SourceUnreachable). Its text shows no secret.
+    """
+    opened = {"postgresql": _postgresql, "mariadb": _mysql}[connection.system]
+    with opened(connection, timeout) as asking:
+        yield asking
+
+
+@contextmanager
+def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client]:
+    import psycopg
+
+    settings: dict[str, Any] = dict(connection.libpq)
+    limits = [f"-c statement_timeout={int(timeout * 1000)}"] if timeout else []
+    options = " ".join([settings.pop("options", ""), "-c TimeZone=UTC", *limits]).strip()
+    try:
+        with psycopg.connect(**settings, connect_timeout=_CONNECT_SECONDS, options=options) as opened:
+            opened.read_only = True
+            opened.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+
+            def ask(query: str) -> Sequence[tuple[Any, ...]]:
+                return opened.execute(query.encode()).fetchall()
+
+            def describe(query: str) -> Sequence[Column]:
+                described = opened.execute(query.encode()).description
+                if described is None:
+                    raise SourceError(
+                        f"database {connection}: expected columns, found none; a query is a SELECT"
+                    )
+                return [Column(column.name, _POSTGRESQL_KINDS.get(column.type_code)) for column in described]
+
+            yield Client(DIALECTS[connection.system], ask, describe)
+    except psycopg.Error as error:
+        # Of several servers each has a line of its own; the text may quote the address.
+        raise told(in_one_line(str(error)) or type(error).__name__, connection) from None
+
+
+@contextmanager
+def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client]:
+    import pymysql
+
+    opened = _first_server(connection, timeout)
+    try:
+        with opened, opened.cursor() as cursor:
+            cursor.execute("SET time_zone = '+00:00'")
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+
+            def ask(query: str) -> Sequence[tuple[Any, ...]]:
+                cursor.execute(query)
+                return list(cursor.fetchall())
+
+            def describe(query: str) -> Sequence[Column]:
+                cursor.execute(query)
+                if cursor.description is None:
+                    raise SourceError(
+                        f"database {connection}: expected columns, found none; a query is a SELECT"
+                    )
+                return [Column(column[0], _MYSQL_KINDS.get(column[1])) for column in cursor.description]
+
+            yield Client(DIALECTS[connection.system], ask, describe)
+    except pymysql.Error as error:
+        raise _said(error, connection) from None
+
+
+def _first_server(connection: JdbcConnection, timeout: float | None) -> Any:
+    """A connection to the first server that answers."""
+    import pymysql
+
+    servers, settings = connection.mysql
+    for number, (host, port) in enumerate(servers, 1):
+        try:
+            return pymysql.connect(
+                host=host,
+                port=port,
+                **settings,
+                charset="utf8mb4",
+                connect_timeout=_CONNECT_SECONDS,
+                read_timeout=timeout,
+            )
+        except pymysql.Error as error:
+            if number == len(servers):
+                raise _said(error, connection) from None
+    raise AssertionError(servers)
+
+
+def _said(error: Exception, connection: JdbcConnection) -> SourceError:
+    """The last argument of an error is the text; the number before it tells people nothing."""
+    said = str(error.args[-1]) if error.args else ""
+    return told(in_one_line(said) or type(error).__name__, connection)

@@ -1,0 +1,9 @@
+"""The list of what a slice of a column watermark reads, as an intent names it."""
+
+from __future__ import annotations
+
+from resources.watermarks.lists import ListKind
+
+COLUMN_RANGES = ListKind("column_ranges", 1, ("column", "bounds", "lower_inclusive", "upper_inclusive"))
+"""One row a column; the bounds are sentinel JSON of ``{"lower": value, "upper": value}``. The head says the source's version, whether rows
+without a value are read, and where the read is cut into parts."""

@@ -1,0 +1,84 @@
+"""lookback.json and predicates.json."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from partitions.column.lookback import look_back, lower_bounds
+from partitions.column.slices import Range, replaced_rows, rows_in
+from partitions.column.state import next_state
+from partitions.predicate import AnyOf, Between, Predicate, matches
+from tests.conformance.common import Case, answer, decode, fails, same
+
+
+@pytest.mark.cases("lookback", "backward")
+def test_backward(case: Case) -> None:
+    given = case["input"]
+
+    def effective() -> Any:
+        block = look_back(given["source_configure"]) or look_back(given["connection_configure"])
+        return lower_bounds(block, decode(given["watermark"]), datetime.fromisoformat(given["now"]))
+
+    result = answer(case, effective)
+    if not fails(case):
+        assert same(result, decode(case["expected"]["effective"]))
+
+
+@pytest.mark.cases("lookback", "backward_config")
+def test_backward_config(case: Case) -> None:
+    block = answer(case, lambda: look_back(case["input"]))
+    if not fails(case):
+        assert (block and block.given) == case["expected"]
+
+
+@pytest.mark.cases("predicates", "window")
+def test_window(case: Case) -> None:
+    given = {name: decode(value) for name, value in case["input"].items()}
+    lower, upper = given["watermark_effective"] or {}, given["watermark_after"] or {}
+    ranges = [Range(name, lower.get(name), upper.get(name)) for name in lower | upper]
+    deleted = replaced_rows(ranges) if given["replace_by_watermark"] else None
+    window = {part.column: [part.lower, part.upper] for part in _parts(deleted)} if deleted else None
+    assert same(window, decode(case["expected"]["window"]))
+
+
+@pytest.mark.cases("predicates", "window_delete")
+def test_window_delete(case: Case) -> None:
+    ranges = [Range(name, lower, upper) for name, (lower, upper) in case["input"]["window"].items()]
+    deleted = replaced_rows(ranges)
+    ids = [row["id"] for row in case["input"]["target_rows"] if deleted and matches(deleted, row)]
+    assert sorted(ids) == sorted(case["expected"]["deleted_ids"])
+
+
+@pytest.mark.cases("predicates", "row_filter")
+def test_row_filter(case: Case) -> None:
+    given = case["input"]
+    start, end = given["watermark_start"] or {}, given["watermark_end"] or {}
+    ranges = [
+        Range(
+            name,
+            start.get(name),
+            end.get(name),
+            given["start_operator"] == ">=",
+            given["end_operator"] == "<=",
+        )
+        for name in given["watermark_columns"]
+    ]
+    kept = [row["id"] for row in given["rows"] if matches(rows_in(ranges), row)]
+    assert sorted(kept) == sorted(case["expected"]["kept_ids"])
+
+
+@pytest.mark.cases("predicates", "next_watermark")
+def test_next_watermark(case: Case) -> None:
+    given = {name: decode(value) for name, value in case["input"].items()}
+    read = next_state(given["stored"] or {}, given["rows_read_max"])
+    status = {"ok": "succeeded", "fails": "failed"}.get(given["write"] or "", "skipped")
+    saved = read if status == "succeeded" else None
+    assert {"saved": saved, "status": status} == case["expected"]
+
+
+def _parts(deleted: Predicate) -> list[Between]:
+    parts = deleted.parts if isinstance(deleted, AnyOf) else (deleted,)
+    return [part for part in parts if isinstance(part, Between)]
