@@ -20,6 +20,7 @@ from partitions.window.units import SecondaryInput, listed
 from resources.databases import Database
 from resources.jdbc import JdbcConnection
 from resources.kinds import open_kind
+from resources.kinds.column import ColumnKind
 from resources.kinds.kind import Kind
 from resources.kinds.path import PathKind
 from resources.loop.context import RunContext
@@ -97,6 +98,19 @@ class Platform:
             ConfigurationError: it is of another kind.
         """
         return PathKind(dataflow, self.files(dataflow), self.log)
+
+    def column_kind(self, dataflow: Dataflow) -> ColumnKind:
+        """Return the kind of a dataflow with a column watermark.
+
+        Raises:
+            ConfigurationError: it is of another kind.
+        """
+        kind = self.kind(dataflow)
+        if isinstance(kind, ColumnKind):
+            return kind
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a watermark of type column, found {dataflow.kind}"
+        )
 
     def source(self, dataflow: Dataflow) -> Source:
         """Return what the dataflow reads."""

@@ -198,8 +198,10 @@ def _make_room(slices: Sequence[ColumnSlice], until: ColumnState) -> tuple[Colum
 def _begins_below(slice_: ColumnSlice, until: ColumnState) -> bool:
     return any(
         range_.lower is None
-        or ((mark := until.marks.get(range_.column)) is not None
-        and compare_values(range_.lower, mark.value) <= 0)
+        or (
+            (mark := until.marks.get(range_.column)) is not None
+            and compare_values(range_.lower, mark.value) <= 0
+        )
         for range_ in slice_.ranges
     )
 

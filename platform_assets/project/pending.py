@@ -94,8 +94,13 @@ DATAFLOW: tuple[Pending, ...] = (
         part="source",
     ),
     Pending("source.path", scheme(*_STORES), _PLACE, "other object stores are"),
-    Pending("watermark.type", one_of("column"), "path or window", "column watermarks are", part="watermark"),
-    Pending("watermark.type", one_of("stream"), "path or window", "stream watermarks are", part="watermark"),
+    Pending(
+        "watermark.type",
+        one_of("stream"),
+        "path, column or window",
+        "stream watermarks are",
+        part="watermark",
+    ),
     Pending(
         "target.load",
         one_of("overwrite", "full_load", "merge_upsert", "scd2"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.column.definition import ColumnWatermark
 from partitions.column.plan import bounds, nothing_new, plan
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 _PARTS = 4
 """Parts of a full slice that are read at the same time."""
 
-_WITHOUT = ""
-"""The key of the statistics of rows without a value; no column has this name."""
-
 
 @dataclass(frozen=True)
 class ColumnKind:
@@ -47,7 +44,10 @@ class ColumnKind:
         dataflow: what the user declared.
         rows: its source.
         above: the same source, as rows above a watermark are read from it.
+        WITHOUT: the key of the statistics of rows without a value; no column has this name.
     """
+
+    WITHOUT: ClassVar[str] = ""
 
     dataflow: Dataflow
     rows: RowSource
@@ -107,6 +107,19 @@ class ColumnKind:
             replace_until=ColumnState.of(deserialise(until)) if until is not None else None,
         )
         return made if self._holds_rows(made) else nothing_new(made, definition, state, ranges, seen)
+
+    def has_new_rows(self, entry: Entry | None, now: datetime) -> bool:
+        """Return whether rows lie above the stored values; what a look-back would read again does not count.
+
+        Raises:
+            PlanError, SourceError: as :meth:`plan`.
+        """
+        definition = self._definition.model_copy(update={"backward": None, "boundary": "exclusive"})
+        state = state_of(ColumnState, self.dataflow, entry)
+        seen = self.above.observe(definition.columns, now)
+        ranges = bounds(definition, state, seen, now)
+        made = plan(definition, state, ranges, seen, now, dataflow=self.dataflow.name, number=0)
+        return any(self.above.holds_any(rows_in(slice_.ranges), slice_.version) for slice_ in made.slices)
 
     def _cuts(self, ranges: Sequence[Range], version: int | str | None) -> Sequence[Any]:
         if len(ranges) != 1 or ranges[0].is_empty:
@@ -241,7 +254,7 @@ class ColumnKind:
             by_column: dict[str, Sequence[Any]] = {
                 name: (value,) for name, value in zip(columns, values, strict=True)
             }
-            return by_column | {_WITHOUT: (answer["without"],)}
+            return by_column | {self.WITHOUT: (answer["without"],)}
 
         return rows.observe(observation, *asked, F.count(F.when(without, 1)).alias("without")), stats
 
@@ -254,7 +267,7 @@ class ColumnKind:
             marks = {
                 name: Mark(value[0])
                 for name, value in stats.items()
-                if name != _WITHOUT and value[0] is not None
+                if name != self.WITHOUT and value[0] is not None
             }
         else:
             upper = ColumnState.of(deserialise(intent.upper)).marks if intent.upper else {}

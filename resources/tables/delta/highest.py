@@ -51,7 +51,7 @@ def _partition_values(table: DeltaTable, column: str, paths: Iterable[str]) -> l
     import pyarrow as pa
 
     added = {file_name(path) for path in paths}
-    actions = pa.record_batch(table.get_add_actions(flatten=True))
+    actions = pa.table(table.get_add_actions(flatten=True))
     rows = zip(
         actions.column("path").to_pylist(), actions.column(f"partition.{column}").to_pylist(), strict=True
     )

@@ -95,9 +95,9 @@ def file_maxima(log: DeltaLog, version: int, column: str) -> list[tuple[Any, int
     """Return what statistics tell; see :meth:`resources.tables.table.Table.file_maxima`."""
     import pyarrow as pa
 
-    actions = pa.record_batch(source_table(log, version).get_add_actions(flatten=True))
+    actions = pa.table(source_table(log, version).get_add_actions(flatten=True))
     named = next(
-        (name for name in (f"max.{column}", f"partition.{column}") if name in actions.schema.names), None
+        (name for name in (f"max.{column}", f"partition.{column}") if name in actions.column_names), None
     )
     if named is None:
         return []

@@ -1,0 +1,115 @@
+"""How column watermarks are shown: in rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import click
+
+from partitions.dataflow import Dataflow
+from partitions.plan import counted
+from partitions.sentinels import deserialise, encode
+from platform_assets.kinds.column.words import values_in_words
+from platform_assets.kinds.profile import KindProfile, PlanRow
+from resources.kinds.column import ColumnKind
+from resources.loop.guards import check_definition
+from resources.loop.outcome import Outcome
+from resources.platform import Platform
+from resources.watermarks.entry import Entry
+
+if TYPE_CHECKING:
+    from platform_assets.cli.context import Context
+    from platform_assets.cli.waiting import Servers
+    from platform_assets.kinds.definitions import KindDefinitions
+
+
+class ColumnProfile(KindProfile):
+    """The profile of column watermarks."""
+
+    slices_noun = "slice"
+    unknown_waiting: ClassVar[Mapping[str, Any]] = {"new_rows": None}
+
+    def definitions(self) -> KindDefinitions:
+        """Return the sensor of new rows, and a schedule."""
+        from platform_assets.kinds.column.definitions import ColumnDefinitions
+
+        return ColumnDefinitions()
+
+    def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
+        """Return each column with its value."""
+        return values_in_words(watermark)
+
+    def entry_watermark(self, entry: Entry) -> str:
+        """Return each column with its value."""
+        return values_in_words(deserialise(entry.watermark))
+
+    def entry_amount(self, entry: Entry) -> str:
+        """Return the bounds between which rows were read."""
+        lower = values_in_words(deserialise(entry.lower)) if entry.lower else "the beginning"
+        return f"read from {lower}"
+
+    def outcome_amount(self, outcome: Outcome) -> str:
+        """Return the number of slices: rows are shown beside it."""
+        return counted(len(outcome.committed), "slice")
+
+    def amounts(self, outcome: Outcome) -> dict[str, Any]:
+        """Return how many rows had no value in any watermark column."""
+        without = [
+            stats[ColumnKind.WITHOUT][0] for committed in outcome.committed if (stats := committed.stats)
+        ]
+        return {"rows_without_value": sum(without)}
+
+    def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
+        """Return the rows of a slice, as a condition."""
+        return f"slice {number}: {described['predicate']}"
+
+    def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:
+        """Return the rows of a slice, as a condition."""
+        return PlanRow(described["predicate"], 0, why)
+
+    def waiting(
+        self,
+        platform: Platform,
+        dataflow: Dataflow,
+        entry: Entry | None,
+        now: datetime,
+        servers: Servers,  # noqa: ARG002 - a database has a time limit of its own
+    ) -> dict[str, Any]:
+        """Return whether rows lie above the watermark."""
+        return {"new_rows": platform.column_kind(dataflow).has_new_rows(entry, now)}
+
+    def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
+        """Return whether there are new rows; None if unknown."""
+        if waiting["new_rows"] is None:
+            return None
+        return "new rows" if waiting["new_rows"] else "nothing"
+
+    def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
+        """Return the values up to which rows are loaded. Opens no source."""
+        entry = platform.log.newest(dataflow.name)
+        check_definition(dataflow, entry, platform.log)
+        none = {"count": 0}
+        return {
+            "dataflow": dataflow.name,
+            "now": now.isoformat(),
+            "complete_up_to": None,
+            "units": None,
+            "covered": {
+                "after": None,
+                "up_to": encode(entry.state()) or None if entry else None,
+                "files": 0,
+                "rows": entry.total_rows if entry else 0,
+            },
+            "late": none | {"paths": []},
+            "quarantined": none | {"files": []},
+            "verified_up_to": None,
+            "verified_at": None,
+        }
+
+    def print_ledger(self, context: Context, dataflow: Dataflow, document: Mapping[str, Any]) -> None:  # noqa: ARG002 - it offers no command
+        """Print the values up to which rows are loaded."""
+        covered = document["covered"]
+        up_to = f"up to {values_in_words(covered['up_to'])}" if covered["up_to"] else "nothing"
+        click.secho(f"{dataflow.name}: covered {up_to}: {counted(covered['rows'], 'row')}", bold=True)

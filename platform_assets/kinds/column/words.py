@@ -1,0 +1,27 @@
+"""A column watermark in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from partitions.column.slices import shown
+from partitions.column.state import ColumnState
+from partitions.sentinels import deserialise, serialise
+
+
+def values_in_words(watermark: Mapping[str, Any]) -> str:
+    """Return each column with its value, from a watermark's JSON form or from its values."""
+    state = ColumnState.of(deserialise(_text(watermark)))
+    parts = [
+        f"{name} {'' if mark.inclusive else 'before '}{shown(mark.value)}"
+        for name, mark in state.marks.items()
+    ]
+    return ", ".join(parts) or "none"
+
+
+def _text(watermark: Mapping[str, Any]) -> str:
+    import json
+
+    encoded = any(isinstance(value, Mapping) for value in watermark.values())
+    return json.dumps(watermark) if encoded else serialise(watermark)

@@ -1,0 +1,131 @@
+"""Dataflows above a column watermark on real parts: their source is a table of PostgreSQL, or one of the lake.
+
+Belongs here: definitions, putting rows at the source, and what a run has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from partitions.sentinels import Watermark
+from resources.loop.outcome import Outcome
+from resources.spark import SparkEngine
+from scripts.postgres import Postgres
+from tests.support.feed import Feed
+from tests.support.window_feed import LakeTable, instant
+
+BY_TIME = {"type": "column", "columns": ["at"]}
+REPLACED = {"load": "merge_overwrite", "replace_by_watermark": True}
+ROWS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("value", pa.int64())])
+
+
+@dataclass
+class PostgresRows:
+    """A table of PostgreSQL with an id, an instant and a value, in a schema of its own; its time has an index."""
+
+    server: Postgres
+    columns: str = "id bigint, at timestamptz, value bigint"
+    indexed: str | None = "at"
+    schema: str = field(default_factory=lambda: f"src_{uuid4().hex[:10]}")
+
+    def __post_init__(self) -> None:
+        """Make it."""
+        self.ask("CREATE SCHEMA {s}")
+        self.ask(f"CREATE TABLE {{s}}.rows ({self.columns})")
+        if self.indexed is not None:
+            self.ask(f"CREATE INDEX ON {{s}}.rows ({self.indexed})")
+
+    @property
+    def name(self) -> str:
+        """Of the table, as a definition names it."""
+        return f"{self.schema}.rows"
+
+    def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """A statement; ``{s}`` stands for the schema."""
+        return self.server.ask(statement, *values, s=self.schema)
+
+    def put(self, *rows: tuple[Any, ...]) -> None:
+        """Insert rows."""
+        for row in rows:
+            self.ask(f"INSERT INTO {{s}}.rows VALUES ({', '.join(['%s'] * len(row))})", *row)
+
+
+@dataclass
+class Columns:
+    """A dataflow above a column watermark.
+
+    Attributes:
+        feed: the dataflow.
+    """
+
+    feed: Feed
+
+    def run(self, now: str = "2026-06-01", **options: Any) -> Outcome:
+        """Run at an instant, without a failure."""
+        outcome = self.feed.run(now=instant(now), **options)
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome
+
+    def fail(self, now: str = "2026-06-01") -> Any:
+        """Run at an instant; returns the error."""
+        return self.feed.run(now=instant(now)).error
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of all rows of the target, sorted."""
+        return sorted(row[0] for row in self.feed.rows("id"))
+
+    @property
+    def watermark(self) -> Watermark:
+        """The newest."""
+        entry = self.feed.newest
+        return entry.state() if entry else {}
+
+
+def at(day: int, microsecond: int = 0) -> datetime:
+    """A moment of a day of January 2026."""
+    return datetime(2026, 1, day, 12, microsecond=microsecond, tzinfo=UTC)
+
+
+def on_postgres(
+    folder: Path,
+    engine: SparkEngine,
+    table: PostgresRows,
+    *,
+    source: Mapping[str, Any] | None = None,
+    **definition: Any,
+) -> Columns:
+    """Append rows above the time, unless the definition says otherwise."""
+    server = table.server
+    erp = {
+        "type": "jdbc",
+        "url": f"jdbc:postgresql://127.0.0.1:{server.port}/postgres",
+        "user": "postgres",
+        "password": {"env": "ERP_PASSWORD"},
+    }
+    given = {"type": "jdbc", "connection": "erp", **(source or {"table": table.name})}
+    feed = Feed(
+        folder,
+        engine,
+        {"watermark": BY_TIME, **definition, "source": given},
+        {"connections": {"erp": erp}},
+        {"ERP_PASSWORD": server.password},
+    )
+    return Columns(feed)
+
+
+def on_lake(
+    folder: Path, engine: SparkEngine, *, schema: pa.Schema = ROWS, **definition: Any
+) -> tuple[Columns, LakeTable]:
+    """Append rows of a table of the lake above the time, unless the definition says otherwise."""
+    given = {"type": "table", "table": "raw/rows"}
+    feed = Feed(folder, engine, {"watermark": BY_TIME, **definition, "source": given})
+    return Columns(feed), LakeTable(folder / "lake" / "raw" / "rows", schema)
