@@ -18,7 +18,11 @@ from partitions.watermark import compare_values
 
 
 def bounds(
-    definition: ColumnWatermark, state: ColumnState, observed: Observed, now: datetime
+    definition: ColumnWatermark,
+    state: ColumnState,
+    observed: Observed,
+    now: datetime,
+    replace_until: ColumnState | None = None,
 ) -> tuple[Range, ...]:
     """Return what a run reads of each column.
 
@@ -30,13 +34,16 @@ def bounds(
         state: what is read so far.
         observed: of the source.
         now: the run's clock, aware, for ``closing_day``.
+        replace_until: the state up to which rows of the table make room, after a rewind: a run reads at least so far, for rows that are
+            gone at the source.
 
     Raises:
         PlanError: a column cannot have a watermark.
         ConfigurationError: a stored value has no common order with the source's.
     """
     return tuple(
-        _range(definition, column, state.marks.get(column), observed, now) for column in definition.columns
+        _range(definition, column, state.marks.get(column), observed, now, _mark(replace_until, column))
+        for column in definition.columns
     )
 
 
@@ -73,7 +80,7 @@ def plan(
     again = definition.reads_again and not first
     nulls = definition.nulls == "read" and observed.nulls != 0
     made = Plan[ColumnSlice](dataflow, "column", number, now, "")
-    if not (new or again or nulls):
+    if not (new or again or nulls or replace_until is not None):
         return nothing_new(made, definition, state, ranges, observed)
     whole = ColumnSlice(
         state.watermark(),
@@ -103,8 +110,17 @@ def nothing_new(
     return replace(made, why="nothing is above the watermark", slices=(), skips=skips)
 
 
+def _mark(state: ColumnState | None, column: str) -> Mark | None:
+    return state.marks.get(column) if state is not None else None
+
+
 def _range(
-    definition: ColumnWatermark, column: str, stored: Mark | None, observed: Observed, now: datetime
+    definition: ColumnWatermark,
+    column: str,
+    stored: Mark | None,
+    observed: Observed,
+    now: datetime,
+    until: Mark | None,
 ) -> Range:
     kind = observed.kinds.get(column)
     if kind in (None, "flag"):
@@ -113,6 +129,10 @@ def _range(
             f"watermark.columns: expected a column with times, dates, numbers or text, found {column}, which is {found}"
         )
     upper = _upper(definition, column, observed)
+    if until is not None and (upper is None or not upper.covers(until)):
+        upper = until  # rows up to there are in the table, and make room; what lies above is the next run's
+    if stored is not None and upper is not None and not upper.covers(stored):
+        upper = stored  # what a look-back reads again, it reads up to there
     if stored is None:
         return Range(
             column, None, upper.value if upper else None, upper_inclusive=upper.inclusive if upper else True
@@ -121,8 +141,6 @@ def _range(
     if compare_values(lower, stored.value) >= 0:
         lower = stored.value
     inclusive = not stored.inclusive or definition.boundary == "inclusive"
-    if upper is not None and not upper.covers(stored):
-        upper = stored  # what lies between a lower bound and it is read again by a look-back
     return Range(
         column,
         lower,
@@ -172,21 +190,17 @@ def _cut(whole: ColumnSlice, cuts: Sequence[Any], parts: int) -> tuple[ColumnSli
         return (whole,)
     (range_,) = whole.ranges
     slices: list[ColumnSlice] = []
-    for first in range(0, len(cuts), parts):
-        inside = tuple(cuts[first : first + parts])
-        begins = replace(range_, lower=cuts[first - 1], lower_inclusive=False) if first else range_
-        is_last = first + parts >= len(cuts)
-        ends = begins if is_last else replace(begins, upper=inside[-1], upper_inclusive=True)
-        before = slices[-1].advance(slices[-1].before) if slices else whole.before
+    begins, before = range_, whole.before
+    for first in range(0, len(cuts) + 1, parts):
+        inside, end = tuple(cuts[first : first + parts - 1]), cuts[first + parts - 1 : first + parts]
+        ends = replace(begins, upper=end[0], upper_inclusive=True) if end else begins
         slices.append(
             replace(
-                whole,
-                before=before,
-                ranges=(ends,),
-                cuts=inside if is_last else inside[:-1],
-                reads_nulls=whole.reads_nulls and not first,
+                whole, before=before, ranges=(ends,), cuts=inside, reads_nulls=whole.reads_nulls and not first
             )
         )
+        before = slices[-1].advance(before)
+        begins = replace(begins, lower=ends.upper, lower_inclusive=False)
     return tuple(slices)
 
 

@@ -194,7 +194,8 @@ def _print(context: Context, outcomes: list[Outcome]) -> None:
         )
         kind = outcome.newest.kind if outcome.newest else None
         amount = PROFILES[kind].outcome_amount(outcome) if kind else "nothing"
-        done = f"{counted(outcome.rows, 'row')} of {amount} in {counted(len(outcome.committed), 'slice')}, "
+        of_amount = f" of {amount}" if amount else ""
+        done = f"{counted(outcome.rows, 'row')}{of_amount} in {counted(len(outcome.committed), 'slice')}, "
         calls = f"{counted(outcome.calls, 'listing call')}, " if outcome.calls else ""
         aside = f"{counted(outcome.quarantined, 'file')} put in quarantine, " if outcome.quarantined else ""
         click.secho(

@@ -63,7 +63,7 @@ class KindProfile(ABC):
 
     @abstractmethod
     def outcome_amount(self, outcome: Outcome) -> str:
-        """Return how much a run has loaded, in words."""
+        """Return how much a run has loaded, in words; "" if its rows say it all."""
 
     @abstractmethod
     def amounts(self, outcome: Outcome) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from partitions.column.state import ColumnState, Mark
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, PlanError
 from partitions.instants import milliseconds
-from partitions.load import Append, Load, Replace
+from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.plan import Plan
-from partitions.predicate import AllOf, Among, Predicate
+from partitions.predicate import EVERYTHING, AllOf, Among, Predicate
 from partitions.request import DUE, Due, Request
 from partitions.sentinels import deserialise, serialise
 from resources.kinds.kind import StatsReader, WriteStats
@@ -91,9 +91,9 @@ class ColumnKind:
             )
         definition, state = self._definition, state_of(ColumnState, self.dataflow, entry)
         seen = self.above.observe(definition.columns, now)
-        ranges = bounds(definition, state, seen, now)
+        until = ColumnState.of(deserialise(entry.replace_until)) if entry and entry.replace_until else None
+        ranges = bounds(definition, state, seen, now, until)
         self._refuse_nulls(seen.nulls, seen.version)
-        until = entry.replace_until if entry else None
         made = plan(
             definition,
             state,
@@ -104,7 +104,7 @@ class ColumnKind:
             number=entry.number if entry else 0,
             cuts=self._cuts(ranges, seen.version),
             parts=_PARTS,
-            replace_until=ColumnState.of(deserialise(until)) if until is not None else None,
+            replace_until=until,
         )
         return made if self._holds_rows(made) else nothing_new(made, definition, state, ranges, seen)
 
@@ -218,7 +218,7 @@ class ColumnKind:
     def load(self, slice_: ColumnSlice, rows: DataFrame) -> Load:
         """Replace exactly what was read, after a rewind that replaces, or if the target replaces by watermark; else append."""
         if slice_.replaces:
-            return Replace(slice_.rows)
+            return ReplaceAll() if slice_.rows == EVERYTHING else Replace(slice_.rows)
         replaced = replaced_rows(slice_.ranges) if self.dataflow.target.replace_by_watermark else None
         return Append() if replaced is None else Replace(replaced)
 

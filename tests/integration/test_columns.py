@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from scripts import postgres as pg
 from tests.support.columns import BY_TIME, REPLACED, PostgresRows, at, on_lake, on_postgres
+from tests.support.crash_runner import crash
 
 
 @pytest.mark.postgres
@@ -107,3 +110,103 @@ def test_a_table_of_the_lake_is_read_above_the_stored_value(tmp_path: Path, engi
     flow.run()
     assert flow.ids == [1, 2, 4]
     assert flow.watermark == {"at": at(2, 8)}
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step.INTENT_PUT,
+        Step.WRITTEN,
+        *(
+            pytest.param(step, marks=pytest.mark.full)
+            for step in (Step.PLANNED, Step.LIST_KEPT, Step.VERIFIED, Step.APPENDED)
+        ),
+    ],
+)
+def test_a_client_killed_after_any_step_leaves_each_row_once_and_the_highest_value_saved(
+    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres, step: Step
+) -> None:
+    """Without an index no bound is known before the read: what a lost write has loaded only its rows tell."""
+    table = PostgresRows(postgres, indexed=None)
+    flow = on_postgres(tmp_path, engine, table, watermark={"type": "column", "columns": ["id"]})
+    table.put((1, at(1), 1), (2, at(1), 2))
+    crash(flow.feed, step)
+    table.put((3, at(1), 3))
+    flow.run()
+    flow.run()
+    assert flow.ids == [1, 2, 3]
+    assert flow.watermark == {"id": 3}
+    assert flow.feed.open_intent is None
+
+
+@pytest.mark.postgres
+def test_a_rewind_that_replaces_loads_what_the_source_has_now_once(
+    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
+) -> None:
+    table = PostgresRows(postgres)
+    flow = on_postgres(tmp_path, engine, table)
+    table.put((1, at(1), 1), (2, None, 2))
+    flow.run()
+    table.put((3, at(3), 3), (4, at(4), 4))
+    flow.run()
+    table.ask("UPDATE {s}.rows SET value = value * 10")
+    table.ask("DELETE FROM {s}.rows WHERE id = 4")
+    rewound = flow.feed.cli("state", "rewind", "flow", "--to", "0", "--replace", "--reason", "wrong", "--yes")
+    assert rewound.code == 0, rewound.err
+    flow.run()
+    assert sorted(flow.feed.rows("id", "value")) == [(1, 10), (2, 20), (3, 30)]
+    assert flow.watermark == {"at": at(3)}
+
+
+@pytest.mark.postgres
+def test_a_lost_state_is_adopted_from_the_table(
+    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
+) -> None:
+    table = PostgresRows(postgres)
+    flow = on_postgres(tmp_path, engine, table)
+    table.put((1, at(1), 1), (2, at(2, 5), 2))
+    flow.run()
+    shutil.rmtree(flow.feed.state)
+    assert flow.fail().code == "state_lost"
+    adopted = flow.feed.cli("state", "adopt", "flow", "--reason", "lost", "--yes")
+    assert adopted.code == 0, adopted.err
+    assert flow.watermark == {"at": at(2, 5)}
+    table.put((3, at(3), 3))
+    flow.run()
+    assert flow.ids == [1, 2, 3]
+
+
+@pytest.mark.postgres
+def test_a_user_s_query_is_read_above_the_watermark_around_it(
+    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
+) -> None:
+    table = PostgresRows(postgres)
+    query = f"SELECT id, at, value FROM {table.name} WHERE value > 0 OR value < -5; -- all but zero"
+    flow = on_postgres(tmp_path, engine, table, source={"query": query})
+    table.put((1, at(1), 1), (2, at(1), 0))
+    flow.run()
+    table.put((3, at(2), -9), (4, at(2), 0))
+    flow.run()
+    assert flow.ids == [1, 3]
+    assert flow.run().status == "nothing"
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("change", ["DROP COLUMN at", "ALTER COLUMN at TYPE text", "DROP COLUMN value"])
+def test_a_column_that_vanished_or_changed_stops_the_run_before_anything_is_begun(
+    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres, change: str
+) -> None:
+    table = PostgresRows(postgres)
+    flow = on_postgres(tmp_path, engine, table)
+    table.put((1, at(1), 1))
+    flow.run()
+    table.ask(f"ALTER TABLE {{s}}.rows {change}")
+    table.ask("INSERT INTO {s}.rows (id) VALUES (2)")
+    if "value" in change:
+        table.ask("UPDATE {s}.rows SET at = now() - interval '1 minute' WHERE id = 2")
+    error = flow.fail()
+    assert error is not None
+    assert error.exit_code in (1, 4)
+    assert flow.feed.open_intent is None
+    assert flow.ids == [1]

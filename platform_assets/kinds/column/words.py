@@ -14,8 +14,7 @@ def values_in_words(watermark: Mapping[str, Any]) -> str:
     """Return each column with its value, from a watermark's JSON form or from its values."""
     state = ColumnState.of(deserialise(_text(watermark)))
     parts = [
-        f"{name} {'' if mark.inclusive else 'before '}{shown(mark.value)}"
-        for name, mark in state.marks.items()
+        f"{name} {'=' if mark.inclusive else '<'} {shown(mark.value)}" for name, mark in state.marks.items()
     ]
     return ", ".join(parts) or "none"
 

@@ -59,14 +59,16 @@ def _partition_values(table: DeltaTable, column: str, paths: Iterable[str]) -> l
 
 
 def _in_file(log: DeltaLog, path: str, columns: Sequence[str]) -> dict[str, Any]:
-    import obstore
     import pyarrow as pa
     import pyarrow.compute as pc
-    from pyarrow import parquet
+    from deltalake.fs import DeltaStorageHandler
+    from pyarrow import fs, parquet
 
+    place = log.place
     try:
-        data = parquet.ParquetFile(obstore.open_reader(log.place.store, unquote(path)))
-        rows = data.read(columns=list(columns))
+        files = fs.PyFileSystem(DeltaStorageHandler(place.url, place.storage_options or None))
+        with files.open_input_file(unquote(path)) as opened:
+            rows = parquet.ParquetFile(opened).read(columns=list(columns))
         return {name: pc.max(rows.column(name)).as_py() for name in columns}
     except (OSError, KeyError, pa.ArrowException) as error:
-        raise SourceError(f"table {log.place}: cannot read {path}: {in_one_line(str(error))}") from error
+        raise SourceError(f"table {place}: cannot read {path}: {in_one_line(str(error))}") from error

@@ -1,0 +1,215 @@
+"""The planner of column watermarks: what a run reads of each column, and that every row is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partitions.column.definition import ColumnWatermark
+from partitions.column.plan import bounds, plan
+from partitions.column.slices import ColumnSlice
+from partitions.column.source import Observed
+from partitions.column.state import EXCLUSIVE, ColumnState
+from partitions.errors import ConfigurationError, PlanError
+from partitions.plan import Plan
+from partitions.predicate import matches
+
+NOW = datetime(2026, 3, 8, 14, 30, tzinfo=UTC)
+
+
+def watermark(*columns: str, **keys: Any) -> ColumnWatermark:
+    return ColumnWatermark.model_validate({"type": "column", "columns": columns or ("u",), **keys})
+
+
+def seen(
+    kind: Any = "instant", highest: Any = ..., *, now: datetime = NOW, nulls: int | None = None
+) -> Observed:
+    return Observed(now, {"u": kind}, {} if highest is ... else {"u": highest}, nulls)
+
+
+def made(
+    definition: ColumnWatermark, stored: Mapping[str, Any], observed: Observed, **keys: Any
+) -> Plan[ColumnSlice]:
+    state = ColumnState.of(stored)
+    ranges = bounds(definition, state, observed, observed.now)
+    return plan(definition, state, ranges, observed, observed.now, dataflow="flow", number=0, **keys)
+
+
+def only(plan_: Plan[ColumnSlice]) -> ColumnSlice:
+    (slice_,) = plan_.slices
+    return slice_
+
+
+def test_a_first_run_reads_up_to_now_less_settle_by_the_source_s_clock() -> None:
+    slice_ = only(made(watermark(settle="PT5M"), {}, seen()))
+    assert slice_.words == "(u <= 2026-03-08 14:25:00+00:00) or (no value)"
+    assert slice_.lower is None
+    assert slice_.upper == {"u": NOW - timedelta(minutes=5)}
+
+
+def test_a_known_maximum_below_the_clock_is_the_bound() -> None:
+    highest = NOW - timedelta(days=1)
+    assert only(made(watermark(), {}, seen(highest=highest))).upper == {"u": highest}
+
+
+def test_a_maximum_in_the_future_is_not_read_before_its_time() -> None:
+    assert only(made(watermark(), {}, seen(highest=NOW + timedelta(days=1)))).upper == {"u": NOW}
+
+
+def test_nothing_is_due_where_the_maximum_is_the_stored_value() -> None:
+    plan_ = made(watermark(), {"u": NOW}, seen(highest=NOW))
+    assert not plan_.due
+    assert [skip.why for skip in plan_.skips] == ["no row lies above 2026-03-08 14:30:00+00:00"]
+
+
+def test_a_stored_value_is_read_again_only_at_an_inclusive_boundary() -> None:
+    stored, observed = {"u": 10}, seen("whole", 12)
+    assert [
+        only(made(watermark(boundary=each), stored, observed)).words for each in ("exclusive", "inclusive")
+    ] == [
+        "u > 10 and u <= 12",
+        "u >= 10 and u <= 12",
+    ]
+
+
+def test_a_run_begins_at_a_value_that_was_saved_as_exclusive() -> None:
+    slice_ = only(made(watermark(), {"u": 10, EXCLUSIVE: ["u"]}, seen("whole", 12)))
+    assert slice_.words == "u >= 10 and u <= 12"
+    assert slice_.advance({"u": 10, EXCLUSIVE: ["u"]}) == {"u": 12}
+
+
+def test_a_day_is_read_when_it_is_over() -> None:
+    slice_ = only(made(watermark(settle="PT20H"), {"u": date(2026, 3, 1)}, seen("day")))
+    assert slice_.words == "u > 2026-03-01 and u < 2026-03-07"
+    after = slice_.advance({"u": date(2026, 3, 1)})
+    assert after == {"u": date(2026, 3, 7), EXCLUSIVE: ["u"]}
+    assert not made(watermark(settle="PT20H"), after, seen("day")).due
+
+
+def test_today_is_read_again_by_each_run_at_an_inclusive_boundary() -> None:
+    slice_ = only(made(watermark(boundary="inclusive"), {"u": date(2026, 3, 8)}, seen("day")))
+    assert slice_.words == "u >= 2026-03-08 and u <= 2026-03-08"
+
+
+def test_local_times_end_at_the_clock_of_the_definition_s_zone() -> None:
+    slice_ = only(made(watermark(timezone="Asia/Tokyo"), {}, seen("local")))
+    assert slice_.upper == {"u": datetime.fromisoformat("2026-03-08T23:30")}
+
+
+def test_a_look_back_moves_the_lower_bound_and_never_the_stored_value() -> None:
+    stored = {"u": NOW - timedelta(hours=1)}
+    slice_ = only(made(watermark(backward={"days": 7}), stored, seen(highest=NOW - timedelta(days=1))))
+    assert slice_.lower == {"u": NOW - timedelta(days=7, hours=1)}
+    assert slice_.upper == stored  # a maximum that fell does not pull the bound down
+    assert slice_.advance(stored) == stored
+
+
+def test_flat_units_of_a_look_back_are_those_of_the_nested_block() -> None:
+    assert watermark(backward_days=7, backward={"months": 1}) == watermark(backward={"days": 7, "months": 1})
+    with pytest.raises(ValueError, match="backward_weeks"):
+        watermark(backward_weeks=1)
+
+
+@pytest.mark.parametrize(
+    ("nulls", "first", "later"), [("first", True, False), ("read", True, True), ("skip", False, False)]
+)
+def test_rows_without_a_value_are_read_as_the_policy_says(nulls: str, first: bool, later: bool) -> None:
+    definition = watermark(nulls=nulls)
+    assert only(made(definition, {}, seen("whole", 5))).reads_nulls is first
+    assert only(made(definition, {"u": 3}, seen("whole", 5))).reads_nulls is later
+
+
+def test_rows_without_a_value_alone_begin_no_state_so_that_no_run_is_the_first_twice() -> None:
+    assert not made(watermark(), {}, seen("whole", None, nulls=3)).due
+
+
+def test_only_the_first_slice_of_a_first_run_reads_rows_without_a_value() -> None:
+    slices = made(watermark(), {}, seen("whole", 9), cuts=[3, 6]).slices
+    assert [(slice_.words, slice_.reads_nulls) for slice_ in slices] == [
+        ("(u <= 3) or (no value)", True),
+        ("u > 3 and u <= 6", False),
+        ("u > 6 and u <= 9", False),
+    ]
+
+
+def test_a_slice_has_as_many_parts_as_are_read_at_once() -> None:
+    slices = made(watermark(), {}, seen("whole", 9), cuts=[1, 2, 3, 4, 5], parts=4).slices
+    assert [(slice_.upper, slice_.cuts) for slice_ in slices] == [({"u": 4}, (1, 2, 3)), ({"u": 9}, (5,))]
+
+
+def test_a_rewind_makes_room_up_to_where_rows_were_loaded() -> None:
+    slices = made(
+        watermark(), {}, seen("whole", 9), cuts=[3, 6], replace_until=ColumnState.of({"u": 5})
+    ).slices
+    assert [slice_.replaces for slice_ in slices] == [True, True, False]
+    slices = made(
+        watermark(), {}, seen("whole", 9), cuts=[3, 6], replace_until=ColumnState.of({"u": 2})
+    ).slices
+    assert [slice_.replaces for slice_ in slices] == [True, False, False]
+
+
+@pytest.mark.parametrize("highest", [..., None, 3])
+def test_a_rewind_that_replaces_reads_at_least_up_to_where_rows_were_loaded(highest: Any) -> None:
+    until = ColumnState.of({"u": 5})
+    observed, definition = seen("whole", highest), watermark()
+    ranges = bounds(definition, ColumnState(), observed, NOW, until)
+    slice_ = only(
+        plan(definition, ColumnState(), ranges, observed, NOW, dataflow="flow", number=0, replace_until=until)
+    )
+    assert (slice_.upper, slice_.replaces) == ({"u": 5}, True)
+
+
+@pytest.mark.parametrize(("kind", "found"), [("flag", "true or false"), (None, "no column of that name")])
+def test_a_column_that_has_no_order_is_refused(kind: Any, found: str) -> None:
+    with pytest.raises(PlanError, match=found):
+        made(watermark(), {}, Observed(NOW, {"u": kind} if kind else {}, {}))
+
+
+def test_a_stored_value_of_another_type_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="cannot compare"):
+        made(watermark(), {"u": 5}, seen("instant"))
+
+
+_VALUES = st.one_of(st.none(), st.integers(0, 20))
+
+
+@given(
+    st.lists(st.tuples(st.lists(_VALUES, max_size=6), st.lists(st.integers(0, 20), max_size=4))),
+    st.booleans(),
+)
+def test_every_row_is_read_once_whatever_slices_it_falls_into(
+    steps: list[tuple[list[int | None], list[int]]], known: bool
+) -> None:
+    """Rows come at and above what was read before, or without a value in the beginning; the run between sees them."""
+    definition, state = watermark(), ColumnState()
+    rows: list[dict[str, Any]] = []
+    read: list[int] = []
+    for number, (values, cuts) in enumerate(steps):
+        reached = state.marks["u"].value if state.marks else -1
+        for value in values:
+            if value is None and state.marks:
+                continue  # policy: never after the first run
+            rows.append({"id": len(rows), "u": None if value is None else reached + 1 + value})
+        highest = max((row["u"] for row in rows if row["u"] is not None), default=None)
+        observed = replace(seen("whole", highest), maxima={"u": highest} if known or highest is None else {})
+        inside = sorted({reached + 1 + cut for cut in cuts if highest is None or reached + 1 + cut < highest})
+        ranges = bounds(definition, state, observed, NOW)
+        plan_ = plan(
+            definition, state, ranges, observed, NOW, dataflow="flow", number=number, cuts=inside, parts=2
+        )
+        for slice_ in plan_.slices:
+            found = [row for row in rows if matches(slice_.rows, row)]
+            read += [row["id"] for row in found]
+            highest_read = [row["u"] for row in found if row["u"] is not None]
+            after = slice_.advance(state.watermark())
+            state = ColumnState.of(after if slice_.upper else state.watermark())
+            if not slice_.upper and highest_read:
+                state = ColumnState.of({"u": max(highest_read)})
+    if state.marks:
+        assert sorted(read) == [row["id"] for row in rows]
