@@ -6,6 +6,7 @@ from datetime import UTC
 
 from partitions.errors import SourceError, in_one_line
 from partitions.sources import JdbcSource, TableSource
+from partitions.sources.rows import RowsSource
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.places import Place
@@ -63,6 +64,6 @@ def _postgresql_columns(connection: JdbcConnection, query: str) -> list[str]:
     return [column.name for column in found]
 
 
-def _counted(names: list[str], source: JdbcSource | TableSource) -> str:
+def _counted(names: list[str], source: RowsSource) -> str:
     named = named_columns(source)
     return f"{source.shown} has {len(names)} columns{', ' + ', '.join(named.values()) + ' among them' if named else ''}"

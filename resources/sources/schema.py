@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
-from partitions.sources import JdbcSource, TableSource
+from partitions.sources.rows import RowsSource
 from partitions.unit_values import WORDS, Kind
 from resources.sources.files.failures import other_schema
 from resources.sources.files.pinned import PinnedSchema
@@ -58,7 +58,7 @@ def kinds(schema: StructType) -> dict[str, Kind]:
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
-def check_columns(source: JdbcSource | TableSource, schema: StructType) -> None:
+def check_columns(source: RowsSource, schema: StructType) -> None:
     """The columns that the definition names are there, and can be compared.
 
     Raises:
@@ -75,7 +75,7 @@ def check_columns(source: JdbcSource | TableSource, schema: StructType) -> None:
             )
 
 
-def check_names(source: JdbcSource | TableSource, names: Sequence[str]) -> None:
+def check_names(source: RowsSource, names: Sequence[str]) -> None:
     """The columns that the definition names are there.
 
     Raises:
@@ -91,13 +91,13 @@ def check_names(source: JdbcSource | TableSource, names: Sequence[str]) -> None:
             )
 
 
-def named_columns(source: JdbcSource | TableSource) -> dict[str, str]:
+def named_columns(source: RowsSource) -> dict[str, str]:
     """The columns that the definition names, by their keys."""
     units = {f"unit_columns.{name}": column for name, column in source.unit_columns.items()}
     return units | ({"window_column": source.window_column} if source.window_column is not None else {})
 
 
-def check_pinned(source: JdbcSource | TableSource, schema: StructType, pinned: str, dataflow: str) -> None:
+def check_pinned(source: RowsSource, schema: StructType, pinned: str, dataflow: str) -> None:
     """The source's columns are the pinned ones, in any order.
 
     Raises:
