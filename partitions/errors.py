@@ -158,6 +158,10 @@ class TargetError(StrandlineError):
     code = "target"
 
 
+class RowsRefused(TargetError):
+    """The rows of a slice cannot go into the table, now or later, as where their columns are others."""
+
+
 class Conflict(StrandlineError):
     """Another writer won the number; nothing was lost, and nothing of ours was saved."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from partitions.errors import BadPart, StrandlineError, TargetError
+from partitions.errors import BadPart, RowsRefused, StrandlineError, TargetError
 from partitions.load import ReplaceAll
 from resources.kinds.kind import SliceT, StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
@@ -78,9 +78,9 @@ def write(
     except BadPart as bad:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
         return _given_up(run, entry, intent, bad)
-    except StrandlineError:
-        raise
     except Exception as error:
+        if isinstance(error, StrandlineError) and not isinstance(error, RowsRefused):
+            raise
         # The commit may have landed although its answer did not, or another run that finishes this intent was first.
         if unguarded_head(run, entry, intent).find_tagged_commit(intent.number) is not None:
             return _no_stats
@@ -128,10 +128,10 @@ def _find_bad_part(
 
 
 def _is_refused(error: Exception) -> bool:
-    """Whether Spark or the table refused the plan of a write, as it would every time, before any row was written."""
+    """Whether Spark or the table refused a write, as it would every time, before anything was committed."""
     from pyspark.errors import AnalysisException
 
-    return isinstance(error, AnalysisException)
+    return isinstance(error, (AnalysisException, RowsRefused))
 
 
 def _refusal(run: RunContext[SliceT], intent: Intent, error: Exception) -> TargetError:

@@ -195,12 +195,16 @@ class Table(Protocol):
         """Load rows in one commit that carries the tag; of several with one tag only one commits, and the others raise nothing.
 
         Args:
-            rows: all of the slice's.
+            rows: all of the slice's, to be evaluated once. Their columns are matched by name; one that the table has and they lack is NULL.
             load: what becomes of the rows that are there.
             tag: of the commit.
             state: sentinel JSON text of the watermark after it.
             base: the version that the slice was planned on, from which a format may validate; None: there may be no table, so that it is
                 made with the columns of ``rows``.
+
+        Raises:
+            RowsRefused: the table cannot take these rows, now or later; nothing was committed, and the number is given up. Spark's
+                AnalysisException means the same. After any other error the next run writes the same slice again.
         """
         ...
 
