@@ -293,9 +293,9 @@ class WindowKind:
                 doing = "looking for the work units that cannot be read"
                 raise EngineLost.of(self.dataflow.name, doing, lost) from error
             of_source = self.source.failure(error)
-            if isinstance(of_source, StrandlineError) and of_source.transient:
+            if of_source is not None and of_source.transient:
                 raise of_source from error
-            return of_source.message if isinstance(of_source, StrandlineError) else cause(error)
+            return of_source.message if of_source is not None else cause(error)
         return None
 
     def _bad(self, works: Mapping[WorkUnit, str]) -> BadUnits:

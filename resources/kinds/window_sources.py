@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, PlanError, SourceError
+from partitions.errors import BadFile, PlanError, SourceError, StrandlineError
 from partitions.instants import as_datetime
 from partitions.path.position import FromBeginning
 from partitions.path.source import SourceFile
@@ -76,7 +76,7 @@ class WindowSource(Protocol):
         """Return the work units that an error of Spark names, with the reasons."""
         ...
 
-    def failure(self, error: Exception) -> Exception | None:
+    def failure(self, error: Exception) -> StrandlineError | None:
         """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing."""
         ...
 
@@ -146,7 +146,7 @@ class AskedWindows:
         """None: a query fails as a whole."""
         return {}
 
-    def failure(self, error: Exception) -> Exception | None:
+    def failure(self, error: Exception) -> StrandlineError | None:
         """The source's own words."""
         return self._source.failure(error)
 
@@ -288,7 +288,7 @@ class FolderWindows:
         bad: BadFile | None = self._source.find_bad_file(spark, files, pinned, error)
         return {_owners(slice_)[bad.path]: f"file {bad.path}: {bad.why}"} if bad else {}
 
-    def failure(self, error: Exception) -> Exception | None:
+    def failure(self, error: Exception) -> StrandlineError | None:
         """Nothing: Spark names the file."""
         return None
 

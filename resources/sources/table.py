@@ -96,9 +96,9 @@ class TableRows:
             earlier.append(f"({condition})")
         return strict(table.where(sql(NOTHING, SPARK)) if rows_so_far is None else rows_so_far, schema)
 
-    def failure(self, error: Exception) -> Exception | None:  # noqa: ARG002 - part of what all readers of rows have
+    def failure(self, error: Exception) -> None:  # noqa: ARG002 - part of what all readers of rows have
         """None: what makes a read of the lake fail is Spark's to tell."""
-        return None
+        return
 
     def _columns(self, spark: SparkSession) -> StructType:
         return plain(self._rows(spark, None).schema)

@@ -226,6 +226,11 @@ def test_what_is_asked_for_is_read_and_nothing_else(subject: Subject) -> None:
     assert (subject.ids(2), subject.ids(1, 3), subject.ids(4)) == ([2], [1, 3], [])
 
 
+def test_what_is_asked_for_twice_is_read_once(subject: Subject) -> None:
+    subject.put(1, 2)
+    assert subject.ids(2, 2, 1) == [1, 2]
+
+
 def test_nothing_asked_for_is_no_row_of_the_same_columns(subject: Subject) -> None:
     subject.put(1)
     pinned = subject.pin()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
+from partitions.errors import SourceError
 from partitions.sources import JdbcSource
 from partitions.window.extent import Extent
 from partitions.window.predicates import disjoint
@@ -96,7 +97,7 @@ class JdbcRows:
         more = StructType([*schema.fields, StructField(NUMBER, IntegerType())])
         return strict(_times(self._load(spark, self._query.numbered(extents, schema)), more), more)
 
-    def failure(self, error: Exception) -> Exception | None:
+    def failure(self, error: Exception) -> SourceError | None:
         """The SourceError for what made a write of a read frame fail; None where it was not the database."""
         return source_error(error, self._connection)
 
