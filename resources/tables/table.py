@@ -100,13 +100,14 @@ class TableHead:
     """What a table's log says, compared with what the watermark log has recorded of it.
 
     Attributes:
-        newest: the newest commit; None if there is no table.
-        kept: whether the recorded commit is still part of the table; if it was cleaned from the log, the tag tells.
+        newest: the newest commit; None if there is no table. Only :meth:`Table.tip` need tell its number.
+        kept: whether the recorded commit is still part of the table; if it was cleaned from the log, the tag tells. A recorded commit without
+            a version, which says that there was no table, is part of any; one with a version is not part of a table that is gone.
         older: whether the newest commit came before the recorded one, which the table does not have.
         cleaned: whether commits after the recorded one were cleaned from the table's log.
         tag: the highest number under the dataflow's tag, as far as the commits that were read tell; of the whole table if the recorded
             commit was not kept, or was cleaned.
-        tagged: the commits under the dataflow's tag after the recorded one, oldest first.
+        tagged: the commits under the dataflow's tag after the recorded one, oldest first; all that are there if that was not kept.
         undone: another writer's commit after the recorded one that removed all rows, for people; None if there is none, or if a RESTORE
             has brought back the rows of the recorded commit, and of those after it under the dataflow's tag.
         rewritten: whether the recorded commit was cleaned from the table's log and the file that it added is in the table no more.
@@ -158,7 +159,8 @@ class Adopted:
 class Table(Protocol):
     """One table. Only what takes a session or a DataFrame starts Spark.
 
-    Every method raises TargetError if the table's log cannot be read, and SourceError if its rows cannot.
+    Every method raises TargetError if the table's log cannot be read, and SourceError if its rows cannot; what a source reads with,
+    :meth:`newest_version` and :meth:`distinct_rows`, raises SourceError for both.
     """
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
@@ -193,6 +195,9 @@ class Table(Protocol):
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
         """Load rows in one commit that carries the tag; of several with one tag only one commits, and the others raise nothing.
+
+        A number at or below the highest under the tag's app id is skipped. Whether it is, and the commit, are one step: two writers that
+        both found the number free must not both commit.
 
         Args:
             rows: all of the slice's, to be evaluated once. Their columns are matched by name; one that the table has and they lack is NULL.
@@ -268,7 +273,11 @@ class Table(Protocol):
 
 @runtime_checkable
 class CanAdopt(Protocol):
-    """A format whose commits tell the state that they were written with."""
+    """A format whose commits tell the state that they were written with.
+
+    Without it a state that was lost is found again from rows alone, and what is loaded then has a new app id: a write that a dead run
+    left under the old one is not fenced.
+    """
 
     def adopted(self, app_id: str | None = None) -> Adopted | None:
         """Return what Strandline's commits tell that the table's rows go back to.
