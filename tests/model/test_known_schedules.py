@@ -155,6 +155,15 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         _holds(
             Arrive(1), Run(), Arrive(1), Run(), RestoreVersion(1), AppendForeign(), CleanLog(), name="restored-and-cleaned"
         ),
+        # An overwrite under an open intent, and a decision about it that dies once it has ended the intent
+        _holds(
+            Arrive(2), Run(), Arrive(1), Run(Kill("after", "intents")), Overwrite("half"), Adopt(Kill("after", "entries")),
+            name="overwritten-and-given-up",
+        ),
+        _holds(
+            Arrive(2), Run(), Arrive(1), Run(Kill("during", "commit")), Overwrite("half"), Land(), Adopt(Kill("after", "entries")),
+            name="overwritten-and-landed",
+        ),
         # A table that was made after the reset that saw none
         _holds(
             Arrive(1), Run(), Arrive(2), RemoveTable(), Reset(), CopyRuns(4), name="reset-then-made"
