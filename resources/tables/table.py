@@ -199,8 +199,8 @@ class Table(Protocol):
             load: what becomes of the rows that are there.
             tag: of the commit.
             state: sentinel JSON text of the watermark after it.
-            base: the version that the slice was planned on, from which a format may validate; None: there may be no table, so that it is
-                made with the columns of ``rows``.
+            base: the version that the slice was planned on, from which a format may validate; None: there was no table, so that it is made
+                with the columns of ``rows``. A table that came since is refused: nobody has decided about its rows.
         """
         ...
 
@@ -213,7 +213,7 @@ class Table(Protocol):
             spark: a session.
             tag: of the commit.
             state: sentinel JSON text of the watermark, which the commit leaves as it is.
-            first_rows: gives no rows, of the columns of a table that has to be made; None if there is a table.
+            first_rows: gives no rows, of the columns of a table that has to be made, and refused as by :meth:`write`; None if there is a table.
         """
         ...
 
