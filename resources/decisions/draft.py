@@ -164,6 +164,7 @@ def decide(
             )  # with the numbers as they are: a decision's must not make somebody else's tag look known
         except Conflict as error:
             raise _overtaken(claim, log.intent(name, claim.number)) from error
+    unfinished.follow_up(last)
     holders.mark_active(claim.id)
     try:
         winner = log.put_intent(claim)

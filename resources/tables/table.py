@@ -306,6 +306,7 @@ class FollowsUp(Protocol):
     def after_append(self, commit: TableCommit) -> None:
         """Do what is left for a commit; done twice it does no harm.
 
-        A run calls it after each entry, and once at its beginning for the newest one, since the run before may have died in between.
+        A run calls it after each entry, and once at its beginning for the newest one, since the run before may have died in between; so does
+        a decision before its own entry.
         """
         ...
