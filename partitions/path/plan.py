@@ -324,14 +324,25 @@ def _new_slices(
     closing: datetime | None,
     replace_until: PathState | None,
 ) -> Iterator[PathSlice]:
-    before = watermark_of(definition, state)
     since = cold_start(definition, now) if state.status == "initial" else None
-    if definition.scope == "partition" and since:
-        before = since
+    before = first_state(definition, state, since)
     old = position(definition, replace_until, now) if replace_until else None
     for slice_ in cut(definition, before, files, closing):
         again = old is not None and any(not old.above(file.path) for file in slice_.files)
         yield replace(slice_, replaces=again, since=since)
+
+
+def first_state(definition: PathWatermark, state: PathState, since: Watermark | None) -> Watermark:
+    """Return what a slice builds on: with scope partition a filtered cold start closes what lies before it.
+
+    Args:
+        definition: what the user declared.
+        state: what is committed.
+        since: where a filtered cold start began; None if the slice is of none.
+    """
+    if since is not None and definition.scope == "partition" and state.status == "initial":
+        return since
+    return watermark_of(definition, state)
 
 
 def cold_start(definition: PathWatermark, now: datetime) -> Watermark | None:
@@ -343,3 +354,20 @@ def cold_start(definition: PathWatermark, now: datetime) -> Watermark | None:
     if definition.scope == "partition":
         return {"paths": {}, "closed_before": template.step(template.floor(now), -chosen.lookback)}
     return {"path": f"{min(template.prefixes(chosen.lookback, now))}/"}
+
+
+def earliest_cold_start(definition: PathWatermark, paths: Iterable[str]) -> Watermark | None:
+    """Return where a filtered cold start began that has loaded these files, as far as they tell: it looks at prefixes as a whole.
+
+    Returns:
+        None without a filter, or if it leads to none of the files.
+    """
+    chosen = definition.partition_filter
+    if chosen is None:
+        return None
+    template = TimeTemplate(chosen.prefix_template)
+    prefixes = {prefix for path in paths if (prefix := template.prefix(FileKey.of(path).partition))}
+    if definition.scope == "partition":
+        starts = [start for prefix in prefixes if (start := template.time(prefix))]
+        return {"paths": {}, "closed_before": min(starts)} if starts else None
+    return {"path": f"{min(prefixes)}/"} if prefixes else None

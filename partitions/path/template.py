@@ -126,6 +126,11 @@ class TimeTemplate:
         day = start + timedelta(days=part["j"] - 1)
         return day if part["j"] >= 1 and day.year == start.year else None
 
+    def prefix(self, partition: str) -> str | None:
+        """Return the leading components of a partition that the template can have written; None if it fits none."""
+        match = self._pattern.match(partition)
+        return match.group().rstrip("/") if match else None
+
     def end(self, start: datetime) -> datetime:
         """Exclusive end of the time range that starts there."""
         return self.step(start, 1)

@@ -6,13 +6,14 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark, NeedsDecision
-from resources.decisions.draft import Draft, DraftBuilder, draft_entry
+from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
 from resources.decisions.held import held_rows
 from resources.decisions.kinds import rules_of
 from resources.decisions.rules import KnowsFiles
+from resources.loop.entries import in_table
 from resources.loop.table_guard import check_table
 from resources.platform import Platform
-from resources.tables.table import Adopted, adopted_state
+from resources.tables.table import Adopted, TableCommit, adopted_state
 from resources.watermarks.entry import Entry
 
 _OF_A_STATE = ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")
@@ -32,6 +33,8 @@ def adopt(reason: str) -> DraftBuilder:
 
     def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         target = platform.table(dataflow)
+        # Before it is asked for anything: whatever happens to it meanwhile, the next run must see.
+        seen = target.tip(app_id_of(platform, dataflow, last)).newest or TableCommit(None)
         found = _adopted(platform, dataflow, last)
         base = _base(platform, dataflow, found)
         text = _told_watermark(platform, dataflow, last, found)
@@ -65,6 +68,7 @@ def adopt(reason: str) -> DraftBuilder:
             watermark=text,
             takes_table=True,
             total_rows=target.count_rows(),
+            **in_table(dataflow, seen),
             **kept,
         )
         return rows.draft(entry)

@@ -164,6 +164,7 @@ def decide(
             )  # with the numbers as they are: a decision's must not make somebody else's tag look known
         except Conflict as error:
             raise _overtaken(claim, log.intent(name, claim.number)) from error
+    unfinished.follow_up(last)
     holders.mark_active(claim.id)
     try:
         winner = log.put_intent(claim)
@@ -246,7 +247,7 @@ def draft_entry(
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected a reason, which stays in the log, found none"
         )
-    app_id = changes.get("app_id") or _app_id(platform, dataflow, last)
+    app_id = changes.get("app_id") or app_id_of(platform, dataflow, last)
     tip = platform.table(dataflow).tip(app_id)
     if tip.tags_expire:
         raise expiring(dataflow, tip)
@@ -280,7 +281,7 @@ def _in_table(platform: Platform, dataflow: Dataflow, last: Entry | None, entry:
     return told if told and told.table == dataflow.table else None
 
 
-def _app_id(platform: Platform, dataflow: Dataflow, last: Entry | None) -> str | None:
+def app_id_of(platform: Platform, dataflow: Dataflow, last: Entry | None) -> str | None:
     """The dataflow's id in the table. If no entry knows the table, the table tells: a run that died may still write under the id there."""
     if last is None or last.table is None:
         with suppress(NeedsDecision):  # only its watermark is lost

@@ -7,8 +7,7 @@ from datetime import datetime
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
-from partitions.path.order import FileKey
-from partitions.path.plan import adopted, at_or_below, upper_bound
+from partitions.path.plan import adopted, at_or_below, earliest_cold_start, upper_bound
 from partitions.path.position import FromBeginning
 from partitions.path.quarantine import Quarantine, Quarantined
 from partitions.path.slices import PathSlice
@@ -193,15 +192,10 @@ class PathRules:
     ) -> list[SourceFile]:
         """The files that rows came from, and those that a filtered cold start has not looked at.
 
-        If nobody knows where that began any more, it is taken to be the first file that a row came from.
+        If nobody knows where that began any more, it is taken to be the first prefix that a row came from.
         """
-        if since is not None:
-            unseen = at_or_below(self._definition, PathState.of(deserialise(since)), None).above
-            return [file for file in files if file.path in loaded or unseen(file.path)]
-        filtered = bool(self._definition.partition_filter)
-        first = min(map(FileKey.of, loaded), default=None) if filtered else None
-        return [
-            file
-            for file in files
-            if file.path in loaded or (first is not None and FileKey.of(file.path) < first)
-        ]
+        began = deserialise(since) if since is not None else earliest_cold_start(self._definition, loaded)
+        if began is None:
+            return [file for file in files if file.path in loaded]
+        unseen = at_or_below(self._definition, PathState.of(began), None).above
+        return [file for file in files if file.path in loaded or unseen(file.path)]

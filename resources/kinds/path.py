@@ -11,7 +11,15 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, SchemaError
 from partitions.load import Append, Load, Replace
 from partitions.path.hive import partition_columns
-from partitions.path.plan import PendingFiles, at_or_below, plan, position, ready, settles
+from partitions.path.plan import (
+    PendingFiles,
+    at_or_below,
+    first_state,
+    plan,
+    position,
+    ready,
+    settles,
+)
 from partitions.path.quarantine import Quarantined
 from partitions.path.slices import PathSlice
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
@@ -162,14 +170,16 @@ class PathKind:
     def slice_from_rows(self, intent: Intent, stored: StoredList) -> PathSlice:
         """The same files, and the same state after them."""
         files = [(SourceFile(*row), reason) for *row, reason in stored.rows]
+        since = deserialise(intent.since) if intent.since else None
         return PathSlice(
             tuple(file for file, reason in files if reason is None),
-            deserialise(intent.before),
+            first_state(self._definition, PathState.of(deserialise(intent.before)), since),
             deserialise(intent.watermark),
             self._definition,
             why=intent.why if intent.why in ("late", "release") else "run",
             quarantined=tuple(Quarantined(file, reason) for file, reason in files if reason is not None),
             replaces=intent.replaces == "own",
+            since=since,
         )
 
     def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:

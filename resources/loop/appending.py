@@ -11,24 +11,43 @@ from resources.watermarks.entry import Entry, Intent
 
 
 def append_loaded(
-    run: RunContext[SliceT], entry: Entry | None, intent: Intent, commit: TaggedCommit
+    run: RunContext[SliceT],
+    entry: Entry | None,
+    intent: Intent,
+    commit: TaggedCommit,
+    *,
+    guarded: bool = True,
 ) -> tuple[Entry, TaggedCommit]:
     """Append the entry of a slice that is in the table; return it, and the commit with all of its counts.
+
+    Args:
+        run: of the dataflow.
+        entry: the newest one.
+        intent: of the slice.
+        commit: that carries it.
+        guarded: whether state and table belong together; only then the table's commit is what they go on from.
 
     Raises:
         Conflict: another run was faster.
     """
-    made, counted = foreseen_entry(run, entry, intent, commit)
+    made, counted = foreseen_entry(run, entry, intent, commit, guarded=guarded)
     return append(run, made), counted
 
 
 def foreseen_entry(
-    run: RunContext[SliceT], entry: Entry | None, intent: Intent, commit: TaggedCommit
+    run: RunContext[SliceT],
+    entry: Entry | None,
+    intent: Intent,
+    commit: TaggedCommit,
+    *,
+    guarded: bool = True,
 ) -> tuple[Entry, TaggedCommit]:
     """Return the entry that :func:`append_loaded` would append, and the commit with all of its counts."""
     counted = run.table.counted(commit, entry.total_rows if entry else 0)
     until = replaced_until(run, entry, intent)
-    made = loaded_entry(run.dataflow, entry, intent, counted, replace_until=until, job_id=run.job_id)
+    made = loaded_entry(
+        run.dataflow, entry, intent, counted, replace_until=until, job_id=run.job_id, guarded=guarded
+    )
     return made, counted
 
 
@@ -36,6 +55,13 @@ def append_abandoned(
     run: RunContext[SliceT], entry: Entry | None, intent: Intent, fence: TaggedCommit | None, reason: str
 ) -> Entry:
     """Append a number with an unchanged watermark: the work is planned again under the next one.
+
+    Args:
+        run: of the dataflow.
+        entry: the newest one.
+        intent: of the number.
+        fence: the commit that carries the number, in a table that belongs to the state; None if there is none.
+        reason: for the log.
 
     Raises:
         Conflict: another run was faster.

@@ -21,6 +21,7 @@ def loaded_entry(
     *,
     replace_until: str | None,
     job_id: str | None,
+    guarded: bool = True,
 ) -> Entry:
     """Return the entry of a slice that is in the table.
 
@@ -31,6 +32,8 @@ def loaded_entry(
         commit: that carries it, with all of its counts.
         replace_until: sentinel JSON text of the state up to which rows are still replaced after it; None if none are.
         job_id: Dagster's job.
+        guarded: whether state and table belong together. If not, the entry goes on asking for the commit that the one before asks for, so
+            that the next run stops, too.
     """
     keeps = before is not None and commit.removed is not None
     rows, files = (before.total_rows, before.total_files) if before and keeps else (0, 0)
@@ -38,7 +41,7 @@ def loaded_entry(
     return following(
         before,
         **intent.for_entry(),
-        **_of_table(dataflow, before, commit),
+        **(_of_table(dataflow, before, commit) if guarded else {}),
         job_id=job_id,
         rows=commit.rows,
         total_rows=rows + commit.rows - (commit.removed or 0),
@@ -66,7 +69,7 @@ def abandoned_entry(
         dataflow: its definition.
         before: the newest entry.
         intent: of the slice.
-        fence: the commit that carries the number, if there is one.
+        fence: the commit that carries the number, in a table that belongs to the state; None if there is none.
         reason: why.
         job_id: Dagster's job.
     """

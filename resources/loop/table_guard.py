@@ -81,8 +81,11 @@ def _is_unseen(entry: Entry, head: TableHead, intent: Intent | None) -> bool:
 
 
 def _has_ended(head: TableHead, intent: Intent | None) -> bool:
-    """Whether a commit of the table ends the open intent."""
-    return intent is not None and _finishes(head.find_tagged_commit(intent.number), intent)
+    """Whether a commit of the table ends the open intent, right on what the intent was made on: nobody's table has come in between."""
+    commit = head.find_tagged_commit(intent.number) if intent else None
+    if intent is None or commit is None or not _finishes(commit, intent):
+        return False
+    return commit.follows == intent.table_version
 
 
 def _finishes(commit: TaggedCommit | None, intent: Intent) -> bool:

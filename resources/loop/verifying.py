@@ -74,6 +74,15 @@ def head_with_intent(run: RunContext[SliceT], entry: Entry | None, intent: Inten
     return head
 
 
+def is_guarded(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> bool:
+    """Return whether state, open intent and table belong together, as :func:`head_with_intent` asks."""
+    try:
+        head_with_intent(run, entry, intent)
+    except NeedsDecision:
+        return False
+    return True
+
+
 def unguarded_head(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> TableHead:
     """Return what the table's log says, whether it belongs to the state or not."""
     if entry is None or entry.table is None:

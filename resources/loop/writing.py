@@ -13,7 +13,7 @@ from resources.loop.entries import claimed, is_last_query
 from resources.loop.giving_up import give_up
 from resources.loop.outcome import NotCommitted, Step
 from resources.loop.rows import slice_rows
-from resources.loop.verifying import unguarded_head
+from resources.loop.verifying import find_commit
 from resources.sources.files.failures import cause
 from resources.spark import EngineLost
 from resources.spark_process import engine_lost
@@ -65,6 +65,7 @@ def write(
 
     Raises:
         TargetError: the write failed for another reason than its rows; the intent stays, and the next run finishes it.
+        NeedsDecision: it failed, and state and table do not belong together any more.
     """
     rewound = replaced_until(run, entry, intent) is not None
     tag = Tag(intent.app_id, intent.number, intent.id, after=claimed(entry), rewound=rewound)
@@ -81,8 +82,9 @@ def write(
     except Exception as error:
         if isinstance(error, StrandlineError) and not isinstance(error, RowsRefused):
             raise
-        # The commit may have landed although its answer did not, or another run that finishes this intent was first.
-        if unguarded_head(run, entry, intent).find_tagged_commit(intent.number) is not None:
+        # The commit may have landed although its answer did not, or another run that finishes this intent was first. Of a table that is
+        # another one now neither its rows nor the source are to blame.
+        if find_commit(run, entry, intent) is not None:
             return _no_stats
         why: StrandlineError | None = _find_bad_part(run, intent, slice_, error)
         if why is None and not _is_refused(error):

@@ -204,8 +204,8 @@ class Table(Protocol):
             load: what becomes of the rows that are there.
             tag: of the commit.
             state: sentinel JSON text of the watermark after it.
-            base: the version that the slice was planned on, from which a format may validate; None: there may be no table, so that it is
-                made with the columns of ``rows``.
+            base: the version that the slice was planned on, from which a format may validate; None: there was no table, so that it is made
+                with the columns of ``rows``. A table that came since is refused: nobody has decided about its rows.
 
         Raises:
             RowsRefused: the table cannot take these rows, now or later; nothing was committed, and the number is given up. Spark's
@@ -222,7 +222,7 @@ class Table(Protocol):
             spark: a session.
             tag: of the commit.
             state: sentinel JSON text of the watermark, which the commit leaves as it is.
-            first_rows: gives no rows, of the columns of a table that has to be made; None if there is a table.
+            first_rows: gives no rows, of the columns of a table that has to be made, and refused as by :meth:`write`; None if there is a table.
         """
         ...
 
@@ -319,6 +319,7 @@ class FollowsUp(Protocol):
     def after_append(self, commit: TableCommit) -> None:
         """Do what is left for a commit; done twice it does no harm.
 
-        A run calls it after each entry, and once at its beginning for the newest one, since the run before may have died in between.
+        A run calls it after each entry, and once at its beginning for the newest one, since the run before may have died in between; so does
+        a decision before its own entry.
         """
         ...

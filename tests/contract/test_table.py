@@ -197,6 +197,19 @@ def test_a_first_write_has_nothing_to_replace(subject: Subject) -> None:
     assert subject.ids == [1]
 
 
+def test_a_first_write_is_refused_where_a_table_has_come_since(subject: Subject) -> None:
+    subject.foreign.append(subject.folder)
+    with pytest.raises(Exception, match="already exist"):
+        subject.table.write(subject.rows((1, "a")), Append(), Tag(APP, 1, "owner 1"), "1", base=None)
+    assert subject.ids == [77]
+
+
+def test_a_first_write_is_skipped_in_silence_where_its_own_number_has_come_since(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    subject.table.write(subject.rows((1, "a")), Append(), Tag(APP, 1, "zombie"), "1", base=None)
+    assert subject.ids == [1]
+
+
 def test_a_fence_changes_no_row_and_keeps_its_number_from_every_writer(subject: Subject) -> None:
     subject.load(1, (1, "a"))
     subject.give_up(2)

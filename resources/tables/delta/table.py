@@ -139,7 +139,7 @@ class DeltaLakeTable:
         return spark.read.format("delta").load(self._place.spark_url)
 
     def _commit(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> None:
-        """Write in one commit. The first one makes the table, and has nothing to delete."""
+        """Write in one commit. The first one makes the table, and has nothing to delete; Delta refuses it beside a table that came since."""
         text = commit_text(self._place, tag, state)
         tags: dict[str, Any] = {"txnAppId": tag.app_id, "txnVersion": tag.number, "userMetadata": text}
         writer = rows.write.format("delta").options(**tags)
@@ -152,7 +152,7 @@ class DeltaLakeTable:
                 static = {"overwriteSchema": "true", "partitionOverwriteMode": "static"}
                 writer = writer.mode("overwrite").options(**static)
             case Append() | Replace() | ReplaceAll():
-                writer = writer.mode("append")
+                writer = writer.mode("error" if first else "append")
         if self._partition_by and (first or isinstance(load, ReplaceAll)):
             writer = writer.partitionBy(*self._partition_by)
         if first and any(_NEEDS_MAPPING & set(name) for name in rows.columns):
