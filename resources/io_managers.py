@@ -63,12 +63,12 @@ class Load:
     """The value of both outputs: which dataflow, and what its run did once the table's manager has handled it.
 
     Attributes:
-        told: to be called when Dagster has stored all that the run has to tell.
+        on_stored: to be called when Dagster has stored all that the run has to say.
     """
 
     dataflow: Dataflow
     outcome: Outcome | None = None
-    told: Callable[[], None] = lambda: None
+    on_stored: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class TableIOManager(IOManager):
             loop.prepare_next()
 
     def handle_output(self, context: OutputContext, obj: Load) -> Iterator[DagsterEvent]:  # type: ignore[override]  # Dagster takes generators, too
-        """Run the loop; raise its failure where nothing was committed, and leave it in the outcome otherwise.
+        """Run the loop; raise its failure if nothing was committed, and leave it in the outcome otherwise.
 
         Partitions that this run has loaded, and that its output does not stand for, are materialised one by one: all of them in a run
         without partitions, and those that did not fail in a run that does.
@@ -160,16 +160,16 @@ class TableIOManager(IOManager):
         for warning in outcome.news:
             context.log.warning(warning)
         metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
-        obj.told = lambda: tell(instance, dataflow.name, [context.run_id], _number(outcome))
+        obj.on_stored = lambda: tell(instance, dataflow.name, [context.run_id], _number(outcome))
         yield from self._left_untold(context, dataflow, outcome)
         yield from self._loaded_partitions(context, dataflow, outcome)
         # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions
-        # would stand for all of them, so it is not given where one has failed.
+        # would stand for all of them, so it is not given if one of them has failed.
         if outcome.error is not None and context.has_asset_partitions:
             observation = AssetObservation(context.asset_key, metadata=metadata)
             yield DagsterEvent.asset_observation(context.step_context, observation)
         if outcome.error is not None and (context.has_asset_partitions or not outcome.committed):
-            obj.told()
+            obj.on_stored()
             raise failure(outcome.error)
         _show(context, metadata, ("status", "state_number", "seconds"))
 
@@ -226,7 +226,7 @@ class TableIOManager(IOManager):
         instance, log, before = context.step_context.instance, self._platform.log, outcome.started_at_number
         try:
             left = untold(instance, log, dataflow.name, context.run_id, before)
-            made = list(self._told_late(context, dataflow, outcome, left))
+            made = list(self._loaded_by_dead_runs(context, dataflow, outcome, left))
         except Exception as error:  # noqa: BLE001 - the rows are there, and so is what this run has done
             context.log.warning("what runs that died have loaded is not shown yet: %s", error)
             return
@@ -234,7 +234,7 @@ class TableIOManager(IOManager):
             yield DagsterEvent.asset_materialization(context.step_context, record)
         tell(instance, dataflow.name, left.runs, before)
 
-    def _told_late(
+    def _loaded_by_dead_runs(
         self, context: OutputContext, dataflow: Dataflow, outcome: Outcome, left: Untold
     ) -> Iterator[AssetMaterialization]:
         """Each partition; of an asset without partitions each run as a whole."""
@@ -245,10 +245,10 @@ class TableIOManager(IOManager):
                 yield AssetMaterialization(context.asset_key, metadata=summary([*entries]) | by)
                 continue
             kind, log = self._platform.kind(dataflow), self._platform.log
-            pieces = [committed_before(log, dataflow.name, kind, entry) for entry in entries]
+            commits = [committed_before(log, dataflow.name, kind, entry) for entry in entries]
             failed = failed_keys(partitions, outcome.committed)
             for key, metadata in loaded_keys(
-                partitions, [committed for committed in pieces if committed]
+                partitions, [committed for committed in commits if committed]
             ).items():
                 of_both = [
                     partitions.materialisation(asset, key, metadata | by)
@@ -291,7 +291,7 @@ class WatermarkIOManager(IOManager):
         _show(context, metadata, ("state_number",))
 
     def load_input(self, context: InputContext) -> Watermark | None:
-        """The newest watermark; None where there is none."""
+        """The newest watermark; None if there is none."""
         return self._platform.manager().get_watermark(context.asset_key.path[-1])
 
 

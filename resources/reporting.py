@@ -1,7 +1,7 @@
 """What runs have appended to the watermark log and never told Dagster, since they died in between: found by the next run.
 
 Every run that told everything says so in a tag of itself, with the number that it came to. So it costs one query to learn that nothing
-is missing; only where a run ended without that tag are entries compared with runs, back to the first that is older than all of these.
+is missing; only if a run ended without that tag are entries compared with runs, back to the first that is older than all of these.
 """
 
 from __future__ import annotations

@@ -71,11 +71,11 @@ _usual: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 
 
 def tune(session: SparkSession, size: int | None) -> None:
-    """Make a session run its next write without compiling it first where the files are small, and as the user has it where not.
+    """Make a session run its next write without compiling it first if the files are small, and as the user has it otherwise.
 
     Args:
         session: of one run.
-        size: bytes of the files that are about to be read; None where nobody knows.
+        size: bytes of the files that are about to be read; None if nobody knows.
     """
     small = size is not None and size < SMALL
     if small and session not in _usual:
@@ -137,7 +137,7 @@ class SparkEngine:
         places: what will be read and written: they decide on jars and credentials.
         drivers: Maven coordinates of the JDBC drivers that are needed.
         cache: where the class-data archive lies, if there is one.
-        told: hears, with a line for people, of what takes seconds.
+        notify: hears, with a line for people, of what takes seconds.
     """
 
     master: str = "local[*]"
@@ -146,14 +146,14 @@ class SparkEngine:
     places: tuple[Place, ...] = ()
     drivers: tuple[str, ...] = ()
     cache: Path | None = None
-    told: Callable[[str], None] = field(default=lambda line: None, compare=False)
+    notify: Callable[[str], None] = field(default=lambda line: None, compare=False)
 
     def session(self) -> SparkSession:
         """A session of its own on the one Spark of this process; the first call starts it.
 
         Raises:
-            SparkUnavailable: where it does not start, with what to do.
-            ConfigurationError: where the Spark that runs already differs in a static setting.
+            SparkUnavailable: if it does not start, with what to do.
+            ConfigurationError: if the Spark that runs already differs in a static setting.
         """
         _be_quiet()
         with _START:
@@ -212,17 +212,17 @@ class SparkEngine:
         settings = self.settings()
         os.environ.update(self.environment())
         if not java_runs():
-            self.told(_starting(settings))
+            self.notify(_starting(settings))
         try:
             start_java(settings)
             base = LazyPySparkResource(spark_config=settings).spark_session
         except Exception as error:
             raise SparkUnavailable(_no_spark(error), choices=("strandline doctor",)) from error
         for key in _STATIC:
-            found = base.conf.get(key, None)
-            if found != settings[key] and not (key == PACKAGES_KEY and _covers(found, settings[key])):
+            current = base.conf.get(key, None)
+            if current != settings[key] and not (key == PACKAGES_KEY and _covers(current, settings[key])):
                 raise ConfigurationError(
-                    f"Spark runs in this process already with {key}={found!r}, and {settings[key]!r} is asked for:"
+                    f"Spark runs in this process already with {key}={current!r}, and {settings[key]!r} is asked for:"
                     " a static setting cannot change while it runs. Use another process, or the same setting"
                 )
         if self.cache is not None and "spark.jars" not in settings:
@@ -231,14 +231,14 @@ class SparkEngine:
 
     def environment(self) -> dict[str, str]:
         """What a process that starts Spark's JVM must have in its environment."""
-        found = java_environment()
+        variables = java_environment()
         if self.master.startswith("local") and "SPARK_LOCAL_IP" not in os.environ:
-            found["SPARK_LOCAL_IP"] = (
-                "127.0.0.1"  # else Spark does not start where the host's name does not resolve
+            variables["SPARK_LOCAL_IP"] = (
+                "127.0.0.1"  # else Spark does not start if the host's name does not resolve
             )
         if self.cache is not None and "SPARK_SUBMIT_OPTS" not in os.environ:
-            found["SPARK_SUBMIT_OPTS"] = submit_options(self.cache, self.packages)
-        return found
+            variables["SPARK_SUBMIT_OPTS"] = submit_options(self.cache, self.packages)
+        return variables
 
     def _connect(self) -> SparkSession:
         from pyspark.sql import SparkSession
@@ -264,17 +264,17 @@ class SparkEngine:
 
     def with_places(self, places: Iterable[Place | JdbcConnection]) -> SparkEngine:
         """The same engine for these places and databases."""
-        found = list(places)
-        databases = [each for each in found if isinstance(each, JdbcConnection)]
+        systems = list(places)
+        databases = [each for each in systems if isinstance(each, JdbcConnection)]
         return replace(
             self,
-            places=tuple(each for each in found if isinstance(each, Place)),
+            places=tuple(each for each in systems if isinstance(each, Place)),
             drivers=tuple(sorted({each.package for each in databases})),
         )
 
 
 def _make_active(session: SparkConnectSession) -> None:
-    """Make a session the one that pyspark takes in this thread where it is told none: for types as DDL, dates as literals, a user's function.
+    """Make a session the one that pyspark takes in this thread if it is given none: for types as DDL, dates as literals, a user's function.
 
     pyspark keeps the first of a thread for ever, also when the server has closed it because nobody used it for an hour (pyspark 4.1).
     """
@@ -289,8 +289,8 @@ def _be_quiet() -> None:
         PySparkLogger.getLogger(name).disabled = True
 
 
-def _covers(found: str | None, wanted: str) -> bool:
-    return found is not None and set(wanted.split(",")) <= set(found.split(","))
+def _covers(current: str | None, wanted: str) -> bool:
+    return current is not None and set(wanted.split(",")) <= set(current.split(","))
 
 
 def _starting(settings: Mapping[str, str]) -> str:

@@ -103,7 +103,7 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
 
 
 def spark_failure(text: str) -> tuple[str, StoreFailure] | None:
-    """The place and the failure that Spark's text tells of an object store; None where it tells of something else."""
+    """The place and the failure that Spark's text tells of an object store; None if it tells of something else."""
     answered, silent = _S3A_ANSWER.search(text), _S3A_SILENT.search(text)
     if not answered and not silent:
         return None
@@ -152,8 +152,8 @@ def _said(error: Exception, status: str, code: str, message: str) -> str:
     text = str(error)
     answered = [f"HTTP {status}" if status else "", code]
     if any(answered):
-        told = ", ".join(filter(None, answered))
-        return f"{told}: {_URL.sub('…', in_one_line(message)).rstrip('.')}" if message else told
+        answer = ", ".join(filter(None, answered))
+        return f"{answer}: {_URL.sub('…', in_one_line(message)).rstrip('.')}" if message else answer
     if found := _SYSTEM.findall(text):
         return str(found[-1])
     if _TIMEOUT.search(text):
@@ -163,6 +163,6 @@ def _said(error: Exception, status: str, code: str, message: str) -> str:
 
 
 def _endpoint(place: object) -> str:
-    """Where it was asked, as far as the project says it; an endpoint of ours holds no password."""
+    """Where it was asked, as far as the project says it; an endpoint of Strandline's settings holds no password."""
     connection = place.connection if isinstance(place, Place) else None
     return f" from {connection.endpoint}" if connection and connection.endpoint else ""

@@ -81,7 +81,7 @@ def upper_bound(definition: PathWatermark, state: PathState, paths: Iterable[str
 def adopted(definition: PathWatermark, paths: Iterable[str]) -> Watermark:
     """The watermark that loaded files tell, without any other record of them.
 
-    Where a filter has narrowed the cold start, all before the oldest partition that was loaded stays closed.
+    If a filter has narrowed the cold start, all before the oldest partition that was loaded stays closed.
     """
     state = PathState().processed(paths)
     if definition.scope == "partition" and definition.partition_filter and definition.template:

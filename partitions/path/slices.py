@@ -90,7 +90,7 @@ class PathSlice:
         return self.after
 
     def describe(self) -> list[dict[str, Any]]:
-        """The files in order, and why where they do not lie above the watermark."""
+        """The files in order, and why if they do not lie above the watermark."""
         beside = {} if self.why == "run" else {"reason": self.why}
         return [{"files": [file.path for file in self.files], **beside}]
 
@@ -147,7 +147,7 @@ def cut(
         definition: what the user declared.
         before: the state below the first file.
         files: all of them.
-        closing: the clock, where the last slice may close partitions.
+        closing: the clock, if the last slice may close partitions.
     """
     for portion in _portions(definition.checkpoint, files):
         last = portion[-1] is files[-1]

@@ -1,6 +1,6 @@
 """Which due work is worth waking a run for, without anybody asking (docs/dagster.md).
 
-Everything within the grace is due at every look; and where ``to`` is now, a minute is due every minute. A run that goes on
+Everything within the grace is due at every look; and if ``to`` is now, a minute is due every minute. A run that goes on
 anyway takes both along, but neither wakes one: a schedule says how often they are wanted.
 """
 
@@ -19,7 +19,7 @@ from partitions.window.state import WindowState
 def asked_for(
     definition: WindowWatermark, state: WindowState, due: Iterable[WorkUnit], now: datetime
 ) -> tuple[WorkUnit, ...]:
-    """The due work units that a run is asked for now; none where nothing of it is worth waking one.
+    """The due work units that a run is asked for now; none if nothing of it is worth waking one.
 
     Args:
         definition: what the user declared.

@@ -158,7 +158,7 @@ class WindowWatermark(Model):
         timezone: of texts without a zone, of day floors and of calendar steps.
         parallelism: work units of one run, at most; the oldest that were never loaded go first.
         pacing: time between the starts of two work units.
-        min_units: the plan fails where there are fewer.
+        min_units: the plan fails if there are fewer.
         secondary_input: where units come from, instead of a unit entry.
         dagster_units: where units show; ``auto``: up to 100 listed ones are partitions.
     """
@@ -302,11 +302,11 @@ class WindowWatermark(Model):
         return _milliseconds(self.abstinent)
 
     def from_at(self, now: datetime | None) -> int:
-        """Where the first window starts; only asked where there is a datetime entry."""
+        """Where the first window starts; only asked if there is a datetime entry."""
         return self._at(self._range().from_, now)
 
     def to_at(self, now: datetime | None) -> int:
-        """Where the last window ends, in the future too; only asked where there is a datetime entry."""
+        """Where the last window ends, in the future too; only asked if there is a datetime entry."""
         return self._at(self._range().to, now)
 
     @property

@@ -22,7 +22,7 @@ Reason = Literal["new", "grace", "failed", "forced", "rest"]
 """Why a work unit runs; ``rest`` is what an old window held, no window holds now, and is deleted with the old one."""
 
 Known = tuple[int, int, int | None]
-"""Windows ``[first, after)`` that have a high: their end, or where only a part is loaded, the third."""
+"""Windows ``[first, after)`` that have a high: their end, or the third if only a part is loaded."""
 
 Mark = tuple[int, int, Reason]
 """Windows ``[first, after)`` that are due whatever the cutoffs say."""
@@ -35,7 +35,7 @@ def job_cutoff(state: WindowState, grace: int, now: int) -> int | None:
 
 
 def cutoff(highs: Iterable[int], start: int, grace: int, abstinent: int) -> int:
-    """The cutoff of a work unit: its highest high, and where it has none the start. It is not clipped to the window."""
+    """The cutoff of a work unit: its highest high, or the start if it has none. It is not clipped to the window."""
     highest = max(highs, default=None)
     return start if highest is None else highest + abstinent - grace
 
@@ -47,9 +47,9 @@ class Due(NamedTuple):
         first: index of the first.
         after: index after the last.
         reason: why.
-        high: their own high, where it is not their end; None for whole windows, and for those that have none.
+        high: their own high, if it is not their end; None for whole windows, and for those that have none.
         served: whether they have a usable high.
-        failure: of the last attempt, where that failed; such a window stands by itself.
+        failure: of the last attempt, if that failed; such a window stands by itself.
     """
 
     first: int
@@ -135,7 +135,7 @@ class UnitDue:
         for interval in intervals:
             first, after = firsts.get(interval[0], -1), afters.get(interval[1], -1)
             if first < reached or after < first or len(interval) > 2:
-                # The last interval may well end with an open window; where others lie otherwise, all have to be compared.
+                # The last interval may well end with an open window; if others lie otherwise, all have to be compared.
                 known: list[Known] = [*self._known(interval)] if interval is intervals[-1] else []
                 known.sort(key=lambda each: each[:2])
                 if not known or known[0][0] < reached:
@@ -209,7 +209,7 @@ class UnitDue:
 
     @cached_property
     def _edges(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Of the windows of the state's own grid: index by start, and index after by end where that is the grid's."""
+        """Of the windows of the state's own grid: index by start, and index after by end if that is the grid's."""
         windows = self.windows
         for stretch, (first, after) in zip(windows.stretches, windows.bounds, strict=True):
             if stretch.grid == self.state.grid:
@@ -354,7 +354,7 @@ class Coinciding:
 
 
 def over(below: Sequence[Mark], above: Sequence[Mark]) -> list[Mark]:
-    """Marks under others: both ascending, where they overlap those above count."""
+    """Marks under others: both ascending; if they overlap, those above count."""
     made = list(above)
     for first, after, reason in below:
         reached = first
@@ -369,7 +369,7 @@ def over(below: Sequence[Mark], above: Sequence[Mark]) -> list[Mark]:
 
 
 def _apart(known: Sequence[Known], windows: Windows) -> list[Known]:
-    """One answer for each window, where several intervals know it; ``known`` is ascending."""
+    """One answer for each window, if several intervals know it; ``known`` is ascending."""
     made: list[Known] = []
     edges = sorted({edge for first, after, _ in known for edge in (first, after)})
     number, active = 0, list[Known]()

@@ -53,7 +53,7 @@ class Grid:
     def end(self, start: int) -> int:
         """The end of the window that starts at an instant: each step starts from the previous end.
 
-        Of ``none`` it never comes, nor where it lies beyond the year 9999.
+        Of ``none`` it never comes, nor if it lies beyond the year 9999.
         """
         try:
             return _step(self.grain, start, zone_of(self.zone))

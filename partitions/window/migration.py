@@ -27,12 +27,12 @@ def migrate_state(
 ) -> WindowState:
     """The state under another definition.
 
-    A window that starts where an old one started keeps its high; all others are new. That alone would lose work: where the old
+    A window that starts where an old one started keeps its high; all others are new. That alone would lose work: if the old
     window was shorter, what follows it may never have been loaded; and what failed, waits or was cut short may start no window
     any more. A window that keeps a high and holds such work is to be read anew from its start on.
 
-    Where only the start of a window tells its rows, a window keeps its high only if it is cut as it was: of all others the rows are
-    old, and make room where they are read again.
+    If only the start of a window tells its rows, a window keeps its high only if it is cut as it was: of all others the rows are
+    old, and are deleted if they are read again.
 
     Args:
         state: under the definition before.

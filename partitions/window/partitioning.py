@@ -48,7 +48,7 @@ class Partitioning:
     Attributes:
         name: of the dataflow.
         watermark: its definition.
-        cron: its windows, where Dagster can compute them.
+        cron: its windows, if Dagster can compute them.
         timed: whether windows are a dimension.
         units: whether units are one: of fixed keys, of keys that Dagster is told, or in buckets; None: the ledger alone sees them.
     """

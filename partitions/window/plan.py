@@ -1,4 +1,4 @@
-"""The planner of the window kind: which work units are due, in which order, and what is left alone (docs/guide-windows.md)."""
+"""The planner of the window kind: which work units are due, in which order, and what is skipped (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def plan(
     request: Request = DUE,
     since: int | None = None,
 ) -> Plan[WindowSlice]:
-    """Say which work units a run takes on, cut into slices, and what it leaves alone.
+    """Say which work units a run takes on, cut into slices, and what it skips.
 
     Args:
         definition: what the user declared.
@@ -178,13 +178,11 @@ class _Planning:
         return f"no work unit{chosen} is due"
 
     def skips(self) -> Iterator[Skip]:
-        """What is left alone, each with its reason; the first of them one by one."""
+        """Yield what is skipped, each with its reason; the first of them one by one."""
         all_skips = self._skips()
         yield from islice(all_skips, _SKIPS)
         if next(all_skips, None) is not None:
-            yield Skip(
-                "more", f"only the first {_SKIPS} are listed; the others are left alone for such reasons"
-            )
+            yield Skip("more", f"only the first {_SKIPS} are listed; the others are skipped for such reasons")
 
     def warnings(self) -> Iterator[str]:
         """What a user should know although the run goes on."""
@@ -209,7 +207,7 @@ class _Planning:
         return self.groups.due(self.part.units if self.part else None, self._chosen)
 
     def _try_groups(self, most: int) -> None:
-        """Groups that failed take what others leave; where these leave nothing, one of them has a turn in every other run."""
+        """Groups that failed take what others leave; if these leave nothing, one of them has a turn in every other run."""
         failed = [group for group in self._every_group if group.failure is not None]
         idle = not self.taken_groups and not self.selector.taken
         left = most - len(self.selector.taken)
@@ -281,7 +279,7 @@ class _Planning:
             lacks = ", ".join(self._shown(*part) for part in wanted)
             yield (
                 f"{self._label(bound.first, bound.after, self.units[place])} waits for windows that hold {lacks}, which windows as they were cut"
-                " before have loaded, and no window holds now. Where none ever will, put `from` or `to` back, or load the table again"
+                " before have loaded, and no window holds now. If none ever will, put `from` or `to` back, or load the table again"
                 " (state reset --replace)"
             )
 
@@ -437,7 +435,7 @@ def _within(dues: Iterable[Due], chosen: Sequence[int]) -> Iterator[Due]:
 
 
 def _portions(works: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUnit, ...]]:
-    """Slices of whole windows where one fits, so that a read is a rectangle."""
+    """Slices of whole windows if one fits, so that a read is a rectangle."""
     portion: list[WorkUnit] = []
     for _, same in groupby(works, lambda work: work.start):
         row = list(same)

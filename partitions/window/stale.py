@@ -1,4 +1,4 @@
-"""Rows that are in the table under windows as they were cut before, where only the start of a window tells its rows.
+"""Rows that are in the table under windows as they were cut before; needed if only the start of a window tells its rows.
 
 Such a row does not say which of the windows as they are cut now holds it. So a read that overlaps an old window deletes the whole of it,
 and in the same commit must read all that it held: windows that share an old one are *bound* to each other, and what of it no window

@@ -395,7 +395,7 @@ def _check(intervals: list[WindowInterval]) -> None:
     for interval in intervals:
         start, end, *grid = interval
         if below is not None and start < below:
-            raise ValueError(f"expected runs ascending by start, found {interval!r} above {below}")
+            raise ValueError(f"expected intervals ascending by start, found {interval!r} above {below}")
         below = start
         if type(interval) is not list or type(start) is not int or type(end) is not int or start >= end:
             raise ValueError(f"expected [start, high] with start below high, found {interval!r}")

@@ -60,10 +60,10 @@ def dataflow_assets(
         run = Load(dataflow)
         yield Output(run, "table")
         if run.outcome is not None and run.outcome.error is not None:
-            run.told()
+            run.on_stored()
             raise failure(run.outcome.error)
         yield Output(run, "watermark")
-        run.told()
+        run.on_stored()
         if run.outcome is not None:
             for check in checks:
                 yield check.evaluate(dataflow, platform, run.outcome)

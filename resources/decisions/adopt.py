@@ -32,9 +32,9 @@ def adopt(reason: str) -> DraftBuilder:
 
     def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         target = platform.table(dataflow)
-        found = _adopted(platform, dataflow, last)
-        base = _base(platform, dataflow, found)
-        text = _told_watermark(platform, dataflow, last, found)
+        adopted = _adopted(platform, dataflow, last)
+        base = _base(platform, dataflow, adopted)
+        text = _table_watermark(platform, dataflow, last, adopted)
         rules = rules_of(platform, dataflow)
         if text is None:
             column = f", or a column {rules.column}," if isinstance(rules, KnowsFiles) else ""
@@ -47,13 +47,13 @@ def adopt(reason: str) -> DraftBuilder:
                     f"strandline state reset {dataflow.name} --reason TEXT",
                 ),
             )
-        rows = held_rows(rules, last, base, text, beyond=found is not None and found.beyond)
+        rows = held_rows(rules, last, base, text, beyond=adopted is not None and adopted.beyond)
         if base is not None:
             kept: dict[str, Any] = {name: getattr(base, name) for name in _OF_A_STATE}
             kept |= {"replace_until": rows.files.replace_until} if rows.files.replace_until else {}
         else:
             kept = {"replace_table": False, "replace_until": rows.files.replace_until}
-            kept |= {"app_id": found.app_id} if found and found.app_id else {}
+            kept |= {"app_id": adopted.app_id} if adopted and adopted.app_id else {}
         pinned = base.pinned if base else last.pinned if last else None
         kept["pinned"] = pinned if _reads(platform, pinned) else None
         entry = draft_entry(
@@ -96,30 +96,30 @@ def _adopted(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Adop
         ) from error
 
 
-def _base(platform: Platform, dataflow: Dataflow, found: Adopted | None) -> Entry | None:
+def _base(platform: Platform, dataflow: Dataflow, adopted: Adopted | None) -> Entry | None:
     """The entry of the commit that a table tells its state with, if the log still has it."""
-    commit = platform.log.find(dataflow.name, found.number) if found and found.number else None
-    return commit if commit and found and commit.id == found.owner else None
+    commit = platform.log.find(dataflow.name, adopted.number) if adopted and adopted.number else None
+    return commit if commit and adopted and commit.id == adopted.owner else None
 
 
-def _told_watermark(
-    platform: Platform, dataflow: Dataflow, last: Entry | None, found: Adopted | None
+def _table_watermark(
+    platform: Platform, dataflow: Dataflow, last: Entry | None, adopted: Adopted | None
 ) -> str | None:
-    """The watermark that the table's commits tell, else its rows; where others have put all rows of ours aside, where a first run began.
+    """The watermark that the table's commits tell, else its rows; where a first run began, if others have removed all rows of Strandline's.
 
-    That is empty, unless a partition filter has narrowed it: by now the filter would pass over partitions that were loaded. Where the
-    table may hold rows that no watermark covers, it can only be told if they make room when they are loaded again.
+    That is empty, unless a partition filter has narrowed it: by now the filter would pass over partitions that were loaded. If the
+    table may hold rows that no watermark covers, there is a watermark only if the next load deletes those rows.
     """
     rules = rules_of(platform, dataflow)
-    if found is None:
+    if adopted is None:
         return rules.watermark_from_rows()
-    beyond = found.beyond or (found.rewound and _base(platform, dataflow, found) is None)
-    if found.state is not None and not beyond:
-        return found.state
+    beyond = adopted.beyond or (adopted.rewound and _base(platform, dataflow, adopted) is None)
+    if adopted.state is not None and not beyond:
+        return adopted.state
     if not rules.replaces_reloaded_rows():
         return None
     since = last.since if last else None
-    return found.state or rules.watermark_from_rows() or since or "{}"
+    return adopted.state or rules.watermark_from_rows() or since or "{}"
 
 
 def nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
@@ -128,7 +128,7 @@ def nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry | 
         check_table(dataflow, last, platform.table(dataflow))
     except NeedsDecision:
         try:
-            return _told_watermark(platform, dataflow, last, _adopted(platform, dataflow, last)) is None
+            return _table_watermark(platform, dataflow, last, _adopted(platform, dataflow, last)) is None
         except NeedsDecision:
             return True
     return False

@@ -36,7 +36,7 @@ class Draft:
         entry: names no list yet.
         files: what it deals with, as rows of path, size, version, modification time and reason.
         quarantine: all files in quarantine after it; None leaves them as they are.
-        dealt_with: what becomes of files that no run loads any more, for people; "" where a run may.
+        dealt_with: what becomes of files that no run loads any more, for people; "" if a run may.
         remarks: what else there is to know before it is decided, for people.
         takes_table: whether it takes the table as it is, although it builds on the state: there is nothing else to take.
     """
@@ -145,7 +145,7 @@ def decide(
 
     Raises:
         Held: while a living run, or another decision, works on the next number.
-        Conflict: where another writer was faster.
+        Conflict: if another writer was faster.
     """
     unfinished = platform.unfinished(dataflow, clock(), run_is_live)
     foreseen, open_ = unfinished.preview()
@@ -239,7 +239,7 @@ def draft_entry(
         changes: other fields of the entry.
 
     Raises:
-        ConfigurationError: where nobody says why.
+        ConfigurationError: if nobody says why.
         NeedsDecision: code ``tags_expire``.
     """
     if not reason.strip():
@@ -276,17 +276,17 @@ def _in_table(platform: Platform, dataflow: Dataflow, last: Entry | None, entry:
     if last is None or entry.replace_table or (entry.why == "adopt" and not is_empty(entry.state())):
         return None
     entries = chain([last], platform.log.history(dataflow.name))
-    told = next((one for one in entries if not one.replace_table), None)
-    return told if told and told.table == dataflow.table else None
+    telling = next((past for past in entries if not past.replace_table), None)
+    return telling if telling and telling.table == dataflow.table else None
 
 
 def _app_id(platform: Platform, dataflow: Dataflow, last: Entry | None) -> str | None:
     """The dataflow's id in the table. If no entry knows the table, the table tells: a run that died may still write under the id there."""
     if last is None or last.table is None:
         with suppress(NeedsDecision):  # only its watermark is lost
-            found = adopted_state(platform.table(dataflow))
-            if found and found.app_id:
-                return found.app_id
+            adopted = adopted_state(platform.table(dataflow))
+            if adopted and adopted.app_id:
+                return adopted.app_id
     return last.app_id if last else None
 
 
@@ -294,7 +294,7 @@ def require_entry(dataflow: Dataflow, last: Entry | None) -> Entry:
     """The newest entry.
 
     Raises:
-        ConfigurationError: where there is none.
+        ConfigurationError: if there is none.
     """
     if last is None:
         raise ConfigurationError(
@@ -307,7 +307,7 @@ def require_current_definition(platform: Platform, dataflow: Dataflow, last: Ent
     """The newest entry, made with the definition as it is now: only such a one may be built on without a word about it.
 
     Raises:
-        ConfigurationError: where there is none.
+        ConfigurationError: if there is none.
         NeedsDecision: code ``definition_changed``.
     """
     last = require_entry(dataflow, last)
@@ -318,23 +318,25 @@ def require_current_definition(platform: Platform, dataflow: Dataflow, last: Ent
 def _again(
     platform: Platform, dataflow: Dataflow, known: Entry | None, draft: Draft, plan: Plan[Any]
 ) -> list[str]:
-    """What happens to rows that were loaded before, as far as an entry knows; nothing where there is no table to hold them."""
+    """What happens to rows that were loaded before, as far as an entry knows; nothing if there is no table to hold them."""
     if not platform.table(dataflow).exists():
         return []
     try:
         count, part = rules_of(platform, dataflow).count_already_loaded(plan.slices, known)
     except CorruptWatermark as error:  # which a decision may be made for
-        return [f"how much of it was loaded before cannot be told: {error.message}"]
+        return [f"it is unknown how much of it was loaded before: {error.message}"]
     if not count:
         return []
     verb = "ingested" if part == "file" else "loaded"
-    told = f"{count:,} of these {part}s {'was' if count == 1 else 'were'} {verb} before"
+    times_loaded = f"{count:,} of these {part}s {'was' if count == 1 else 'were'} {verb} before"
     if draft.entry.replace_table:
-        return [f"{told}; the first commit empties the table, so their rows are there once"]
+        return [f"{times_loaded}; the first commit empties the table, so their rows are there once"]
     adding = [slice_ for slice_ in plan.slices if not slice_.replaces]
     added, _ = rules_of(platform, dataflow).count_already_loaded(adding, known)
     if draft.entry.replace_until or dataflow.target.replace_by_watermark or not added:
         own = "the rows of its own files" if part == "file" else "what it reads of them,"
-        return [f"{told}; each commit deletes {own} and inserts {'them' if part == 'file' else 'it'} again"]
+        return [
+            f"{times_loaded}; each commit deletes {own} and inserts {'them' if part == 'file' else 'it'} again"
+        ]
     hint = " (--replace makes room for them)" if draft.entry.why in ("rewind", "reset") else ""
-    return [f"{told}; load: {dataflow.target.load} adds their rows a second time{hint}"]
+    return [f"{times_loaded}; load: {dataflow.target.load} adds their rows a second time{hint}"]

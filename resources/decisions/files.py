@@ -71,7 +71,7 @@ def quarantine_late(reason: str, files: Sequence[SourceFile]) -> DraftBuilder:
         last = require_current_definition(platform, dataflow, last)
         known = Ingested(platform.log, dataflow.name, last).known([file.path for file in files])
         aside = [Quarantined(file, CAME_LATE) for file in files if file.path not in known]
-        rows = [[*one.file.row, CAME_LATE] for one in aside]
+        rows = [[*bad.file.row, CAME_LATE] for bad in aside]
         entry = draft_entry(platform, dataflow, last, "late", reason, quarantined=len(aside))
         return Draft(entry, rows, read_quarantine(platform.log, last).after((), aside))
 

@@ -113,7 +113,7 @@ class PathRules:
         start = cold_start_of(above) if state.status == "initial" else state
         by_set = self._definition.tracking == "set"  # which has no order: whatever is there
         bound = FromBeginning() if by_set else at_or_below(self._definition, PathState.of(watermark), start)
-        return self._source.list_above(bound).found.files
+        return self._source.list_above(bound).listed.files
 
     def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:
         """Look them up in what was ingested."""

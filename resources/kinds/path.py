@@ -76,14 +76,14 @@ class PathKind:
         made = plan(
             self._definition,
             state,
-            listing.found,
+            listing.listed,
             now,
             dataflow=self._dataflow.name,
             number=entry.number if entry else 0,
-            pending=self._pending(entry, state, listing.found, now),
+            pending=self._pending(entry, state, listing.listed, now),
             request=request,
         )
-        return replace(made, calls=listing.found.calls)
+        return replace(made, calls=listing.listed.calls)
 
     def _pending(
         self, entry: Entry | None, state: PathState, listed: ListedFiles, now: datetime
@@ -128,7 +128,7 @@ class PathKind:
         definition, state = self._definition, state_of(PathState, self._dataflow, entry)
         start = position(definition, state, now, cold_start_of(entry))
         listing = self._source.list_above(start, budget=budget, resume=resume)
-        files = listing.found.files
+        files = listing.listed.files
         if entry is not None and definition.tracking == "set":
             known = self._known(entry, [file.path for file in files])
             files = tuple(file for file in files if file.path not in known)
@@ -136,7 +136,7 @@ class PathKind:
         if entry is not None:
             released = (file for file in self._released(entry, state) if not settles(definition, file, now))
             files = in_pair_order([*files, *released])
-        return replace(listing, found=replace(listing.found, files=files))
+        return replace(listing, listed=replace(listing.listed, files=files))
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the last file, or that of every open partition."""

@@ -38,7 +38,7 @@ class WindowColumns:
 
     Attributes:
         dataflow: whose rows.
-        window: the column with a row's time; None where there is no time dimension, or no column tells it.
+        window: the column with a row's time; None if there is no time dimension, or no column tells it.
         units: the names of a unit's values to the columns that hold them.
         tagged: whether rows carry ``_window_start`` and ``_unit``, since no column of the source tells both.
     """

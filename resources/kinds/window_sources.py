@@ -221,7 +221,7 @@ class FolderWindows:
                 raise
             files: tuple[SourceFile, ...] = ()
         else:
-            files = tuple(replace(file, path=f"{folder}/{file.path}") for file in listing.found.files)
+            files = tuple(replace(file, path=f"{folder}/{file.path}") for file in listing.listed.files)
         if not files and self._definition.missing != "empty":
             missing[work] = (
                 f"expected files in {self._source.root.child(folder)}, found none (missing: empty takes it for an empty window)"

@@ -37,7 +37,7 @@ class Seen(NamedTuple):
 
 
 Observed = Callable[[], dict[tuple[int | None, str], Seen]]
-"""What was seen, by window start and unit; empty where the write was skipped, or nothing was looked at."""
+"""What was seen, by window start and unit; empty if the write was skipped, or nothing was looked at."""
 
 
 def observe(
@@ -90,7 +90,7 @@ def _answer(observation: object) -> dict[str, int]:
         with suppress(Exception):
             counts.update(getattr(observation, "get", None) or {})
 
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(_PATIENCE)
+    query = threading.Thread(target=ask, daemon=True)
+    query.start()
+    query.join(_PATIENCE)
     return dict(counts)

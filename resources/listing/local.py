@@ -1,6 +1,6 @@
 """Files of a local folder.
 
-Folders are opened in the order of their components, a folder before what it holds, and only where the position says
+Folders are opened in the order of their components, a folder before what it holds, and only if the position says
 that they can hold a file above it.
 """
 
@@ -121,7 +121,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _stat(root: Path, path: str) -> SourceFile | None:
-    """The file as it is now; None where there is none (any more): what was deleted before it was listed never was."""
+    """The file as it is now; None if there is none (any more): what was deleted before it was listed never was."""
     try:
         status = os.stat(f"{root}/{path}")  # noqa: PTH116  a Path for each of a million files costs more than the stat
     except FileNotFoundError:

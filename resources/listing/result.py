@@ -22,12 +22,12 @@ class Listing:
     """One step of a listing; the only step, unless a budget cut it short.
 
     Attributes:
-        found: what this step found, in pair order.
+        listed: what this step found, in pair order.
         complete: whether nothing is left to list.
         resume: the token that the next step goes on from; ``None`` when complete.
     """
 
-    found: ListedFiles
+    listed: ListedFiles
     complete: bool = True
     resume: str | None = None
 

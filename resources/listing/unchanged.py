@@ -24,7 +24,7 @@ def check_objects(place: Place, files: Sequence[SourceFile]) -> None:
 
     Raises:
         BadFile: for the first file in pair order that is not what was listed.
-        SourceError: where the store does not answer.
+        SourceError: if the store does not answer.
     """
     now = stat_objects(place, [file.path for file in files])
     for file in in_pair_order(files):
@@ -38,7 +38,7 @@ def stat_objects(place: Place, paths: Sequence[str]) -> dict[str, SourceFile]:
     len(paths) / 1,000 + 2 such calls the rest, scattered among others, is asked for one by one.
 
     Raises:
-        SourceError: where the store does not answer.
+        SourceError: if the store does not answer.
     """
     with store_failures(place):
         store = place.store

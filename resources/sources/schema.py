@@ -54,8 +54,8 @@ def pinned_struct(text: str) -> StructType:
 
 def kinds(schema: StructType) -> dict[str, Kind]:
     """What the columns hold, of those that can be compared."""
-    found = {field.name: _KINDS.get(type(field.dataType).__name__) for field in schema.fields}
-    return {name: kind for name, kind in found.items() if kind is not None}
+    kind_of = {field.name: _KINDS.get(type(field.dataType).__name__) for field in schema.fields}
+    return {name: kind for name, kind in kind_of.items() if kind is not None}
 
 
 def check_columns(source: JdbcSource | TableSource, schema: StructType) -> None:

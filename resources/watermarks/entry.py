@@ -56,19 +56,19 @@ class Entry(Record):
         definition: hash of all that the rows of the last slice depended on, beside its files.
         pinned: name of the object that holds the pinned schema.
         file_list: name of the object that lists the files of this entry.
-        previous: the number of the entry before; not one less where an operator's decision has jumped over the table's tags.
+        previous: the number of the entry before; not one less if an operator's decision has jumped over the table's tags.
         quarantined: how many files this entry has passed over.
         work_units: how many windows of units it has loaded.
         failed_units: how many it has passed over, since they could not be read.
-        quarantine: name of the object that lists all files in quarantine; None where there is none.
+        quarantine: name of the object that lists all files in quarantine; None if there is none.
         since: sentinel JSON text of the state below which a filtered cold start looked at nothing.
         era: what was ingested by entries up to this number does not count any more: of the last reset, or before the last adopt.
         replace_until: sentinel JSON text: rows of files at or below this state make room when the files are loaded again.
         replace_table: whether the next slice empties the table in its commit.
         new_columns: whether the table holds nothing but fences, which have made it with columns that no commit has agreed to: as long as
             that is so, the next slice gives it its own.
-        snapshot: where the watermark is long: number of the entry that it is stored whole in, itself or one before.
-        changes: as stored, where the watermark is long: what differs from that of the snapshot (``partitions.difference``).
+        snapshot: if the watermark is long: number of the entry that it is stored whole in, itself or one before.
+        changes: as stored, if the watermark is long: what differs from that of the snapshot (``partitions.difference``).
             ``watermark`` is empty then; the log hands out entries whose watermark is whole.
     """
 
@@ -112,7 +112,7 @@ class Entry(Record):
     changes: dict[str, list[Any]] | None = None
 
     def state(self) -> Watermark:
-        """The watermark as values; raises CorruptWatermark where its text does not read."""
+        """Return the watermark as values; raise CorruptWatermark if its text does not read."""
         return deserialise(self.watermark)
 
     def as_json(self) -> dict[str, Any]:
@@ -172,7 +172,7 @@ class Intent(Record):
         id: random, stands in the target's commit.
         watermark: sentinel JSON text of the state after it.
         definition: what the write depends on, resolved and without secrets.
-        table_version: the target's version when it was made; None where there was no table.
+        table_version: the target's version when it was made; None if there was no table.
         replaces: which rows make room in the same commit.
     """
 

@@ -39,7 +39,7 @@ class IngestedFile(NamedTuple):
 
     Attributes:
         number: of the last entry that dealt with it.
-        reason: why it was passed over, or ``UNPROCESSED``; None where it was loaded.
+        reason: why it was passed over, or ``UNPROCESSED``; None if it was loaded.
     """
 
     path: str
@@ -222,9 +222,9 @@ class Ingested:
 
     def _written(self, rows: Sequence[IngestedFile]) -> list[FileRange]:
         """Write sorted rows in pieces that are neither too large nor, after some more rounds, many and small."""
-        pieces = [rows[start : start + _RANGE] for start in range(0, len(rows), _RANGE)]
+        chunks = [rows[start : start + _RANGE] for start in range(0, len(rows), _RANGE)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(self._write, pieces))
+            return list(pool.map(self._write, chunks))
 
     def _write(self, rows: Sequence[IngestedFile]) -> FileRange:
         name = f"range-{new_id()}.parquet"

@@ -64,7 +64,7 @@ class WatermarkLog:
         """The newest entry, or None for a dataflow without any.
 
         Raises:
-            CorruptWatermark: where it does not read; an older entry is never taken in its place.
+            CorruptWatermark: if it does not read; an older entry is never taken in its place.
         """
         names = self._blobs.first(f"{_folder(dataflow)}/entries", 1)
         return self.entry(dataflow, _number(dataflow, names[0])) if names else None
@@ -76,7 +76,7 @@ class WatermarkLog:
             the entry as it stands in the log: another run that finished the same intent may have put it.
 
         Raises:
-            Conflict: where another writer has taken the number, or has gone on from ``expected`` in another way.
+            Conflict: if another writer has taken the number, or has gone on from ``expected`` in another way.
         """
         if entry.number <= expected or entry.previous != expected:
             raise ProviderError(
@@ -104,7 +104,7 @@ class WatermarkLog:
         return entry.model_copy(update={"snapshot": entry.number}) if whole else entry
 
     def _shortened(self, dataflow: str, entry: Entry) -> Entry:
-        """The entry as it is stored: a long watermark as what differs from its snapshot's, where that is shorter."""
+        """The entry as it is stored: a long watermark as what differs from its snapshot's, if that is shorter."""
         if entry.snapshot is None or entry.snapshot == entry.number:
             return entry
         base = self.entry(dataflow, entry.snapshot)
@@ -142,7 +142,7 @@ class WatermarkLog:
         return not above or self.entry(dataflow, above[-1]).previous == entry.number
 
     def floor(self, dataflow: str) -> int:
-        """All numbers up to this one were used and deleted; 0 where none was."""
+        """All numbers up to this one were used and deleted; 0 if none was."""
         names = self._blobs.first(f"{_folder(dataflow)}/floor", 1)
         return _number(dataflow, names[0]) if names else 0
 
@@ -176,7 +176,7 @@ class WatermarkLog:
             yield entry
 
     def find(self, dataflow: str, number: int) -> Entry | None:
-        """The entry of a number; None where there is none, or no more."""
+        """The entry of a number; None if there is none, or no more."""
         if number <= self.floor(dataflow) or number not in self._numbers(dataflow, _ALL):
             return None
         return self.entry(dataflow, number)
@@ -235,15 +235,15 @@ class WatermarkLog:
         """Read a pinned schema back.
 
         Raises:
-            CorruptWatermark: where it is gone, or is not the text that was put.
+            CorruptWatermark: if it is gone, or is not the text that was put.
         """
         data = self._blobs.get(key)
         if data is None or key != _schema_key(key.partition("/")[0], data):
-            found = "nothing" if data is None else "another one"
+            text = "nothing" if data is None else "another one"
             raise corrupt_object(
                 f"pinned schema {key}",
                 unquote(key.partition("/")[0]),
-                f"expected the text that its name is the hash of, found {found}",
+                f"expected the text that its name is the hash of, found {text}",
             )
         return data.decode()
 
@@ -258,7 +258,7 @@ class WatermarkLog:
         self._blobs.put(f"{_folder(dataflow)}/{folder}/{name}", data)
 
     def get_object(self, dataflow: str, folder: str, name: str) -> bytes | None:
-        """What :meth:`put_object` has kept; None where it is gone."""
+        """What :meth:`put_object` has kept; None if it is gone."""
         return self._blobs.get(f"{_folder(dataflow)}/{folder}/{name}")
 
     def names(self, dataflow: str, folder: str, count: int) -> list[str]:
@@ -271,13 +271,13 @@ class WatermarkLog:
             self._blobs.delete(f"{_folder(dataflow)}/{folder}/{name}")
 
     def note(self, dataflow: str, name: str) -> dict[str, Any] | None:
-        """How far a chore has come. No truth: where a note is gone or does not read, the chore starts anew."""
+        """Return how far a chore has come. No truth: if a note is gone or does not read, the chore starts again."""
         data = self._blobs.get(f"{_folder(dataflow)}/notes/{name}.json")
         try:
-            found = json.loads(data) if data else None
+            note = json.loads(data) if data else None
         except ValueError:
             return None
-        return found if isinstance(found, dict) else None
+        return note if isinstance(note, dict) else None
 
     def put_note(self, dataflow: str, name: str, note: Mapping[str, Any]) -> None:
         """Write a note over the one that is there."""
@@ -287,7 +287,7 @@ class WatermarkLog:
         """The entry of a number that is in use.
 
         Raises:
-            CorruptWatermark: where it is gone, or does not read.
+            CorruptWatermark: if it is gone, or does not read.
         """
         key = f"{_folder(dataflow)}/{_entry_name(number)}"
         data = self._blobs.get(key)

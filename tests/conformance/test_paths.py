@@ -58,8 +58,8 @@ def test_list_above(case: Case, tmp_path: Path) -> None:
     endings = (case["input"]["extension"],)
     for place in _places(case["input"]["files"], tmp_path):
         listing = list_above(place, start or position(definition, state, now), endings)
-        made = plan(definition, state, listing.found, now, dataflow="case", number=1)
-        assert [file.path for file in listing.found.files] == case["expected"]["files"], place
+        made = plan(definition, state, listing.listed, now, dataflow="case", number=1)
+        assert [file.path for file in listing.listed.files] == case["expected"]["files"], place
         if warning := _warning_that_shows(case, place, listing):
             assert warning in made.warnings
 
@@ -98,4 +98,4 @@ def _places(files: list[str], folder: Path) -> list[Place]:
 def _warning_that_shows(case: Case, place: Place, listing: Listing) -> str | None:
     """A listing by key starts at the watermark's partition, and sees no root-level file that sorts below it."""
     warning: str | None = case["expected"].get("warning")
-    return warning if place.local is not None or listing.found.root_files else None
+    return warning if place.local is not None or listing.listed.root_files else None

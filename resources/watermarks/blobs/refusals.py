@@ -24,7 +24,7 @@ class _Refusal:
 
     Attributes:
         states: how its SQLSTATE starts.
-        text: what libpq says where it knows no SQLSTATE, which is so for all that goes wrong while it connects.
+        text: what libpq says if it knows no SQLSTATE, which is so for all that goes wrong while it connects.
         advice: what to do; ``{schema}`` is the project's.
     """
 
