@@ -27,18 +27,18 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from partitions.definitions import WindowPartitions
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.request import DUE, Request
 from partitions.sentinels import Watermark
+from resources.asset_partitions import AssetPartitions
 from resources.attempts import not_begun
-from resources.loaded_partitions import committed_before, failed_keys, loaded_keys, loaded_partitions, summary
 from resources.loop.holder import RunIsLive, this_process
 from resources.loop.loop import Loop, clock
 from resources.loop.outcome import Observer, Outcome, Step
+from resources.loop.recorded import recorded_commit
 from resources.places import Place
 from resources.platform import Platform
-from resources.reporting import DATAFLOW_TAG, Untold, tell, untold
+from resources.reporting import DATAFLOW_TAG, Untold, summary, tell, untold
 from resources.tables import find_table
 from resources.watermarks.entry import Entry
 
@@ -107,7 +107,7 @@ class TableIOManager(IOManager):
         platform: Platform,
         options: RunOptions,
         describe: DescribeRun,
-        partitions: Mapping[str, WindowPartitions] | None = None,
+        partitions: Mapping[str, AssetPartitions] | None = None,
     ) -> None:
         """Use a project's resources.
 
@@ -191,12 +191,9 @@ class TableIOManager(IOManager):
             return self._options.requests[dataflow.name]
         if not context.has_asset_partitions:
             return DUE
-        windows = dataflow.window.windows(now) if dataflow.window.time_entry else None
         forced = PLAN_TAG not in context.step_context.run_tags
         try:
-            return self._partitions[dataflow.name].request(
-                context.asset_partition_keys, windows, forced=forced
-            )
+            return self._partitions[dataflow.name].requested(context.asset_partition_keys, now, forced=forced)
         except StrandlineError as error:
             raise failure(error) from error
 
@@ -208,7 +205,7 @@ class TableIOManager(IOManager):
             return
         whole = context.has_asset_partitions and outcome.error is None
         covered = set(context.asset_partition_keys) if whole else set()
-        for key, metadata in loaded_partitions(partitions, outcome).items():
+        for key, metadata in partitions.loaded(outcome.committed).items():
             if key in covered:
                 context.step_context.add_asset_metadata(
                     metadata, asset_key=context.asset_key, partition_key=key
@@ -245,13 +242,11 @@ class TableIOManager(IOManager):
                 yield AssetMaterialization(context.asset_key, metadata=summary([*entries]) | by)
                 continue
             kind, log = self._platform.kind(dataflow), self._platform.log
-            commits = [committed_before(log, dataflow.name, kind, entry) for entry in entries]
-            failed = failed_keys(partitions, outcome.committed)
-            for key, metadata in loaded_keys(
-                partitions, [committed for committed in commits if committed]
-            ).items():
+            commits = [recorded_commit(log, dataflow.name, kind, entry) for entry in entries]
+            failed = partitions.failed(outcome.committed)
+            for key, metadata in partitions.loaded([committed for committed in commits if committed]).items():
                 of_both = [
-                    partitions.materialisation(asset, key, metadata | by)
+                    partitions.materialisation(asset, key, {**metadata, **by})
                     for asset in (context.asset_key, AssetKey(["watermark", dataflow.name]))
                 ]
                 # Dagster takes any key for such an event, and shows none of another definition.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
@@ -81,6 +82,17 @@ def tell(instance: DagsterInstance, dataflow: str, runs: Sequence[str], number: 
     """Note that Dagster knows all that these runs have done up to an entry."""
     for run_id in runs:
         instance.add_run_tags(run_id, {_tag(dataflow): str(number)})
+
+
+def summary(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Return what a run has loaded, from its entries."""
+    return {
+        "status": "committed",
+        "rows": sum(entry.rows for entry in entries),
+        "files": sum(entry.files for entry in entries),
+        "slices": len(entries),
+        "state_number": entries[-1].number,
+    }
 
 
 def _told(record: RunRecord, dataflow: str) -> int | None:

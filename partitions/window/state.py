@@ -164,7 +164,7 @@ class WindowState:
     @property
     def highest(self) -> int | None:
         """The highest usable high of the job; None if there is none."""
-        return max((interval[1] for intervals in self.units.values() for interval in intervals), default=None)
+        return highest_of({"units": self.units})
 
     def grid_of(self, interval: WindowInterval) -> Grid:
         """How the windows of an interval were cut."""
@@ -376,6 +376,12 @@ class _Making:
         if before is not None and lower > before:
             left.append([before, lower])
         self._skipped[unit] = left
+
+
+def highest_of(watermark: Mapping[str, Any]) -> int | None:
+    """Return the highest usable high of a state in its stored form; None if there is none."""
+    units: Mapping[str, list[WindowInterval]] = watermark.get("units") or {}
+    return max((interval[1] for intervals in units.values() for interval in intervals), default=None)
 
 
 def _filled(of_units: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from partitions.path.state import PathState
 from partitions.plan import Plan
 from partitions.predicate import Among
 from partitions.request import DUE, Request
-from partitions.sentinels import deserialise
+from partitions.sentinels import Watermark, deserialise
 from resources.kinds.states import state_of
 from resources.listing import FILE_CHANGED, Budget, Listing
 from resources.sources.files.paths import SOURCE_FILE
@@ -143,7 +143,7 @@ class PathKind:
         newer, older = (PathState.of(deserialise(text)) for text in (state, other))
         return newer.covers(older, self._definition.template)
 
-    def modified(self, slice_: PathSlice, entry: Entry | None, now: datetime) -> int | None:
+    def modified(self, slice_: PathSlice, before: Watermark, now: datetime) -> int | None:
         """Of the file modified last; what is late or released tells nothing of how far the source is loaded."""
         times = (file.modified for file in slice_.all_files)
         return max(times, default=None) if slice_.why == "run" else None

@@ -16,11 +16,11 @@ from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.plan import Plan
 from partitions.predicate import EVERYTHING
 from partitions.request import DUE, Request
-from partitions.sentinels import deserialise
+from partitions.sentinels import Watermark, deserialise
 from partitions.window.definition import WindowWatermark
 from partitions.window.plan import AHEAD, plan
 from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit, files_of
-from partitions.window.state import DeferredUnits, WindowState
+from partitions.window.state import DeferredUnits, WindowState, highest_of
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds.kind import StatsReader
@@ -133,11 +133,10 @@ class WindowKind:
         """Compare the high watermarks of all windows."""
         return WindowState.of(deserialise(state)).covers(WindowState.of(deserialise(other)))
 
-    def modified(self, slice_: WindowSlice, entry: Entry | None, now: datetime) -> int | None:
+    def modified(self, slice_: WindowSlice, before: Watermark, now: datetime) -> int | None:
         """The end of the newest window that is loaded."""
         ends = [work.end for work in slice_.works if work.end is not None]
-        highest = min(state_of(WindowState, self.dataflow, entry).highest or 0, milliseconds(now))
-        return max([*ends, highest]) if ends else None
+        return max([*ends, min(highest_of(before) or 0, milliseconds(now))]) if ends else None
 
     @property
     def list_kind(self) -> ListKind:

@@ -63,7 +63,7 @@ def draft_intent(
         quarantine=quarantine,
         since=serialise(slice_.since) if slice_.since else None,
         replaces=_replaces(entry, head, slice_),
-        modified=run.kind.modified(slice_, entry, run.now),
+        modified=run.kind.modified(slice_, state, run.now),
         holder=holders.this_process(run.run_id),
         run_id=run.run_id,
         time=utc_now(),

@@ -13,7 +13,7 @@ from partitions.window.predicates import clauses
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sources.conditions import table_rows
-from resources.sources.schema import check_columns, check_pinned, pinned_struct, pinned_text, plain, strict
+from resources.sources.schema import PinsColumns, pinned_struct, plain, strict
 from resources.tables.table import Table, Version
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _MOST_PARTS = 16
 """Units whose ranges differ are read apart from each other, up to so many."""
 
 
-class TableRows:
+class TableRows(PinsColumns):
     """Reads a table, whoever writes it."""
 
     def __init__(self, table: Table, source: TableSource, zone: tzinfo) -> None:
@@ -44,26 +44,6 @@ class TableRows:
             SourceError: if there is no table, or its log cannot be listed.
         """
         return self._table.newest_version()
-
-    def pin(self, spark: SparkSession) -> str:
-        """The table's columns as text.
-
-        Raises:
-            ConfigurationError: if a column that the definition names is not there, or cannot be compared.
-            SourceError: if there is no table.
-        """
-        schema = self._columns(spark)
-        check_columns(self._source, schema)
-        return pinned_text(schema)
-
-    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
-        """Compare the table's columns with the pinned ones.
-
-        Raises:
-            SchemaError: naming each column that is new, missing or of another type.
-            SourceError: if there is no table.
-        """
-        check_pinned(self._source, self._columns(spark), pinned, dataflow)
 
     def read(
         self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: Version | None = None

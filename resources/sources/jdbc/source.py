@@ -14,7 +14,7 @@ from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.failures import source_error
 from resources.sources.jdbc.query import NUMBER, JdbcQuery
-from resources.sources.schema import check_columns, check_pinned, kinds, pinned_struct, pinned_text, strict
+from resources.sources.schema import PinsColumns, kinds, pinned_struct, strict
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class JdbcRows:
-    """Reads a table or a query of a database."""
+class JdbcRows(PinsColumns):
+    """Reads a table or a query of a database. ``{unit.NAME}`` is NULL when its columns are looked up."""
 
     def __init__(self, connection: JdbcConnection, source: JdbcSource, zone: tzinfo) -> None:
         """Use a database; nothing is opened yet.
@@ -42,26 +42,6 @@ class JdbcRows:
     def version(self) -> None:
         """None: a database has no versions that could be read again."""
         return
-
-    def pin(self, spark: SparkSession) -> str:
-        """The source's columns as text. ``{unit.NAME}`` is NULL for that.
-
-        Raises:
-            ConfigurationError: if a column that the definition names is not there, or cannot be compared.
-            SourceError: if the database refuses, or does not answer (SourceUnreachable).
-        """
-        schema = self._columns(spark)
-        check_columns(self._source, schema)
-        return pinned_text(schema)
-
-    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
-        """Compare the source's columns with the pinned ones.
-
-        Raises:
-            SchemaError: naming each column that is new, missing or of another type.
-            SourceError: as for :meth:`pin`.
-        """
-        check_pinned(self._source, self._columns(spark), pinned, dataflow)
 
     def read(
         self,
