@@ -104,7 +104,7 @@ class WatermarkLog:
         return entry.model_copy(update={"snapshot": entry.number}) if whole else entry
 
     def _shortened(self, dataflow: str, entry: Entry) -> Entry:
-        """The entry as it is stored: a long watermark as what differs from its snapshot's, if that is shorter."""
+        """The entry as it is stored: a long watermark as what differs from its snapshot's."""
         if entry.snapshot is None or entry.snapshot == entry.number:
             return entry
         base = self.entry(dataflow, entry.snapshot)
