@@ -13,8 +13,9 @@ from partitions.errors import ConfigurationError
 from partitions.instants import DAY, Floor, Instant, floor_minute, zone_of
 from partitions.model import Duration, Model
 from partitions.window.extent import Unit
-from partitions.window.grid import GRAINS, Grain, Grid, Stretch, Windows
+from partitions.window.grid import GRAINS, Grain, Grid
 from partitions.window.units import SecondaryInput, explicit
+from partitions.window.windows import Stretch, Windows
 
 MOST_WINDOWS = 1_000_000
 """More windows than anybody has; a definition that has more is a mistake (hours since the year 1)."""

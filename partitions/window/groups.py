@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from partitions.intervals import Interval
 from partitions.window.due import Due
-from partitions.window.grid import Windows
 from partitions.window.stale import Bound, bounds, each, holding, waits
-from partitions.window.state import Failure, WindowState
+from partitions.window.state import WindowState
+from partitions.window.windows import Windows
+from partitions.window.work_outcomes import Failure
 
 
 class Group(NamedTuple):

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from partitions.instants import as_datetime, milliseconds
 from partitions.intervals import Interval, difference, intersection, overlaid, overlaps, union
 from partitions.window.definition import WindowWatermark
-from partitions.window.grid import Windows
-from partitions.window.state import Failure, WindowState
+from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, unit_of
+from partitions.window.windows import Windows
+from partitions.window.work_outcomes import Failure
 
 NEVER = "never loaded"
 GROWS = "not loaded yet: the window goes on"

@@ -8,11 +8,14 @@ from datetime import datetime
 
 from partitions.errors import ConfigurationError
 from partitions.intervals import consecutive, difference, union
+from partitions.window.cutoffs import Cutoffs
 from partitions.window.definition import WindowWatermark
-from partitions.window.due import Cutoffs, UnitDue
-from partitions.window.grid import Windows
+from partitions.window.due import UnitDue
 from partitions.window.stale import recut
-from partitions.window.state import DeferredUnits, TimeBound, WindowInterval, WindowState
+from partitions.window.state import WindowState
+from partitions.window.window_intervals import WindowInterval
+from partitions.window.windows import Windows
+from partitions.window.work_outcomes import DeferredUnits, TimeBound
 
 __all__ = ["migrate_state"]
 

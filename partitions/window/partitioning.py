@@ -13,7 +13,6 @@ from partitions.plan import counted
 from partitions.request import Due, Forced, Part
 from partitions.window.cron import Cron
 from partitions.window.definition import Buckets, WindowWatermark
-from partitions.window.grid import Windows
 from partitions.window.keys import (
     UnitBuckets,
     bucket_key,
@@ -26,8 +25,9 @@ from partitions.window.keys import (
 from partitions.window.ranges import PartitionRange
 from partitions.window.rectangles import ONE, Axis, rectangle_cover
 from partitions.window.slices import WorkUnit
-from partitions.window.state import TimeBound
 from partitions.window.units import distinct
+from partitions.window.windows import Windows
+from partitions.window.work_outcomes import TimeBound
 
 _FEW = 100
 """Listed units that are partitions without being asked for."""

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, as_datetime
 from partitions.model import Duration
-from partitions.window.state import TimeBound
+from partitions.window.work_outcomes import TimeBound
 
 
 class Observation(NamedTuple):

@@ -16,8 +16,9 @@ from partitions.sentinels import Watermark
 from partitions.window.due import Reason
 from partitions.window.extent import Extent
 from partitions.window.grid import Grid
-from partitions.window.state import DeferredUnits, LoadedUnit, TimeBound, WindowState
+from partitions.window.state import WindowState
 from partitions.window.units import unit_of
+from partitions.window.work_outcomes import DeferredUnits, LoadedUnit, TimeBound
 
 
 class WorkUnit(NamedTuple):

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from partitions.intervals import Interval, missing
-from partitions.window.grid import Grid, Windows, steps
+from partitions.window.grid import Grid, steps
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
+from partitions.window.windows import Windows
 
 
 class Bound(NamedTuple):

@@ -12,8 +12,8 @@ from partitions.errors import SourceError
 from partitions.instants import Instant, milliseconds, zone_of
 from partitions.plan import Plan
 from partitions.request import DUE, Forced, Request
+from partitions.window.cutoffs import cutoff
 from partitions.window.definition import WindowWatermark
-from partitions.window.due import cutoff
 from partitions.window.extent import Unit
 from partitions.window.plan import plan
 from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit

@@ -9,8 +9,9 @@ import pytest
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, milliseconds
 from partitions.window.definition import MOST_WINDOWS, WindowWatermark
-from partitions.window.grid import Grid, Stretch
+from partitions.window.grid import Grid
 from partitions.window.units import listed
+from partitions.window.windows import Stretch
 
 TIME = {"name": "system", "type": "datetime", "range": {"from": "2017-01-02", "to": "-"}}
 UNIT = {"name": "surveyId", "type": "unit", "units": "id1,id2,id3"}
