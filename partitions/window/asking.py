@@ -47,5 +47,5 @@ def _wakes(definition: WindowWatermark, state: WindowState, work: WorkUnit, cuto
         # Only what the cap has left out is due behind the cutoff. Within the grace it is due with or without that, and in each run
         # what has the lowest high goes first: waking for it would read the same again and again.
         return cutoff is not None and work.end <= cutoff
-    grows_by_the_minute = work.open and definition.to_floor == "minute"
+    grows_by_the_minute = work.open and definition.time_range.to_floor == "minute"
     return not grows_by_the_minute

@@ -70,7 +70,7 @@ class Explanation:
     def _skips(self) -> Iterator[Skip]:
         """Windows to come, units that are gone, what is left for later, and what is loaded."""
         if self.load.windows is not None:
-            to = self.load.definition.to_at(self.load.now)
+            to = self.load.definition.time_range.end(self.load.now)
             if to > milliseconds(self.load.now):
                 what = f"[{self._at(floor_minute(self.load.now))}, {self._at(to)})"
                 yield Skip(what, "future: windows are planned when their time has come")
@@ -124,7 +124,7 @@ class Explanation:
             return
         yield from self._ahead()
         yield from self._old_windows()
-        gaps, overlaps = self.load.definition.uncovered(self.load.now)
+        gaps, overlaps = self.load.definition.time_range.uncovered(self.load.now)
         for what, ranges in (("leave a gap", gaps), ("overlap, and the earlier one counts", overlaps)):
             yield from (
                 f"the sub-ranges of window {what}: {self._shown(start, end)}" for start, end in ranges

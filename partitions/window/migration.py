@@ -55,7 +55,7 @@ def migrate_state(
     windows = definition.windows(now)
     if tagged:
         _check_timed(state, before)
-        state = recut(state, before, windows, definition.from_at(now))
+        state = recut(state, before, windows, definition.time_range.start(now))
     making = _Migration(state, windows)
     whole = [units for unit in state.units for units in making.whole(unit)]
     if not whole and not making.moved:

@@ -12,7 +12,8 @@ from partitions.errors import ConfigurationError
 from partitions.plan import counted
 from partitions.request import Due, Forced, Part
 from partitions.window.cron import Cron
-from partitions.window.definition import Buckets, WindowWatermark
+from partitions.window.dagster_units import Buckets
+from partitions.window.definition import WindowWatermark
 from partitions.window.keys import (
     UnitBuckets,
     bucket_key,

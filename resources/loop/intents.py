@@ -15,7 +15,7 @@ from resources.loop.lease import keep_lease
 from resources.loop.outcome import Step
 from resources.tables.table import TableHead
 from resources.watermarks.entry import Entry, Intent, Replaces, new_id, utc_now
-from resources.watermarks.log import QUARANTINE
+from resources.watermarks.stored_objects import QUARANTINE
 
 
 def draft_intent(

@@ -15,7 +15,8 @@ from typing import Any
 from partitions.errors import StrandlineError
 from resources.loop.holder import host_name, process_is_alive
 from resources.watermarks.entry import Entry, Intent, utc_now
-from resources.watermarks.log import LEASES, WatermarkLog
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.stored_objects import LEASES
 
 HEARTBEAT_SECONDS = 5.0
 """Seconds between two signs."""

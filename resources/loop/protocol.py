@@ -21,7 +21,7 @@ from resources.loop.writing import analysed_rows, reason_of, write
 from resources.tables.table import TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import SEEN_WORK_UNITS, StoredList
-from resources.watermarks.log import OBSERVED
+from resources.watermarks.stored_objects import OBSERVED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

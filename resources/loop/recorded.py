@@ -8,7 +8,8 @@ from resources.kinds.kind import Kind, SliceT
 from resources.loop.outcome import Committed
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import SEEN_WORK_UNITS
-from resources.watermarks.log import OBSERVED, WatermarkLog
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.stored_objects import OBSERVED
 
 
 def recorded_slice(log: WatermarkLog, kind: Kind[SliceT], intent: Intent) -> SliceT:

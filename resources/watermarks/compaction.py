@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from partitions.states import REMEMBERS_FILES
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import Ingested
-from resources.watermarks.log import FILES, LEASES, OBSERVED, QUARANTINE, WatermarkLog
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.stored_objects import FILES, LEASES, OBSERVED, QUARANTINE
 
 _AT_ONCE = 200
 """Entries that one run deletes at most: the chore must not be longer than the load."""

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resources.watermarks.entry import Entry, new_id
 from resources.watermarks.lists import INGESTED_FILES, corrupt_object
-from resources.watermarks.log import FILES, WatermarkLog, descending_name, number_of
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.numbers import descending_name, number_of
+from resources.watermarks.stored_objects import FILES
 
 if TYPE_CHECKING:
     import pyarrow as pa
