@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from partitions.dataflow import Dataflow
-from partitions.path.plan import settles
+from partitions.path.settle import settles
 from partitions.path.source import in_pair_order
 from partitions.plan import counted
 from partitions.request import LateOnly

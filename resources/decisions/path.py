@@ -7,8 +7,8 @@ from datetime import datetime
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
+from partitions.path.above import adopted, at_or_below, upper_bound
 from partitions.path.order import FileKey
-from partitions.path.plan import adopted, at_or_below, upper_bound
 from partitions.path.position import FromBeginning
 from partitions.path.quarantine import Quarantine, Quarantined
 from partitions.path.slices import PathSlice

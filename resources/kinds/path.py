@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, SchemaError
 from partitions.load import Append, Load, Replace
+from partitions.path.above import at_or_below, position
 from partitions.path.hive import partition_columns
-from partitions.path.plan import PendingFiles, at_or_below, plan, position, ready, settles
+from partitions.path.plan import PendingFiles, plan
 from partitions.path.quarantine import Quarantined
+from partitions.path.settle import ready, settles
 from partitions.path.slices import PathSlice
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState

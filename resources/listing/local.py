@@ -16,8 +16,10 @@ from partitions.errors import SourceError
 from partitions.path.order import is_hidden
 from partitions.path.position import Position
 from partitions.path.source import SourceFile, in_pair_order
+from resources.listing.budget import Budget
 from resources.listing.failures import folder_failure
-from resources.listing.result import Budget, Listing, ListingStep, require_unchanged
+from resources.listing.step import Listing, ListingStep
+from resources.listing.unchanged import require_unchanged
 
 
 class _Folder(NamedTuple):

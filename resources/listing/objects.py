@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from partitions.path.order import below, hidden, hidden_until, past
 from partitions.path.position import Position
 from partitions.path.source import SourceFile
+from resources.listing.budget import Budget
 from resources.listing.failures import store_failures
-from resources.listing.result import Budget, Listing, ListingStep
+from resources.listing.step import Listing, ListingStep
 from resources.places import Place
 
 if TYPE_CHECKING:

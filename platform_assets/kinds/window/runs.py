@@ -27,7 +27,7 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.definitions import PartitionRange, WindowPartitions
 from partitions.plan import Plan, counted
-from partitions.window.asking import asked_for
+from partitions.window.run_requests import worth_a_run
 from partitions.window.slices import WindowSlice, WorkUnit
 from partitions.window.state import WindowState
 from partitions.window.unit_selector import fairly
@@ -90,7 +90,7 @@ def due_runs(
     plan = platform.plan(dataflow, now)
     due = [work for slice_ in plan.slices for work in slice_.works]
     state = WindowState.of(entry.state() if entry else None)
-    works = due if everything else asked_for(dataflow.window, state, due, now)
+    works = due if everything else worth_a_run(dataflow.window, state, due, now)
     windows = dataflow.window.windows(now) if dataflow.window.time_entry else None
     new = _new_keys(dataflow, platform, partitions, instance, windows) if works else []
     known = _known(partitions, instance, new)

@@ -1,4 +1,4 @@
-"""Which due work is worth waking a run for, without anybody asking (docs/dagster.md).
+"""Which due work is worth waking a run for, by itself (docs/dagster.md).
 
 Everything within the grace is due at every look; and if ``to`` is now, a minute is due every minute. A run that goes on
 anyway takes both along, but neither wakes one: a schedule says how often they are wanted.
@@ -16,7 +16,7 @@ from partitions.window.slices import WorkUnit
 from partitions.window.state import WindowState
 
 
-def asked_for(
+def worth_a_run(
     definition: WindowWatermark, state: WindowState, due: Iterable[WorkUnit], now: datetime
 ) -> tuple[WorkUnit, ...]:
     """The due work units that a run is asked for now; none if nothing of it is worth waking one.
