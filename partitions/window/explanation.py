@@ -11,8 +11,8 @@ from partitions.instants import as_datetime, floor_minute, milliseconds
 from partitions.plan import Skip, counted
 from partitions.window.due import Due, UnitDue
 from partitions.window.early import still_to_come
-from partitions.window.slices import words
 from partitions.window.units import NO_UNIT
+from partitions.window.work_unit import words
 from partitions.window.workload import Workload
 
 _SHOWN = 200
@@ -79,26 +79,27 @@ class Explanation:
             Skip(words(unit), "gone: the units no longer hold it; what was loaded of it stays known")
             for unit in sorted(gone)
         )
+        yield from self._left_for_later()
+        if self.load.unit_due is not None:
+            yield from self._loaded(self.load.unit_due)
+
+    def _left_for_later(self) -> Iterator[Skip]:
+        """What is due and not taken: groups, what waits for windows to come, and what the cap leaves out."""
         for group in self.load.due_groups:
             if group not in self.load.taken_groups:
-                what = self._label(group.bound.first, group.bound.after, self.load.units[group.place])
                 yield Skip(
-                    what,
+                    self._label(group.bound.first, group.bound.after, self.load.units[group.place]),
                     "left for a later run: read in one commit, since they share windows as they were cut before",
                 )
         for place, bound, wanted in self.load.groups.waiting:
-            what = self._label(bound.first, bound.after, self.load.units[place])
             lacks = ", ".join(self._shown(*part) for part in wanted)
             yield Skip(
-                what,
+                self._label(bound.first, bound.after, self.load.units[place]),
                 f"waits for windows that hold {lacks}: the rows of windows as they were cut before stay until then",
             )
         for first, after, (_, place) in self.load.selector.left:
-            yield Skip(
-                self._label(first, after, self.load.units[place]), f"left for a later run by {self._cap}"
-            )
-        if self.load.unit_due is not None:
-            yield from self._loaded(self.load.unit_due)
+            what = self._label(first, after, self.load.units[place])
+            yield Skip(what, f"left for a later run by {self._cap}")
 
     def _loaded(self, unit_due: UnitDue) -> Iterator[Skip]:
         """Ranges of neighbouring windows that are loaded and not due."""

@@ -9,7 +9,8 @@ from itertools import groupby
 from partitions.instants import milliseconds
 from partitions.window.due import Due
 from partitions.window.groups import Group, packed
-from partitions.window.slices import Old, WindowSlice, WorkUnit
+from partitions.window.slices import WindowSlice
+from partitions.window.work_unit import Old, WorkUnit
 from partitions.window.workload import Workload
 
 

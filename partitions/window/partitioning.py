@@ -25,10 +25,10 @@ from partitions.window.keys import (
 )
 from partitions.window.ranges import PartitionRange
 from partitions.window.rectangles import ONE, Axis, rectangle_cover
-from partitions.window.slices import WorkUnit
 from partitions.window.units import distinct
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import TimeBound
+from partitions.window.work_unit import WorkUnit
 
 _FEW = 100
 """Listed units that are partitions without being asked for."""

@@ -12,8 +12,8 @@ from datetime import datetime
 from partitions.instants import milliseconds
 from partitions.window.cutoffs import job_cutoff
 from partitions.window.definition import WindowWatermark
-from partitions.window.slices import WorkUnit
 from partitions.window.state import WindowState
+from partitions.window.work_unit import WorkUnit
 
 
 def worth_a_run(

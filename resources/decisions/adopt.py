@@ -9,7 +9,7 @@ from partitions.errors import CorruptWatermark, NeedsDecision
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry
 from resources.decisions.held import held_rows
 from resources.decisions.kinds import rules_of
-from resources.decisions.rules import KnowsFiles
+from resources.decisions.rules import KnowsFiles, StateRules
 from resources.loop.table_guard import check_table
 from resources.platform import Platform
 from resources.tables.table import Adopted, adopted_state
@@ -37,23 +37,9 @@ def adopt(reason: str) -> DraftBuilder:
         text = _table_watermark(platform, dataflow, last, adopted)
         rules = rules_of(platform, dataflow)
         if text is None:
-            column = f", or a column {rules.column}," if isinstance(rules, KnowsFiles) else ""
-            raise NeedsDecision(
-                f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}{column} to tell how far it is"
-                " loaded; found none. Run `state set` to say it yourself, or `state reset`",
-                code="nothing_to_adopt",
-                choices=(
-                    f"strandline state set {dataflow.name} JSON --reason TEXT",
-                    f"strandline state reset {dataflow.name} --reason TEXT",
-                ),
-            )
+            raise _nothing_to_adopt(dataflow, rules)
         rows = held_rows(rules, last, base, text, beyond=adopted is not None and adopted.beyond)
-        if base is not None:
-            kept: dict[str, Any] = {name: getattr(base, name) for name in _OF_A_STATE}
-            kept |= {"replace_until": rows.files.replace_until} if rows.files.replace_until else {}
-        else:
-            kept = {"replace_table": False, "replace_until": rows.files.replace_until}
-            kept |= {"app_id": adopted.app_id} if adopted and adopted.app_id else {}
+        kept = _kept(base, adopted, rows.files.replace_until)
         pinned = base.pinned if base else last.pinned if last else None
         kept["pinned"] = pinned if _reads(platform, pinned) else None
         entry = draft_entry(
@@ -70,6 +56,28 @@ def adopt(reason: str) -> DraftBuilder:
         return rows.draft(entry)
 
     return build_draft
+
+
+def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:
+    column = f", or a column {rules.column}," if isinstance(rules, KnowsFiles) else ""
+    return NeedsDecision(
+        f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}{column} to tell how far it is"
+        " loaded; found none. Run `state set` to say it yourself, or `state reset`",
+        code="nothing_to_adopt",
+        choices=(
+            f"strandline state set {dataflow.name} JSON --reason TEXT",
+            f"strandline state reset {dataflow.name} --reason TEXT",
+        ),
+    )
+
+
+def _kept(base: Entry | None, adopted: Adopted | None, replace_until: str | None) -> dict[str, Any]:
+    """What an adopted state takes over from the entry of its commit, if the log still has that."""
+    if base is not None:
+        of_state = {name: getattr(base, name) for name in _OF_A_STATE}
+        return of_state | ({"replace_until": replace_until} if replace_until else {})
+    kept: dict[str, Any] = {"replace_table": False, "replace_until": replace_until}
+    return kept | ({"app_id": adopted.app_id} if adopted and adopted.app_id else {})
 
 
 def _reads(platform: Platform, pinned: str | None) -> bool:

@@ -19,9 +19,10 @@ from partitions.sentinels import Watermark, deserialise
 from partitions.window.definition import WindowWatermark
 from partitions.window.early import began_ahead
 from partitions.window.plan import plan
-from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit, files_of
+from partitions.window.slices import WindowSlice, files_of
 from partitions.window.state import WindowState, highest_of
 from partitions.window.work_outcomes import DeferredUnits
+from partitions.window.work_unit import FailedUnit, Old, WorkUnit
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds.kind import StatsReader

@@ -10,7 +10,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.predicate import EVERYTHING, Predicate
 from partitions.window.predicates import tagged_rows_of
-from partitions.window.slices import Old, WorkUnit, extents
+from partitions.window.work_unit import Old, WorkUnit, extents
 from resources.sources.conditions import table_rows
 from resources.sources.jdbc.query import NUMBER
 from resources.sql import quoted

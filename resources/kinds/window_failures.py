@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 from partitions.errors import BadUnits
 from partitions.plan import counted
-from partitions.window.slices import WorkUnit, describe_works
+from partitions.window.work_unit import WorkUnit, describe_works
 
 Probe = Callable[[Sequence[WorkUnit]], str | None]
 """Reads some work units and nothing else; why that fails, or None. Raises if the source as a whole does not answer."""

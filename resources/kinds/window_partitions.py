@@ -11,7 +11,8 @@ from typing import Any
 
 from partitions.definitions import WindowPartitions
 from partitions.request import Request
-from partitions.window.slices import WindowSlice, WorkUnit
+from partitions.window.slices import WindowSlice
+from partitions.window.work_unit import WorkUnit
 from resources.loop.outcome import Committed
 
 

@@ -16,8 +16,9 @@ from partitions.instants import as_datetime
 from partitions.path.position import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder
-from partitions.window.slices import WindowSlice, WorkUnit, extents
+from partitions.window.slices import WindowSlice
 from partitions.window.units import unit_of
+from partitions.window.work_unit import WorkUnit, extents
 from resources.kinds.window_columns import WindowColumns
 from resources.kinds.window_failures import bad_units
 from resources.sources.files.source import FileSource

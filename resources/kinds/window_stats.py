@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from partitions.window.slices import WorkUnit
+from partitions.window.work_unit import WorkUnit
 from resources.sql import quoted
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partitions.window.slices import WorkUnit
+from partitions.window.work_unit import WorkUnit
 from resources.watermarks.lists import ListKind, StoredList
 
 WORK_UNITS = ListKind(

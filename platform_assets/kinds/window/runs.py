@@ -28,10 +28,11 @@ from partitions.dataflow import Dataflow
 from partitions.definitions import PartitionRange, WindowPartitions
 from partitions.plan import Plan, counted
 from partitions.window.run_requests import worth_a_run
-from partitions.window.slices import WindowSlice, WorkUnit
+from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.unit_selector import fairly
 from partitions.window.windows import Windows
+from partitions.window.work_unit import WorkUnit
 from platform_assets.factory.in_flight import in_flight
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from resources.io_managers import PLAN_TAG

@@ -16,9 +16,10 @@ from partitions.request import DUE, Due, Forced, LateOnly, Part, Request
 from partitions.window import packing
 from partitions.window.definition import WindowWatermark
 from partitions.window.plan import plan
-from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit
+from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, unit_of
+from partitions.window.work_unit import FailedUnit, WorkUnit
 
 NO_FAILURES: frozenset[str] = frozenset()
 
