@@ -147,7 +147,7 @@ class ProviderError(StrandlineError):
 
 
 class ProviderRefused(ProviderError):
-    """The watermark store answered, and refuses until somebody changes its set-up: credentials, privileges, a standby."""
+    """The watermark store answered, and refuses until an operator changes its set-up: credentials, privileges, a standby."""
 
     transient = False
 

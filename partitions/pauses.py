@@ -1,6 +1,6 @@
 """When work that did not get done is asked for again: after a pause that doubles with each attempt, whoever asks.
 
-Everything here is in seconds of the asker's own clock. A clock that was put back makes nobody wait for the old time.
+Everything here is in seconds of the asker's own clock. After a clock was put back, no pause lasts until the old time.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def tune(session: SparkSession, size: int | None) -> None:
 
     Args:
         session: of one run.
-        size: bytes of the files that are about to be read; None if nobody knows.
+        size: bytes of the files that are about to be read; None if unknown.
     """
     small = size is not None and size < SMALL
     if small and session not in _usual:
@@ -86,7 +86,7 @@ def tune(session: SparkSession, size: int | None) -> None:
 
 
 def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) -> None:
-    """Begin something on a Connect server that ends there after this process, if need be. Nobody waits, and nobody hears of a failure.
+    """Begin something on a Connect server that ends there after this process, if need be. Do not wait, and do not report a failure.
 
     Spark in this process ends with it, so there nothing is begun.
 
@@ -189,7 +189,7 @@ class SparkEngine:
             "spark.sql.shuffle.partitions": cores,
             "spark.sql.session.timeZone": "UTC",
             "spark.ui.enabled": "false",
-            # A text of each plan is made for the UI, too long to be made for nobody: a tenth of what a small write costs its driver.
+            # A text of each plan is made for the UI, too long to be made for no reader: a tenth of what a small write costs its driver.
             "spark.sql.ui.explainMode": "simple",
             "spark.ui.showConsoleProgress": "false",
         }
@@ -276,7 +276,7 @@ class SparkEngine:
 def _make_active(session: SparkConnectSession) -> None:
     """Make a session the one that pyspark takes in this thread if it is given none: for types as DDL, dates as literals, a user's function.
 
-    pyspark keeps the first of a thread for ever, also when the server has closed it because nobody used it for an hour (pyspark 4.1).
+    pyspark keeps the first of a thread for ever, also when the server has closed it because it was not used for an hour (pyspark 4.1).
     """
     session._active_session.session = session
 

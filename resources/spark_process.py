@@ -76,7 +76,7 @@ def java_end() -> str | None:
 
 
 def last_words() -> str:
-    """What the Java process printed last, as far as it says something; "" if it said nothing, or to somebody else."""
+    """What the Java process printed last, as far as it says something; "" if it said nothing, or to another reader."""
     if _output is None:
         return ""
     size = os.fstat(_output.fileno()).st_size

@@ -209,7 +209,7 @@ class UnitDue:
         return {index[start]: failure for start, failure in failed.items() if start in index}
 
     def _marks(self, unit: str, failed: Sequence[int]) -> list[Mark]:
-        """What was left out, what failed, and what somebody has asked for; of two the latter counts. Each failure stands apart."""
+        """What was left out, what failed, and what was asked for; of two the latter counts. Each failure stands apart."""
         left: list[Mark] = [
             (*range_, "grace") for range_ in self._windows.marked(self.state.left.get(unit, ()))
         ]

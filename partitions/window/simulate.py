@@ -2,7 +2,7 @@
 
 A window is read again by a run while it ends above the run's cutoff, *highest high - grace*: while its *age*, highest high - end, is below
 the grace. A change was observed if a read found other rows than the read before it of the same stretch; a grace would have caught it if
-the age at that read was below it. What changed later than the longest age that was ever read again, nobody has looked for.
+the age at that read was below it. What changed later than the longest age that was ever read again was never looked for.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Simulation:
         changes: that were observed.
         first: the clock of the first run, epoch milliseconds.
         last: of the last one.
-        longest: the highest age at which something was read again, milliseconds; beyond it nobody has looked.
+        longest: the highest age at which something was read again, milliseconds; later changes were never looked for.
     """
 
     dataflow: str

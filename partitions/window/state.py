@@ -30,7 +30,7 @@ class WindowState:
         failed: what waits to be tried again, by unit and start.
         skipped: what abstinence has left unread, ``[start, end]``, by unit.
         left: intervals of loaded windows that were due again when the cap on work units left them out.
-        whole: intervals of windows that somebody has asked to read anew and that could not be, or not yet.
+        whole: intervals of windows that are to be read again from their starts on and could not be, or not yet.
         stale: intervals of windows as they are cut no more, whose rows are in the table all the same: what reads over them again deletes them.
         early: intervals of windows that were loaded before their time, by a clock that ran ahead: they are read again once it has come.
         retried: whether the last commit was about work units that had failed before: with one place, it is the others' turn then.
@@ -141,7 +141,7 @@ class WindowState:
         )
 
     def loaded_after(self, instant: int) -> dict[str, list[WindowInterval]]:
-        """Runs of the loaded windows that end after an instant, by unit."""
+        """Return the intervals of loaded windows that end after an instant, by unit."""
         late_of: dict[str, list[WindowInterval]] = {}
         for unit, intervals in self.units.items():
             late = [interval for interval in intervals if interval[1] > instant]

@@ -122,7 +122,7 @@ class StateChanges:
         return made[unit]
 
     def _read(self, unit: str, before: int | None, lower: int, end: int) -> None:
-        """Keep what abstinence has left unread: nobody has read what lies between the high and where a read started."""
+        """Keep what abstinence has left unread: what lies between the high and where a read started."""
         left = list(_less(self._skipped.get(unit, ()), lower, end))
         if before is not None and lower > before:
             left.append([before, lower])

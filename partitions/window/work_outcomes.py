@@ -57,7 +57,7 @@ class DeferredUnits(NamedTuple):
         start: of the first; None without a time dimension.
         end: of the last.
         grid: text of how they were cut.
-        whole: whether somebody has asked to read them anew from their starts on.
+        whole: whether they are to be read again from their starts on.
     """
 
     unit: str

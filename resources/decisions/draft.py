@@ -69,7 +69,7 @@ def draft_entry(
         changes: other fields of the entry.
 
     Raises:
-        ConfigurationError: if nobody says why.
+        ConfigurationError: if there is no reason.
         NeedsDecision: code ``tags_expire``.
     """
     if not reason.strip():

@@ -65,7 +65,7 @@ def unprocess(reason: str, paths: Sequence[str]) -> DraftBuilder:
 
 
 def quarantine_late(reason: str, files: Sequence[SourceFile]) -> DraftBuilder:
-    """Set late files aside (late_files: quarantine); nothing of them is loaded before somebody releases them."""
+    """Set late files aside (late_files: quarantine); nothing of them is loaded before they are released."""
 
     def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_current_definition(platform, dataflow, last)

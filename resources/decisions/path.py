@@ -193,7 +193,7 @@ class PathRules:
     ) -> list[SourceFile]:
         """The files that rows came from, and those that a filtered cold start has not looked at.
 
-        If nobody knows where that began any more, it is taken to be the first file that a row came from.
+        If it is unknown where that began, it is taken to be the first file that a row came from.
         """
         if since is not None:
             unseen = at_or_below(self._definition, PathState.of(deserialise(since)), None).above

@@ -74,7 +74,7 @@ def preview(
 
 
 def _ended(intent: Intent, last: Entry | None) -> str:
-    """What becomes of an intent that somebody left open."""
+    """Return what becomes of an intent that was left open."""
     if intent.is_decision:
         return f"number {intent.number}, of another decision ({intent.why}) that was begun and not finished, is dropped"
     landed = last is not None and last.why != "abandon"

@@ -238,7 +238,7 @@ class WindowKind:
         return refused
 
     def load(self, slice_: WindowSlice, rows: DataFrame) -> Load:
-        """Replace exactly what was read, if the target replaces by watermark or somebody forces it; else append."""
+        """Replace exactly what was read, if the target replaces by watermark or the slice is forced; else append."""
         if not slice_.works or not (slice_.replaces or self.dataflow.target.replace_by_watermark):
             return Append()
         where = self._columns.where(slice_.works, rows, slice_.old)

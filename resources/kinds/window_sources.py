@@ -121,7 +121,7 @@ class AskedWindows:
         return slice_
 
     def check_unchanged(self, slice_: WindowSlice) -> None:
-        """A version does not change, and nobody can tell of a database."""
+        """A version does not change; whether a database has is unknown."""
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str:
         """What the source says of its columns."""

@@ -82,7 +82,7 @@ def observe(
 
 
 def _answer(observation: object) -> dict[str, int]:
-    """The answer, unless it does not come: nobody's work depends on it."""
+    """Return the answer, unless it does not come: no work depends on it."""
     counts: dict[str, int] = {}
 
     def ask() -> None:

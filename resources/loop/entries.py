@@ -84,7 +84,7 @@ def abandoned_entry(
         fingerprint=intent.fingerprint,
         kind=intent.kind,
         app_id=intent.app_id,
-        # A number that is given up pins no schema. If its fence has made the table, the columns there are nobody's either.
+        # A number that is given up pins no schema. If its fence has made the table, the columns there belong to no schema either.
         new_columns=_holds_only_fences(before, fence),
         **(_of_table(dataflow, before, fence) if fence and is_fence else {}),
     )

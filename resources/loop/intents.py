@@ -21,7 +21,7 @@ from resources.watermarks.stored_objects import QUARANTINE
 def draft_intent(
     run: RunContext[SliceT], entry: Entry | None, head: TableHead, slice_: SliceT, pinned: str
 ) -> Intent:
-    """Return the intent of the next number, whose lists are stored; nobody knows of it yet.
+    """Return the intent of the next number, whose lists are stored; no other run knows of it yet.
 
     Args:
         run: of the dataflow.
@@ -138,7 +138,7 @@ def _check_rises(run: RunContext[SliceT], entry: Entry | None, after: str) -> No
 
 
 def _replaces(entry: Entry | None, head: TableHead, slice_: SliceT) -> Replaces | None:
-    """Which rows the slice's commit deletes. A table of fences alone has none: its columns are replaced, unless somebody has written since."""
+    """Which rows the slice's commit deletes. A table of fences alone has none: its columns are replaced, unless another writer has written since."""
     if entry and (entry.replace_table or (entry.new_columns and head.version == entry.table_version)):
         return "table"
     return "own" if slice_.replaces else None

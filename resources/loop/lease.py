@@ -72,7 +72,7 @@ def sign(log: WatermarkLog, intent: Intent) -> str:
 
 
 def held_by(log: WatermarkLog, dataflow: str, newest: Entry | None) -> dict[str, Any] | None:
-    """Who holds the next number of a dataflow, for people and as JSON; None if nobody does. Nothing is decided by it.
+    """Who holds the next number of a dataflow, for people and as JSON; None if no process does. Nothing is decided by it.
 
     ``alive`` tells whether the process is there, and is null for one on another machine. ``renewed`` is the last sign of life of its lease,
     by the clock of that machine.

@@ -22,6 +22,6 @@ def open_table(table_format: str, place: Place, partition_by: Sequence[str] = ()
 
 
 def find_table(place: Place) -> Table:
-    """Return the table that somebody has written at a place, whatever its format; if there is none, one that says so when it is read."""
+    """Return the table at a place, whoever wrote it and whatever its format; if there is none, one that says so when it is read."""
     first, *others = (make(place, ()) for make in FORMATS.values())
     return next((table for table in others if table.exists()), first)

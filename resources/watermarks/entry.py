@@ -131,7 +131,7 @@ _OF_ONE_ENTRY: dict[str, Any] = {
     "lower": None, "upper": None, "reason": None, "run_id": None, "job_id": None, "rows": 0, "files": 0, "quarantined": 0,
     "work_units": 0, "failed_units": 0, "file_list": None,
 }  # fmt: skip
-"""What says something of one entry alone; all else stays as it is until somebody changes it."""
+"""What says something of one entry alone; all else stays as it is until an entry changes it."""
 
 
 def following(last: Entry | None, **changes: Any) -> Entry:

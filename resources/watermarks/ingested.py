@@ -188,7 +188,7 @@ class Ingested:
     def merge(self, every: int = _EVERY) -> Manifest:
         """Merge the lists above the manifest into ranges, once there are enough of them.
 
-        Safe to run beside others, and to die anywhere: a manifest is put only if nobody has put one for its number.
+        Safe to run beside others, and to die anywhere: a manifest is put only if its number has none.
         """
         if self._entry is None or self.lists < every:
             return self.manifest
@@ -241,7 +241,7 @@ class Ingested:
         old = [name for name in manifests if (number_of(name) or 0) < self.manifest.number]
         gone = {range_name for name in old for range_name in _named(self._read_manifest(name))}
         self._log.delete(self._dataflow, _FOLDER, [*old, *sorted(gone - needed)])
-        # Lists of numbers that nobody has come to since the manifest before: of all their intents, the given-up ones too.
+        # Lists of numbers that no reader has come to since the manifest before: of all their intents, the given-up ones too.
         lists = self._log.names(self._dataflow, FILES, 10 * _EVERY)
         covered = [name for name in lists if int(name.partition("-")[0]) <= self.manifest.number]
         self._log.delete(self._dataflow, FILES, covered)

@@ -41,7 +41,7 @@ class WatermarkManager:
 
         Raises:
             InvalidWatermarkValue: before anything is written.
-            Conflict: if somebody saved since this object's provider last read.
+            Conflict: if another writer saved since this object's provider last read.
             ProviderError: whatever else the provider raised.
         """
         text = serialise(watermark)

@@ -41,7 +41,7 @@ class LogProvider:
         """Append at the number after the one that this object last returned.
 
         Raises:
-            Conflict: if that number is taken: somebody saved since it was read.
+            Conflict: if that number is taken: another writer saved since it was read.
         """
         if dataflow_id not in self._seen:
             self.get_watermark(dataflow_id)

@@ -1,4 +1,4 @@
-"""Why a record does not fit a schema, in words that quote none of its values: they may be somebody's personal data.
+"""Why a record does not fit a schema, in words that quote none of its values: they may be personal data.
 
 Spark is the judge: a field to blame is one that stands in the record and that Spark could not read.
 """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MOST_TEXTS = 100_000_000
-"""Of a column: more than the files that anybody has loaded one by one."""
+"""Of a column: more than the files that a dataflow has ever loaded."""
 
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""

@@ -20,7 +20,7 @@ class Standby(psycopg.Error):
 
 @dataclass(frozen=True)
 class _Refusal:
-    """Something that stays as it is until somebody changes it.
+    """Something that stays as it is until an operator changes it.
 
     Attributes:
         states: how its SQLSTATE starts.
