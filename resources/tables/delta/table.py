@@ -16,7 +16,7 @@ from resources.tables.delta.head import compared, tip_of
 from resources.tables.delta.history import adopted
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.rows import count_rows, distinct_rows, file_counts, missing
-from resources.tables.delta.states import commit_text
+from resources.tables.delta.user_metadata import commit_text
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
