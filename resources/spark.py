@@ -264,11 +264,11 @@ class SparkEngine:
 
     def with_places(self, places: Iterable[Place | JdbcConnection]) -> SparkEngine:
         """The same engine for these places and databases."""
-        systems = list(places)
-        databases = [each for each in systems if isinstance(each, JdbcConnection)]
+        given = list(places)
+        databases = [each for each in given if isinstance(each, JdbcConnection)]
         return replace(
             self,
-            places=tuple(each for each in systems if isinstance(each, Place)),
+            places=tuple(each for each in given if isinstance(each, Place)),
             drivers=tuple(sorted({each.package for each in databases})),
         )
 

@@ -72,12 +72,12 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
     """Tell apart what obstore or deltalake raised for a place of an object store."""
     text = str(error)
     status, code, message = (
-        found[1] if (found := pattern.search(text)) else "" for pattern in (_STATUS, _CODE, _MESSAGE)
+        match[1] if (match := pattern.search(text)) else "" for pattern in (_STATUS, _CODE, _MESSAGE)
     )
     status = status or _status_of(error, code)
     said = _said(error, status, code, message)
     if type(error).__name__ == "InvalidPathError" or isinstance(error, ValueError):
-        name = found[1] if (found := _PATH.search(text)) else in_one_line(text)
+        name = match[1] if (match := _PATH.search(text)) else in_one_line(text)
         return StoreFailure(
             Kind.BAD_NAME,
             f"a key cannot be represented: {name!r}",
@@ -154,8 +154,8 @@ def _said(error: Exception, status: str, code: str, message: str) -> str:
     if any(answered):
         answer = ", ".join(filter(None, answered))
         return f"{answer}: {_URL.sub('…', in_one_line(message)).rstrip('.')}" if message else answer
-    if found := _SYSTEM.findall(text):
-        return str(found[-1])
+    if causes := _SYSTEM.findall(text):
+        return str(causes[-1])
     if _TIMEOUT.search(text):
         return "timed out"
     tree = [in_one_line(part) for part in _TREE.split(text)]

@@ -11,7 +11,8 @@ from partitions.path.source import SourceFile
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
-from resources.watermarks.ingested import UNPROCESSED, Ingested
+from resources.watermarks.file_ranges import UNPROCESSED
+from resources.watermarks.ingested import Ingested
 from resources.watermarks.quarantine import read_quarantine
 
 CAME_LATE = "came late"
