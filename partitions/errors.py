@@ -159,7 +159,7 @@ class TargetError(StrandlineError):
 
 
 class Conflict(StrandlineError):
-    """Another writer won the number; nothing was lost, and nothing of ours was saved."""
+    """Another writer won the number; nothing was lost, and nothing of this writer was saved."""
 
     code = "conflict"
     exit_code = 3

@@ -56,7 +56,7 @@ class Attempts:
 
     @property
     def name(self) -> str:
-        """A text that no other attempt has, also when a state was deleted and begun anew."""
+        """A text that no other attempt has, also when a state was deleted and begun again."""
         return f"{self.done}:{self.since}:{self.count}"
 
     def wait(self, done: str, what: str, now: float) -> float:

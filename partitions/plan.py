@@ -76,7 +76,7 @@ class Slice(Protocol):
 
     @property
     def replaces(self) -> bool:
-        """Whether rows of the same origin that are in the table already make room."""
+        """Whether the table's rows of the same origin are deleted."""
         ...
 
     @property

@@ -32,7 +32,7 @@ class Attempt:
     """The last attempt to load a dataflow.
 
     Attributes:
-        time: when it ended, ISO in UTC; of one that goes on or died, when it began.
+        time: when it ended, ISO in UTC; of a run that goes on or died, when it began.
         status: as of a run; also ``running``, and ``died`` if a run began and its process is gone.
         error: code, message and choices; None if it did not fail.
         failing_since: when the first of the attempts failed that have failed one after the other; None if the last one did not.

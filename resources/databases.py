@@ -1,4 +1,4 @@
-"""Where a PostgreSQL database is, in libpq's words, and which schema in it is ours."""
+"""Where a PostgreSQL database is, in libpq's words, and which schema in it is Strandline's."""
 
 from __future__ import annotations
 

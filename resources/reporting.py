@@ -56,7 +56,9 @@ def untold(instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: 
     filters = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=_STATUSES)
     records = [record for record in instance.get_run_records(filters, limit=_RUNS) if _id(record) != run_id]
     dead = [
-        record for record in records if _told(record, dataflow) is None or not record.dagster_run.is_finished
+        record
+        for record in records
+        if _told_up_to(record, dataflow) is None or not record.dagster_run.is_finished
     ]
     if not dead:
         return Untold()
@@ -70,7 +72,7 @@ def untold(instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: 
         record = known[entry.run_id]
         if record is None:  # of the command line, or of another instance
             continue
-        if entry.number > (_told(record, dataflow) or 0) and not record.dagster_run.is_success:
+        if entry.number > (_told_up_to(record, dataflow) or 0) and not record.dagster_run.is_success:
             entries.append(entry)
         elif record.storage_id < oldest:
             break
@@ -95,7 +97,7 @@ def summary(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _told(record: RunRecord, dataflow: str) -> int | None:
+def _told_up_to(record: RunRecord, dataflow: str) -> int | None:
     tag = record.dagster_run.tags.get(_tag(dataflow), "")
     return int(tag) if tag.isdecimal() else None
 

@@ -63,7 +63,7 @@ _SHORT_RUNS = (
 SMALL = 8 * 2**20
 """Bytes of source files below which compiling a query takes longer than running it."""
 
-# Java code is made and compiled for each query anew, Delta's own included: the one that looks for a tag is another after every
+# Java code is made and compiled for each query, Delta's own included: the one that looks for a tag is another after every
 # commit. On a warm server that took 0.6 of the 1.3 s of a small write.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _usual: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
@@ -133,7 +133,7 @@ class SparkEngine:
     Attributes:
         master: such as ``local[*]`` or ``spark://host:7077``; not used with ``remote``.
         remote: a Connect server, ``sc://host:port``; None runs Spark here or on ``master``.
-        conf: the user's settings; they win over ours.
+        conf: the user's settings; they win over Strandline's.
         places: what will be read and written: they decide on jars and credentials.
         drivers: Maven coordinates of the JDBC drivers that are needed.
         cache: where the class-data archive lies, if there is one.

@@ -145,7 +145,7 @@ def _key(*parts: str) -> str:
 def archive_path(cache_dir: Path, packages: Iterable[str]) -> Path:
     """Where the archive for these packages belongs, whether it is there or not.
 
-    Java refuses an archive of another Java or of jars that were installed anew, so all of these are in the name.
+    Java refuses an archive of another Java or of jars that were installed later, so all of these are in the name.
 
     Args:
         cache_dir: the folder of archives.
@@ -175,7 +175,7 @@ def submit_options(cache_dir: Path, packages: Iterable[str]) -> str:
     """Flags for SPARK_SUBMIT_OPTS that use the archive; empty if there is none.
 
     An archive has the classes of Spark, not those of the packages, so the default packages' one serves all others too.
-    ``-Xlog:disable``: if it does not fit after all, Java goes on without it, and its warning would go to stdout, where
+    ``-Xlog:disable``: if it does not fit after all, Java continues without it, and its warning would go to stdout, where
     a command's JSON is.
 
     Args:

@@ -49,7 +49,7 @@ class Sweep:
         era: the number of the reset that it belongs to.
         begun: when this round began, ISO; None between two rounds.
         up_to: the watermark that the round began with, sentinel JSON text.
-        resume: where the next step goes on.
+        resume: where the next step continues.
         listed: files that the round has seen.
         late: late files that the round has found, as rows of path, size, version and modification time.
         more: how many it has found beyond those.

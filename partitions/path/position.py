@@ -174,7 +174,7 @@ class AbovePath:
     def may_hold(self, folder: str) -> bool:
         """A folder holds something above if itself, or any folder that can lie below it, is not below the partition.
 
-        Of those before the partition these are the ones on the way to it, and those that it goes on from with less than a ``/``.
+        Of those before the partition these are the ones on the way to it, and those that it continues from with less than a ``/``.
         """
         partition = self.last.partition
         if not folder or folder >= partition:

@@ -31,7 +31,7 @@ class PathSlice:
         after: the state after it; the same for files that are late or released.
         why: what brought the files here.
         quarantined: files that it passes over, with the reasons.
-        replaces: whether rows of the same files that are in the table already make room.
+        replaces: whether the table's rows of the same files are deleted.
         since: where a filtered cold start began; None for any other slice.
     """
 

@@ -147,7 +147,7 @@ class TimeTemplate:
         for index, written in enumerate(before.strftime(self.text.strip("/")).split("/")):
             chosen.append(own[index] if self._parts[index] == "*" else written)
             if chosen[index] != own[index] and "*" in self._parts[index:]:
-                break  # below another year, each region begins anew
+                break  # below another year, each region begins again
         return below("/".join(chosen))
 
     def leads_to(self, folder: str) -> bool:

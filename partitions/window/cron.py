@@ -18,7 +18,7 @@ from partitions.window.definition import WindowWatermark
 from partitions.window.grid import Grain
 
 HORIZON = 2050
-"""Up to this year a zone is looked at: laws change sooner, and a new zone database is then looked at anew."""
+"""Up to this year a zone is looked at: laws change sooner, and a new zone database is then looked at again."""
 
 _FIRST = 1970
 _PROBE = datetime(

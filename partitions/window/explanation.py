@@ -118,7 +118,7 @@ class Explanation:
                     )
 
     def warnings(self) -> Iterator[str]:
-        """What a user should know although the run goes on."""
+        """What a user should know although the run continues."""
         if self.load.definition.time_entry is None:
             if self.load.definition.window != "none":
                 yield "window has no meaning: the definition has no datetime entry, so each run reads every unit as a whole"

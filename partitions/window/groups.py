@@ -20,7 +20,7 @@ class Group(NamedTuple):
 
     Attributes:
         place: of the unit, in the order of units.
-        bound: the windows, the old ones that make room, and what of these no window holds now.
+        bound: the windows, the old ones that are deleted, and what of these no window holds now.
         failure: of a work unit of it whose last attempt failed, the latest; None if none has.
     """
 

@@ -205,13 +205,13 @@ class _Looking:
     def _failed(self, unit: str) -> list[tuple[int, int, str]]:
         index = self.windows.index
         return sorted(
-            (*self.windows[index[start]], _told(failure))
+            (*self.windows[index[start]], _failure_in_words(failure))
             for start, failure in self.state.failed.get(unit, {}).items()
             if start in index and failure.attempts
         )
 
 
-def _told(failure: Failure) -> str:
+def _failure_in_words(failure: Failure) -> str:
     times = "once" if failure.attempts == 1 else f"{failure.attempts} times"
     return f"failed {times}: {failure.error or 'without saying why'}"
 

@@ -32,7 +32,7 @@ def migrate_state(
 
     A window that starts where an old one started keeps its high; all others are new. That alone would lose work: if the old
     window was shorter, what follows it may never have been loaded; and what failed, waits or was cut short may start no window
-    any more. A window that keeps a high and holds such work is to be read anew from its start on.
+    any more. A window that keeps a high and holds such work is to be read again from its start on.
 
     If only the start of a window tells its rows, a window keeps its high only if it is cut as it was: of all others the rows are
     old, and are deleted if they are read again.
@@ -91,7 +91,7 @@ class _Migration:
         """What waits in windows that are cut no more, by unit."""
 
     def whole(self, unit: str) -> Iterator[DeferredUnits]:
-        """What of the windows that keep a high must be read anew."""
+        """What of the windows that keep a high must be read again."""
         waiting = {
             index for start, end in self.moved.get(unit, ()) for index in self.windows.touching(start, end)
         }

@@ -25,7 +25,7 @@ class Bound(NamedTuple):
     Attributes:
         first: index of the first window.
         after: index after the last.
-        old: the old windows that make room, ascending.
+        old: the old windows that are deleted, ascending.
         rest: what they held and no window holds now.
     """
 

@@ -85,7 +85,7 @@ class StateChanges:
         intervals = self._of("units", loaded.unit)
         if loaded.start is None or loaded.end is None or loaded.lower is None:
             if self._has("stale", loaded.unit):
-                self._of("stale", loaded.unit).items.clear()  # all rows of the unit make room
+                self._of("stale", loaded.unit).items.clear()  # all rows of the unit are deleted
             return
         before = intervals.raised(loaded.start, loaded.end, loaded.grid)
         self._read(loaded.unit, before, loaded.lower, loaded.end)

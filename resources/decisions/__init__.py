@@ -1,7 +1,7 @@
 """An operator's decisions about a state: each appends one entry with its reason, nothing is edited in place (docs/state.md, Decisions by hand).
 
 A decision is a function from the newest entry to a :class:`Draft`. So it can be shown before the operator agrees to it
-(:func:`preview`), and is made anew on what is the newest entry then (:func:`decide`).
+(:func:`preview`), and is made again on what is the newest entry then (:func:`decide`).
 """
 
 from resources.decisions.adopt import adopt

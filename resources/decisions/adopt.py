@@ -20,7 +20,7 @@ _OF_A_STATE = ("since", "replace_until", "replace_table", "modified", "total_fil
 
 
 def adopt(reason: str) -> DraftBuilder:
-    """The watermark that the table tells: its newest commit of ours, else the largest path that a row came from.
+    """The watermark that the table tells: its newest commit of Strandline, else the largest path that a row came from.
 
     The files that count as ingested are those of the commit's own entry, if the log still has it; else those at or below the watermark
     that a row came from, and all at or below it if rows do not tell their file. The others are late.

@@ -52,7 +52,7 @@ def reset(reason: str, *, replace: bool = False) -> DraftBuilder:
             total_rows=last.total_rows if replace and last else 0,
             total_files=0,
             modified=None,
-            pinned=None,  # the next run reads a schema anew
+            pinned=None,  # the next run reads a schema again
             since=None,
             replace_until=None,
             replace_table=replace,
@@ -111,7 +111,7 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> DraftBuilder:
     Args:
         reason: of the operator.
         to: the number of that entry; 0 is the beginning.
-        replace: whether rows of a file make room when the file is loaded again; else an append doubles them.
+        replace: whether rows of a file are deleted when the file is loaded again; else an append doubles them.
 
     Raises:
         ConfigurationError: if there is no such entry (any more), rows do not tell their file, or a set is tracked.

@@ -29,7 +29,7 @@ class Seen(NamedTuple):
 
     Attributes:
         rows: how many.
-        digest: of their values in any order, without what each run writes anew.
+        digest: of their values in any order, without what each run writes again.
     """
 
     rows: int

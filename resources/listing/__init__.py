@@ -46,7 +46,7 @@ def list_above(
         position: what is committed; files strictly above it are found.
         endings: case-sensitive endings of names, any of which will do.
         budget: where to stop early; ``None`` lists to the end.
-        resume: goes on where an incomplete listing of the same place stopped.
+        resume: continues where an incomplete listing of the same place stopped.
 
     Returns:
         what this step found. Only all steps together are the listing: the first steps are not the first files in

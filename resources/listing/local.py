@@ -57,7 +57,7 @@ def list_local(
     Raises:
         SourceError: as ``resources.listing.list_above`` says.
     """
-    done = resume[1:] if resume and resume.startswith("/") else None  # another token is no truth: start anew
+    done = resume[1:] if resume and resume.startswith("/") else None  # another token is no truth: start again
     step, fresh = ListingStep(position, endings, budget), 0
     waiting = [_Folder("")]
     while waiting:

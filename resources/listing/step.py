@@ -16,7 +16,7 @@ class Listing:
     Attributes:
         listed: what this step found, in pair order.
         complete: whether nothing is left to list.
-        resume: the token that the next step goes on from; ``None`` when complete.
+        resume: the token that the next step continues from; ``None`` when complete.
     """
 
     listed: ListedFiles
@@ -25,7 +25,7 @@ class Listing:
 
 
 class ListingStep:
-    """One step of a listing while it goes on, whatever is listed: what it has found, and whether its budget is used up."""
+    """One step of a listing while it works, whatever is listed: what it has found, and whether its budget is used up."""
 
     def __init__(self, position: Position, endings: tuple[str, ...], budget: Budget | None = None) -> None:
         """Begin to measure the budget.

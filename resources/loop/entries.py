@@ -134,7 +134,7 @@ def recorded(entry: Entry) -> TableCommit:
 def claimed(entry: Entry | None) -> TableCommit | None:
     """The commit that the table must go back to, for all rows that count as loaded to be in it; None if none count."""
     if entry is None or entry.table_version is None or nothing_loaded(entry.kind, entry.state()):
-        return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made anew
+        return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made again
     return recorded(entry)
 
 

@@ -18,7 +18,7 @@ _active: set[str] = set()
 _guard = threading.Lock()
 
 RunIsLive = Callable[[str], bool | None]
-"""Asks Dagster whether a run goes on; None if it does not know the run."""
+"""Asks Dagster whether a run continues; None if it does not know the run."""
 
 
 def this_process(run_id: str | None) -> Holder:

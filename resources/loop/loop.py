@@ -75,7 +75,7 @@ class Loop(Generic[SliceT]):
 
 
 class _Run(Generic[SliceT]):
-    """A run as it goes on, and its report."""
+    """A run while it works, and its report."""
 
     def __init__(self, run: RunContext[SliceT], patience: Patience, history: RetentionPolicy) -> None:
         self._run, self._patience, self._history = run, patience, history

@@ -20,7 +20,7 @@ Why = Literal[
 ]  # fmt: skip
 
 Replaces = Literal["own", "table"]
-"""Rows that make room in the commit that writes others: those of the same files or windows, or the whole table."""
+"""Rows that are deleted in the commit that writes others: those of the same files or windows, or the whole table."""
 
 
 class Record(BaseModel):
@@ -38,7 +38,7 @@ class Entry(Record):
     """One committed number.
 
     Attributes:
-        id: random; tells an entry of ours from another writer's of the same number.
+        id: random; tells an entry of Strandline from another writer's of the same number.
         number: from 1, without gaps.
         watermark: sentinel JSON text; the state after this entry.
         lower: sentinel JSON text of the bound below (exclusive), None on a first run.
@@ -63,7 +63,7 @@ class Entry(Record):
         quarantine: name of the object that lists all files in quarantine; None if there is none.
         since: sentinel JSON text of the state below which a filtered cold start looked at nothing.
         era: what was ingested by entries up to this number does not count any more: of the last reset, or before the last adopt.
-        replace_until: sentinel JSON text: rows of files at or below this state make room when the files are loaded again.
+        replace_until: sentinel JSON text: rows of files at or below this state are deleted when the files are loaded again.
         replace_table: whether the next slice empties the table in its commit.
         new_columns: whether the table holds nothing but fences, which have made it with columns that no commit has agreed to: as long as
             that is so, the next slice gives it its own.
@@ -135,7 +135,7 @@ _OF_ONE_ENTRY: dict[str, Any] = {
 
 
 def following(last: Entry | None, **changes: Any) -> Entry:
-    """The entry after ``last``: its state goes on wherever ``changes`` says nothing else.
+    """The entry after ``last``: its state continues wherever ``changes`` says nothing else.
 
     Args:
         last: the newest entry, or None for the first.
@@ -173,7 +173,7 @@ class Intent(Record):
         watermark: sentinel JSON text of the state after it.
         definition: what the write depends on, resolved and without secrets.
         table_version: the target's version when it was made; None if there was no table.
-        replaces: which rows make room in the same commit.
+        replaces: which rows are deleted in the same commit.
     """
 
     id: str

@@ -171,7 +171,7 @@ class Ingested:
         return made
 
     def _merged(self) -> tuple[FileRange, ...]:
-        """Ranges without a new path stay as they are; the others are written anew, in pieces."""
+        """Ranges without a new path stay as they are; the others are written again, in pieces."""
         fresh = sorted(self._recent)
         kept: list[FileRange] = []
         start = 0

@@ -82,7 +82,7 @@ class WatermarkLog(StoredObjects):
         above = [number for number in numbers if number > entry.number]
         below = next((number for number in numbers if number < entry.number), None)
         if not above and below != entry.previous and entry.previous > floor:
-            # It goes on from an entry that the log does not have (any more): as the newest it would hide all that are there.
+            # It continues from an entry that the log does not have (any more): as the newest it would hide all that are there.
             self._blobs.delete(key)
             return False
         # Whoever went on from this entry did it after it was there; any other writer took another way.

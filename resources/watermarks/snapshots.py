@@ -15,7 +15,7 @@ _LONG = 2048
 
 
 def numbered(entry: Entry) -> Entry:
-    """Return the entry with the number of its snapshot: the one that it goes on from, itself, or none for a short watermark."""
+    """Return the entry with the number of its snapshot: the one that it continues from, itself, or none for a short watermark."""
     start = entry.snapshot
     if len(entry.watermark) < _LONG:
         return entry if start is None else entry.model_copy(update={"snapshot": None})

@@ -67,10 +67,10 @@ class SchemaPinner:
         now = {field.name: field.dataType.simpleString() for field in declared.fields}
         gone = [field.name for field in pinned.data.fields if field.name not in now]
         changed = [name for name in now if was.get(name) != now[name]] + gone
-        told = [f"{name} {now[name]}" if name in now else f"no {name}" for name in changed]
-        was_told = ", ".join(f"{name} {kind}" for name, kind in was.items())
+        differences = [f"{name} {now[name]}" if name in now else f"no {name}" for name in changed]
+        pinned_columns = ", ".join(f"{name} {kind}" for name, kind in was.items())
         raise other_schema(
-            f"source.schema: expected the schema that was pinned ({was_told}), found another ({', '.join(told) or 'another order'})",
+            f"source.schema: expected the schema that was pinned ({pinned_columns}), found another ({', '.join(differences) or 'another order'})",
             "Put it back",
             dataflow,
             changed[0] if changed else None,

@@ -60,7 +60,7 @@ class Connections:
             patience: seconds after which a call that fails is not tried again.
         """
         # By itself stamina prints on stdout if structlog is installed, into the JSON of a command.
-        set_on_retry_hooks([_told])
+        set_on_retry_hooks([_log_retry])
         self._database, self._patience = database, patience
         self._idle: deque[tuple[int, psycopg.Connection]] = deque()
 
@@ -123,7 +123,7 @@ class Connections:
         return connection
 
 
-def _told(details: RetryDetails) -> None:
+def _log_retry(details: RetryDetails) -> None:
     _LOG.warning("PostgreSQL: %s; trying again in %.1f s", details.caused_by, details.wait_for)
 
 
