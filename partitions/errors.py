@@ -147,7 +147,7 @@ class ProviderError(StrandlineError):
 
 
 class ProviderRefused(ProviderError):
-    """The watermark store answered, and refuses until somebody changes its set-up: credentials, privileges, a standby."""
+    """The watermark store answered, and refuses until an operator changes its set-up: credentials, privileges, a standby."""
 
     transient = False
 
@@ -163,7 +163,7 @@ class RowsRefused(TargetError):
 
 
 class Conflict(StrandlineError):
-    """Another writer won the number; nothing was lost, and nothing of ours was saved."""
+    """Another writer won the number; nothing was lost, and nothing of this writer was saved."""
 
     code = "conflict"
     exit_code = 3

@@ -3,7 +3,7 @@
 A predicate compares columns with typed values. It knows no windows, no units and no SQL: ``partitions.window.predicates`` makes
 it from windows and units, ``resources.dialects.predicates`` writes it as SQL, and :func:`matches` decides on a row in Python.
 
-NULL is as in SQL: a row with NULL in a column that is compared does not match, except where None is among the values.
+NULL is as in SQL: a row with NULL in a column that is compared does not match, except if None is among the values.
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ from partitions.instants import as_datetime
 from partitions.path.position import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder
-from partitions.window.slices import WindowSlice, WorkUnit, extents
+from partitions.window.slices import WindowSlice
 from partitions.window.units import unit_of
+from partitions.window.work_unit import WorkUnit, extents
 from resources.kinds.window_columns import WindowColumns
 from resources.kinds.window_failures import bad_units
 from resources.sources.files.source import FileSource
@@ -120,7 +121,7 @@ class AskedWindows:
         return slice_
 
     def check_unchanged(self, slice_: WindowSlice) -> None:
-        """A version does not change, and nobody can tell of a database."""
+        """A version does not change; whether a database has is unknown."""
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str:
         """What the source says of its columns."""
@@ -221,7 +222,7 @@ class FolderWindows:
                 raise
             files: tuple[SourceFile, ...] = ()
         else:
-            files = tuple(replace(file, path=f"{folder}/{file.path}") for file in listing.found.files)
+            files = tuple(replace(file, path=f"{folder}/{file.path}") for file in listing.listed.files)
         if not files and self._definition.missing != "empty":
             missing[work] = (
                 f"expected files in {self._source.root.child(folder)}, found none (missing: empty takes it for an empty window)"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from partitions.window.slices import WorkUnit
+from partitions.window.work_unit import WorkUnit
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -24,25 +24,25 @@ _PATIENCE = 20.0
 """Seconds for an answer that is there when the write is over; one of a write that was skipped never comes."""
 
 
-class Seen(NamedTuple):
-    """One work unit as it was written.
+class UnitStats(NamedTuple):
+    """What a write counted of one work unit.
 
     Attributes:
         rows: how many.
-        digest: of their values in any order, without what each run writes anew.
+        digest: of their values in any order, without what each run writes again.
     """
 
     rows: int
     digest: str
 
 
-Observed = Callable[[], dict[tuple[int | None, str], Seen]]
-"""What was seen, by window start and unit; empty where the write was skipped, or nothing was looked at."""
+UnitStatsReader = Callable[[], dict[tuple[int | None, str], UnitStats]]
+"""Returns the statistics by window start and unit, after the write; empty if it was skipped, or not observed."""
 
 
 def observe(
     df: DataFrame, works: Sequence[WorkUnit], condition: Callable[[WorkUnit], str]
-) -> tuple[DataFrame, Observed]:
+) -> tuple[DataFrame, UnitStatsReader]:
     """Have a write count the rows of each work unit.
 
     Args:
@@ -68,21 +68,21 @@ def observe(
             F.bit_xor(F.when(mine, row)).alias(f"d{number}"),
         ]
 
-    def seen() -> dict[tuple[int | None, str], Seen]:
+    def read_stats() -> dict[tuple[int | None, str], UnitStats]:
         counts = _answer(observation)
         return {
-            work.key: Seen(
+            work.key: UnitStats(
                 int(counts[f"n{number}"]), format((counts[f"d{number}"] or 0) & (2**64 - 1), "016x")
             )
             for number, work in enumerate(works)
             if f"n{number}" in counts
         }
 
-    return df.observe(observation, *asked), seen
+    return df.observe(observation, *asked), read_stats
 
 
 def _answer(observation: object) -> dict[str, int]:
-    """The answer, unless it does not come: nobody's work depends on it."""
+    """Return the answer, unless it does not come: no work depends on it."""
     counts: dict[str, int] = {}
 
     def ask() -> None:
@@ -90,7 +90,7 @@ def _answer(observation: object) -> dict[str, int]:
         with suppress(Exception):
             counts.update(getattr(observation, "get", None) or {})
 
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(_PATIENCE)
+    query = threading.Thread(target=ask, daemon=True)
+    query.start()
+    query.join(_PATIENCE)
     return dict(counts)

@@ -87,7 +87,7 @@ def abandoned_entry(
         fingerprint=intent.fingerprint,
         kind=intent.kind,
         app_id=intent.app_id,
-        # A number that is given up pins no schema. If its fence has made the table, the columns there are nobody's either.
+        # A number that is given up pins no schema. If its fence has made the table, the columns there belong to no schema either.
         new_columns=_holds_only_fences(before, fence),
         **(_of_table(dataflow, before, fence) if fence and is_fence else {}),
     )
@@ -135,9 +135,9 @@ def recorded(entry: Entry) -> TableCommit:
 
 
 def claimed(entry: Entry | None) -> TableCommit | None:
-    """The commit that the table must go back to, for all rows that count as loaded to be in it; None where none count."""
+    """The commit that the table must go back to, for all rows that count as loaded to be in it; None if none count."""
     if entry is None or entry.table_version is None or nothing_loaded(entry.kind, entry.state()):
-        return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made anew
+        return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made again
     return recorded(entry)
 
 

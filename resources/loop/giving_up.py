@@ -72,7 +72,7 @@ def close(
             abandoned in the log.
 
     Raises:
-        NeedsDecision: state and table do not belong together, or nobody can say who wrote the number.
+        NeedsDecision: state and table do not belong together, or it is unknown who wrote the number.
         TargetError: the table refuses the fence.
     """
     with holding(run, intent):

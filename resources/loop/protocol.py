@@ -21,7 +21,7 @@ from resources.loop.writing import analysed_rows, reason_of, write
 from resources.tables.table import TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import SEEN_WORK_UNITS, StoredList
-from resources.watermarks.log import OBSERVED
+from resources.watermarks.stored_objects import OBSERVED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -158,7 +158,7 @@ def _change_while_read(run: RunContext[SliceT], slice_: SliceT) -> BadFile | Non
         run.kind.check_unchanged(slice_)
     except BadFile as bad:
         return BadFile(
-            f"file {bad.path} changed while it was being loaded: its rows are in the table, once, but of which version cannot be told."
+            f"file {bad.path} changed while it was being loaded: its rows are in the table, once, but it is unknown of which version."
             " Files must not change once they are there; see `settle` for folders that are not filled by rename",
             path=bad.path,
             code=CHANGED_WHILE_READ,

@@ -32,7 +32,7 @@ def find_commit(run: RunContext[SliceT], entry: Entry | None, intent: Intent) ->
     """Return the commit that carries an intent's number, if state, open intent and table belong together; None if none does.
 
     Raises:
-        NeedsDecision: they do not; or the table holds the number, and nobody can say whose it is.
+        NeedsDecision: they do not; or the table holds the number, and it is unknown whose it is.
     """
     return head_with_intent(run, entry, intent).find_tagged_commit(intent.number)
 

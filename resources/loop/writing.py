@@ -36,7 +36,7 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
     try:
         rows = slice_rows(run, entry, intent, slice_)
         if not (run.kind.one_query and is_last_query(entry, intent)):
-            _ = rows.schema  # on Spark Connect nothing is looked at before somebody asks
+            _ = rows.schema  # on Spark Connect nothing is looked at before it is asked for
     except StrandlineError:
         raise
     except Exception as error:

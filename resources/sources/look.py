@@ -10,7 +10,7 @@ from partitions.sources.rows import RowsSource
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.sources.jdbc.failures import told
+from resources.sources.jdbc.failures import error_of
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.schema import check_names, named_columns
 from resources.tables import find_table
@@ -22,8 +22,8 @@ def look_at_database(connection: JdbcConnection, source: JdbcSource) -> str:
     """What a database says of the columns; one line for people.
 
     Raises:
-        ConfigurationError: where a column that the definition names is not there.
-        SourceError: where the database refuses, or does not answer (SourceUnreachable).
+        ConfigurationError: if a column that the definition names is not there.
+        SourceError: if the database refuses, or does not answer (SourceUnreachable).
     """
     query = JdbcQuery(source, DIALECTS[connection.system], UTC).columns()
     if connection.system != "postgresql":
@@ -37,8 +37,8 @@ def look_at_table(place: Place, source: TableSource) -> str:
     """What a table of the lake has; one line for people.
 
     Raises:
-        ConfigurationError: where a column that the definition names is not there.
-        SourceError: where there is no table, or it cannot be read.
+        ConfigurationError: if a column that the definition names is not there.
+        SourceError: if there is no table, or it cannot be read.
     """
     table = find_table(place)
     version, names = table.newest_version(), table.columns()
@@ -52,16 +52,16 @@ def _postgresql_columns(connection: JdbcConnection, query: str) -> list[str]:
     settings = connection.libpq
     options = f"{settings.pop('options', '')} {_LIMIT}".strip()
     try:
-        with psycopg.connect(**settings, connect_timeout=5, options=options) as asking:  # type: ignore[arg-type]
-            found = asking.execute(query.encode()).description
+        with psycopg.connect(**settings, connect_timeout=5, options=options) as session:  # type: ignore[arg-type]
+            columns = session.execute(query.encode()).description
     except psycopg.Error as error:
         said = (
             in_one_line(str(error)) or type(error).__name__
         )  # of several servers each has a line of its own
-        raise told(said, connection) from None  # its own text may quote the address
-    if found is None:
+        raise error_of(said, connection) from None  # its own text may quote the address
+    if columns is None:
         raise SourceError(f"database {connection}: expected columns, found none; a query is a SELECT")
-    return [column.name for column in found]
+    return [column.name for column in columns]
 
 
 def _counted(names: list[str], source: RowsSource) -> str:

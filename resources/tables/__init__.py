@@ -8,7 +8,7 @@ from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Table
 
 FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {"delta": DeltaLakeTable}
-"""By the word that ``target.format`` has for it; the first one is meant where nothing tells."""
+"""By the word that ``target.format`` has for it; the first one is meant if nothing tells."""
 
 
 def open_table(table_format: str, place: Place, partition_by: Sequence[str] = ()) -> Table:

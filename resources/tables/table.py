@@ -290,7 +290,7 @@ class CanAdopt(Protocol):
             app_id: whose commits count; None are those of whoever wrote the newest.
 
         Returns:
-            None if there is no commit of Strandline, and nobody has removed rows either.
+            None if there is no commit of Strandline, and no rows were removed either.
 
         Raises:
             NeedsDecision: code ``state_object_missing``: the watermark lies beside the table, and is gone or is another one.

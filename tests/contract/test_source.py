@@ -111,11 +111,11 @@ class _Files(Subject):
 
     def pin(self) -> str:
         source = self.source
-        return source.pin(self.spark, source.list_above(FromBeginning()).found.files) or ""
+        return source.pin(self.spark, source.list_above(FromBeginning()).listed.files) or ""
 
     def read(self, days: Sequence[int], pinned: str) -> DataFrame:
         source = self.source
-        listed = source.list_above(FromBeginning()).found.files
+        listed = source.list_above(FromBeginning()).listed.files
         wanted = {f"{day:02d}.ndjson" for day in days}
         return source.read(self.spark, [file for file in listed if file.path in wanted], pinned)
 

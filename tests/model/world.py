@@ -315,7 +315,7 @@ class World:
             return "killed"
         except StrandlineError as error:
             return self._noted(error)
-        return f"{len(step.found.late)} late"
+        return f"{len(step.step.late)} late"
 
     def _noted(self, error: StrandlineError) -> StrandlineError:
         if error.code == "internal":

@@ -16,7 +16,7 @@ from resources.tables.delta.head import compared, tip_of
 from resources.tables.delta.history import adopted
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.rows import count_rows, distinct_rows, file_counts, missing
-from resources.tables.delta.states import commit_text
+from resources.tables.delta.user_metadata import commit_text
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MOST_TEXTS = 100_000_000
-"""Of a column: more than the files that anybody has loaded one by one."""
+"""Of a column: more than the files that a dataflow has ever loaded."""
 
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""
