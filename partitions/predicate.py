@@ -84,6 +84,13 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
     return given[0] if len(given) == 1 else AllOf(given)
 
 
+def columns_of(predicate: Predicate) -> tuple[str, ...]:
+    """Return the columns that a predicate compares, each once, in order of appearance."""
+    if isinstance(predicate, Among | Between):
+        return (predicate.column,)
+    return tuple(dict.fromkeys(column for part in predicate.parts for column in columns_of(part)))
+
+
 def matches(predicate: Predicate, row: Mapping[str, Any]) -> bool:
     """Return whether a row matches.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from partitions.errors import BadPart, RowsRefused, StrandlineError, TargetError
-from partitions.load import ReplaceAll
+from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.predicate import columns_of
 from resources.kinds.kind import SliceT, StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
 from resources.loop.context import RunContext
@@ -17,7 +18,7 @@ from resources.loop.verifying import find_commit
 from resources.sources.files.failures import cause
 from resources.spark import EngineLost
 from resources.spark_process import engine_lost
-from resources.tables.table import Tag
+from resources.tables.table import Tag, TellsRefusals
 from resources.watermarks.entry import Entry, Intent
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def write(
     """
     rewound = replaced_until(run, entry, intent) is not None
     tag = Tag(intent.app_id, intent.number, intent.id, after=claimed(entry), rewound=rewound)
+    load: Load = Append()
     try:
         rows = slice_rows(run, entry, intent, slice_) if rows is None else rows
         load = ReplaceAll() if intent.replaces == "table" else run.kind.load(slice_, rows)
@@ -92,7 +94,7 @@ def write(
                 f"dataflow {run.name}: the write of slice {intent.number} into table {run.dataflow.table} failed:"
                 f" {cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
             ) from error
-        why = why or _refusal(run, intent, error)
+        why = why or _refusal(run, intent, load, error)
         why.__cause__ = error
         return _given_up(run, entry, intent, why)
     run.notify(Step.WRITTEN, f"slice {intent.number} written")
@@ -136,9 +138,18 @@ def _is_refused(error: Exception) -> bool:
     return isinstance(error, (AnalysisException, RowsRefused))
 
 
-def _refusal(run: RunContext[SliceT], intent: Intent, error: Exception) -> TargetError:
+def _refusal(run: RunContext[SliceT], intent: Intent, load: Load, error: Exception) -> TargetError:
+    reload = f"strandline state reset {run.name} --replace --reason TEXT"
+    table = run.table
+    if isinstance(load, Replace) and isinstance(table, TellsRefusals) and table.refuses_rows_outside(error):
+        return TargetError(
+            f"dataflow {run.name}: rows of slice {intent.number} are not among those that it replaces in table {run.dataflow.table}: sql or"
+            " transform has moved them out of the window, unit or file that they were read from. Mend it, so that the values of"
+            f" {', '.join(columns_of(load.where))} stay within it. If earlier runs have loaded such rows, run the reset below then, which loads the table again",
+            choices=(reload,),
+        )
     return TargetError(
         f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
         " schema_mode: strict accepts no change of columns: put the old definition back; or empty the table and load it again",
-        choices=(f"strandline state reset {run.name} --replace --reason TEXT",),
+        choices=(reload,),
     )

@@ -313,6 +313,15 @@ class CanPrepare(Protocol):
 
 
 @runtime_checkable
+class TellsRefusals(Protocol):
+    """A format whose errors tell why it refuses rows."""
+
+    def refuses_rows_outside(self, error: Exception) -> bool:
+        """Return whether a write failed because some of its rows are not among those that its load replaces."""
+        ...
+
+
+@runtime_checkable
 class FollowsUp(Protocol):
     """A format with work left after the entry of a commit was appended: a tag that keeps a snapshot, files that move to their place."""
 

@@ -159,6 +159,10 @@ class DeltaLakeTable:
             writer = writer.option("delta.columnMapping.mode", "name")
         writer.save(self._place.spark_url)
 
+    def refuses_rows_outside(self, error: Exception) -> bool:
+        """Return whether ``replaceWhere`` refused a row. Delta shows its condition as a constraint without a name of its own."""
+        return "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in str(error) and "EXPRESSION(" in str(error)
+
     def prepare_next(self, spark: SparkSession) -> None:
         """Make the engine know the table's state, which Delta keeps until the next commit.
 
