@@ -1,6 +1,6 @@
 """Which kind, source, load and format go together, and why others do not: one table, and the rules that look at more than names.
 
-A combination without a sentence works. One that is new is a line here, and its code where the kind, source or format is; a rule
+A combination without a sentence works. One that is new is a line here, and its code in the module of the kind, source or format; a rule
 that depends on what else the user has written is yielded by the kind (``partitions.path.refusals``,
 ``partitions.window.refusals``) or by the source (``window_refusals``, ``path_refusals``).
 """

@@ -147,7 +147,7 @@ class ProviderError(StrandlineError):
 
 
 class ProviderRefused(ProviderError):
-    """The watermark store answered, and refuses until somebody changes its set-up: credentials, privileges, a standby."""
+    """The watermark store answered, and refuses until an operator changes its set-up: credentials, privileges, a standby."""
 
     transient = False
 
@@ -158,8 +158,12 @@ class TargetError(StrandlineError):
     code = "target"
 
 
+class RowsRefused(TargetError):
+    """The rows of a slice cannot go into the table, now or later, as where their columns are others."""
+
+
 class Conflict(StrandlineError):
-    """Another writer won the number; nothing was lost, and nothing of ours was saved."""
+    """Another writer won the number; nothing was lost, and nothing of this writer was saved."""
 
     code = "conflict"
     exit_code = 3

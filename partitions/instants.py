@@ -1,8 +1,8 @@
 """Instants as users write them, and steps on a zone's calendar (docs/guide-windows.md).
 
 Instants are epoch milliseconds everywhere below the text: zones only matter where a text is read and where a calendar is
-stepped on. Where a local time does not exist it counts by the offset before the change (02:30 becomes 03:30); where it
-exists twice the earlier one is meant, or on a step the one with the offset that the step came from.
+stepped on. If a local time does not exist, it counts by the offset before the change (02:30 becomes 03:30); if it
+exists twice, the earlier one is meant, or on a step the one with the offset that the step came from.
 """
 
 from __future__ import annotations

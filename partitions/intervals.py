@@ -89,7 +89,7 @@ def intersection(
 def overlaid(
     below: Iterable[tuple[int, int, LabelT]], above: Sequence[tuple[int, int, LabelT]]
 ) -> list[tuple[int, int, LabelT]]:
-    """Labelled stretches over others: where they overlap those above count. Both lie apart."""
+    """Labelled stretches over others: if they overlap, those above count. Both lie apart."""
     if not above:
         return list(below)
     made, covered, index = list(above), [(start, end) for start, end, _ in above], 0

@@ -1,6 +1,6 @@
 """What a change of a dataflow's identity means for its state (docs/state.md).
 
-The identity is what the state depends on (``Dataflow.identity``). A run stops where it has changed; the message says, part by part,
+The identity is what the state depends on (``Dataflow.identity``). A run stops if it has changed; the message says, part by part,
 what becomes of the watermark.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 MEANINGS = {
     "kind": "the watermark means something else altogether",
     "source": "what the watermark says is of the old place: whatever lies at or below it in the new one counts as loaded",
-    "source.query": "the watermark still holds where rows of the same times and units come out of it",
+    "source.query": "the watermark still holds if rows of the same times and units come out of it",
     "source.window_column": "other rows belong to the windows that were loaded",
     "source.unit_columns": "other rows belong to the units that were loaded",
     "columns": "the stored values are of other columns: it cannot be taken over, only reset",
@@ -22,7 +22,7 @@ MEANINGS = {
     "prefix_template": "only a cold start looks at it: the watermark still holds",
     "scope": "the watermark has another form: it cannot be taken over, only reset",
     "tracking": "what was ingested so far is known either way: the watermark still holds",
-    "time": "the time dimension: under another name the watermark still holds; where there was none, all windows are new",
+    "time": "the time dimension: under another name the watermark still holds; if there was none, all windows are new",
     "units": "units with other names are new: they are read from the start, and what was loaded of the old ones stays in the table",
     "from": "windows are cut from another instant on: those that start where an old one started keep what is loaded, all others are read anew",
     "window": "windows are cut otherwise: those that start where an old one started keep what is loaded, all others are read anew",

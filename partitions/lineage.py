@@ -1,4 +1,4 @@
-"""Which dataflow reads the table of which: what runs before what, and circles, in which nothing could."""
+"""Which dataflow reads the table of which: what runs before what, and cycles, in which nothing could."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Upstream(NamedTuple):
 
 
 class Lineage:
-    """Of the dataflows of a project. Where two write one table, which is refused elsewhere, the later one counts."""
+    """Of the dataflows of a project. If two write the same table, which is refused elsewhere, the later dataflow counts."""
 
     def __init__(self, flows: Iterable[Maker] = ()) -> None:
         """Look at what they read and write."""
@@ -77,10 +77,10 @@ class Lineage:
         return tuple(dict.fromkeys(each.maker for each in self._upstream.get(name, ())))
 
     def in_order(self, names: Sequence[str]) -> list[str]:
-        """The same names: a dataflow after all whose rows can come into it, and as given where that leaves a choice.
+        """The same names: a dataflow after all whose rows can come into it, and as given if that leaves a choice.
 
         Raises:
-            graphlib.CycleError: for a circle; projects refuse them.
+            graphlib.CycleError: for a cycle; projects refuse them.
         """
         every = dict.fromkeys([*names, *self._upstream])
         ordered = TopologicalSorter({name: self.upstream_dataflows(name) for name in every}).static_order()

@@ -12,7 +12,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 def local(ms: int, zone: tzinfo) -> datetime:
     """The local time at an instant, without its zone.
 
-    Where clocks are put back an hour has two passes, and a row that says only the local time may be of either. Throughout
+    When clocks are put back, an hour has two passes, and a row that says only the local time may be of either. Throughout
     the first pass this is the hour's start, so the hour belongs to the window that holds the second pass: it is read when both
     are over, and ranges that touch as instants touch as local times.
 

@@ -1,6 +1,6 @@
 """When work that did not get done is asked for again: after a pause that doubles with each attempt, whoever asks.
 
-Everything here is in seconds of the asker's own clock. A clock that was put back makes nobody wait for the old time.
+Everything here is in seconds of the asker's own clock. After a clock was put back, no pause lasts until the old time.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Attempts:
 
     @property
     def name(self) -> str:
-        """A text that no other attempt has, also when a state was deleted and begun anew."""
+        """A text that no other attempt has, also when a state was deleted and begun again."""
         return f"{self.done}:{self.since}:{self.count}"
 
     def wait(self, done: str, what: str, now: float) -> float:

@@ -51,7 +51,7 @@ class Placeholder:
 
     @property
     def unit(self) -> str | None:
-        """The name of the unit's value, where it is one."""
+        """Return the name of the unit's value, if the placeholder stands for one."""
         return self.name.removeprefix(_UNIT) if self.name.startswith(_UNIT) else None
 
 

@@ -17,7 +17,7 @@ from partitions.sentinels import Watermark
 
 @dataclass(frozen=True)
 class Skip:
-    """Something that the plan leaves alone.
+    """Something that the plan skips.
 
     Attributes:
         what: the thing, as a user knows it.
@@ -70,7 +70,7 @@ class Slice(Protocol):
 
     @property
     def lower(self) -> Watermark | None:
-        """The bound below, exclusive; ``None`` where there is none."""
+        """The bound below, exclusive; ``None`` if there is none."""
         ...
 
     @property
@@ -90,7 +90,7 @@ class Slice(Protocol):
 
     @property
     def replaces(self) -> bool:
-        """Whether rows of the same origin that are in the table already make room."""
+        """Whether the table's rows of the same origin are deleted."""
         ...
 
     @property
@@ -125,7 +125,7 @@ class Slice(Protocol):
         ...
 
     def halve(self) -> tuple[Self, ...]:
-        """Two slices that do the same in two commits, or only itself where it cannot be cut."""
+        """Two slices that do the same in two commits, or only itself if it cannot be cut."""
         ...
 
 

@@ -3,7 +3,7 @@
 A predicate compares columns with typed values. It knows no windows, no units and no SQL: ``partitions.window.predicates`` makes
 it from windows and units, ``resources.dialects.predicates`` writes it as SQL, and :func:`matches` decides on a row in Python.
 
-NULL is as in SQL: a row with NULL in a column that is compared does not match, except where None is among the values.
+NULL is as in SQL: a row with NULL in a column that is compared does not match, except if None is among the values.
 """
 
 from __future__ import annotations
@@ -82,6 +82,13 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
     """Return the predicate of rows that match every part, without a level that says nothing."""
     given = tuple(part for part in parts if part != EVERYTHING)
     return given[0] if len(given) == 1 else AllOf(given)
+
+
+def columns_of(predicate: Predicate) -> tuple[str, ...]:
+    """Return the columns that a predicate compares, each once, in order of appearance."""
+    if isinstance(predicate, Among | Between):
+        return (predicate.column,)
+    return tuple(dict.fromkeys(column for part in predicate.parts for column in columns_of(part)))
 
 
 def matches(predicate: Predicate, row: Mapping[str, Any]) -> bool:

@@ -77,7 +77,7 @@ def deserialise(text: str | None) -> Watermark:
         raise CorruptWatermark(
             f"watermark text is not an object: expected names to values, found {_shorten(text)}"
         )
-    # A long state of windows is numbers: where no name can be a sentinel's, nothing has to be looked at.
+    # A long state of windows is numbers: if no name can be a sentinel's, nothing has to be looked at.
     if not _MAY_HOLD_SENTINELS.search(text):
         return raw
     return {key: _decode(item, key) for key, item in raw.items()}

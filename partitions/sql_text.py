@@ -1,6 +1,6 @@
 """What of a user's SQL is code, and what is quoted or a comment. Nothing is parsed beyond that.
 
-A value may only be put where there is code: inside quotes or a comment its own quotes would not protect it.
+A value may only stand in code: inside quotes or a comment its own quotes would not protect it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MARIADB = Reading(backslash=True, hashes=True, spaced=True, dollars=False, neste
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch that is no code; ``end`` is exclusive, and the text's end where it is never closed."""
+    """A stretch that is no code; ``end`` is exclusive, and the text's end if it is never closed."""
 
     start: int
     end: int

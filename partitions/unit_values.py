@@ -1,4 +1,4 @@
-"""Values of units as values of the columns that hold them. Types are kept; text is read where the column holds no text."""
+"""Values of units as values of the columns that hold them. Types are kept; text is read if the column holds no text."""
 
 from __future__ import annotations
 

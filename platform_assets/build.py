@@ -20,7 +20,6 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from partitions.definitions import WindowPartitions
 from partitions.errors import StrandlineError
 from platform_assets.factory.assets import broken_asset, dataflow_assets
 from platform_assets.factory.checks import ROW_ACCOUNTING
@@ -31,6 +30,7 @@ from platform_assets.kinds.definitions import HasLedgerPicture, HasPartitions, K
 from platform_assets.metadata import table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
+from resources.asset_partitions import AssetPartitions
 from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
 from resources.loop.loop import clock
 from resources.loop.outcome import Outcome
@@ -101,13 +101,13 @@ def _of_kind(flow: Dataflow) -> KindDefinitions:
     return profile_of(flow).definitions()
 
 
-def _partitions(flows: Sequence[Dataflow]) -> dict[str, WindowPartitions]:
+def _partitions(flows: Sequence[Dataflow]) -> dict[str, AssetPartitions]:
     of_kinds = ((flow, _of_kind(flow)) for flow in flows)
     return {flow.name: kind.partitions(flow) for flow, kind in of_kinds if isinstance(kind, HasPartitions)}
 
 
 def _assets(
-    flows: Sequence[Dataflow], platform: Platform, partitions: Mapping[str, WindowPartitions]
+    flows: Sequence[Dataflow], platform: Platform, partitions: Mapping[str, AssetPartitions]
 ) -> list[AssetsDefinition]:
     return [dataflow_assets(flow, platform, partitions.get(flow.name)) for flow in flows]
 
@@ -124,7 +124,7 @@ def _resources(
     flows: Sequence[Dataflow],
     platform: Platform,
     options: RunOptions,
-    partitions: Mapping[str, WindowPartitions],
+    partitions: Mapping[str, AssetPartitions],
 ) -> dict[str, Any]:
     return {
         "table": IOManagerDefinition(_tables(flows, platform, options, partitions)),  # type: ignore[arg-type]  # Dagster takes generators, too
@@ -145,7 +145,7 @@ def _tables(
     flows: Sequence[Dataflow],
     platform: Platform,
     options: RunOptions,
-    partitions: Mapping[str, WindowPartitions],
+    partitions: Mapping[str, AssetPartitions],
 ) -> Callable[[InitResourceContext], Iterator[TableIOManager]]:
     by_name = {flow.name: flow for flow in flows}
 

@@ -18,7 +18,7 @@ CACHE = CHECKOUT / ".strandline" / "cache"
 def build_engine(project: Project, notify: Callable[[str], None] = lambda line: None) -> SparkEngine:
     """Return a project's Spark, which reaches no place yet; arguments as of :func:`build_platform`."""
     settings = project.spark_settings
-    return SparkEngine(settings.master, settings.remote, settings.conf, cache=CACHE, told=notify)
+    return SparkEngine(settings.master, settings.remote, settings.conf, cache=CACHE, notify=notify)
 
 
 def build_platform(project: Project, notify: Callable[[str], None] = lambda line: None) -> Platform:

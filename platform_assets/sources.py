@@ -117,4 +117,4 @@ def look_at_source(project: Project, dataflow: Dataflow) -> str:
 
 
 def _counted(listing: Listing) -> str:
-    return f"{counted(len(listing.found.files), 'file')}{'' if listing.complete else ' or more'}"
+    return f"{counted(len(listing.listed.files), 'file')}{'' if listing.complete else ' or more'}"

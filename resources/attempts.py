@@ -2,7 +2,7 @@
 
 The log tells what was committed. A run that failed before it committed anything leaves no entry, and without DAGSTER_HOME no
 run is kept either: only the note tells of it. It is a chore and no truth. A store that refuses it fails no run, nothing is
-decided by it, and where it is gone nothing is known of the last attempt.
+decided by it, and if it is gone nothing is known of the last attempt.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Attempt:
     """The last attempt to load a dataflow.
 
     Attributes:
-        time: when it ended, ISO in UTC; of one that goes on or died, when it began.
-        status: as of a run; also ``running``, and ``died`` where a run began and its process is gone.
-        error: code, message and choices; None where it did not fail.
-        failing_since: when the first of the attempts failed that have failed one after the other; None where the last one did not.
+        time: when it ended, ISO in UTC; of a run that goes on or died, when it began.
+        status: as of a run; also ``running``, and ``died`` if a run began and its process is gone.
+        error: code, message and choices; None if it did not fail.
+        failing_since: when the first of the attempts failed that have failed one after the other; None if the last one did not.
         run_id: Dagster's.
     """
 
@@ -51,7 +51,7 @@ class Attempt:
 
 
 def note_attempt(log: WatermarkLog, outcome: Outcome) -> None:
-    """Note how a run ended. Where the store fails, the note before stands."""
+    """Note how a run ended. If the store fails, the note before stands."""
     if isinstance(outcome.error, ProviderError):
         return  # the store has just failed, and would be waited for once more
     now, status = utc_now(), outcome.status
@@ -64,10 +64,10 @@ def note_attempt(log: WatermarkLog, outcome: Outcome) -> None:
 
 
 def last_attempt(log: WatermarkLog, dataflow: str) -> Attempt | None:
-    """What the last run has noted; None where there is no note, or one that does not read.
+    """What the last run has noted; None if there is no note, or one that does not read.
 
     Raises:
-        ProviderError: where the store cannot be read.
+        ProviderError: if the store cannot be read.
     """
     note = log.note(dataflow, _ATTEMPT) or {}
     try:
@@ -100,7 +100,7 @@ def _kind(warning: str) -> str:
 def not_begun(log: WatermarkLog, dataflow: str, error: StrandlineError, run_id: str | None = None) -> Outcome:
     """The outcome of a run that never came to its loop, with the state as it is, and the note of it.
 
-    Where the state cannot be read, that is what is wrong.
+    If the state cannot be read, that is what is wrong.
     """
     try:
         newest = log.newest(dataflow)

@@ -54,7 +54,7 @@ class ConnectServer:
         """Start it, and return when it is ready.
 
         Raises:
-            SparkUnavailable: where it does not get ready; its last lines are in the message.
+            SparkUnavailable: if it does not get ready; its last lines are in the message.
         """
         self.stop()  # whatever is left of the last one
         before = self.log.stat().st_size if self.log.exists() else 0
@@ -95,7 +95,7 @@ def connect_server(
         its address.
 
     Raises:
-        SparkUnavailable: where it does not get ready.
+        SparkUnavailable: if it does not get ready.
     """
     server = ConnectServer(engine, log, port, patience)
     try:
@@ -129,12 +129,12 @@ def _environment(engine: SparkEngine) -> dict[str, str]:
 def _spark_home() -> Path:
     from importlib.util import find_spec
 
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
         raise SparkUnavailable(
             "pyspark is not installed: expected it in this environment; install requirements.lock"
         )
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def _read(log: Path, start: int) -> bytes:

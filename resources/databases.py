@@ -1,4 +1,4 @@
-"""Where a PostgreSQL database is, in libpq's words, and which schema in it is ours."""
+"""Where a PostgreSQL database is, in libpq's words, and which schema in it is Strandline's."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ def _shown(fields: dict[str, str]) -> str:
 def _passwords(fields: dict[str, str], address: str) -> tuple[str, ...]:
     """The longest first, so that none is hidden in part."""
     written = address.rpartition("@")[0].partition(":")[2]
-    found = {written, fields.get("password", ""), fields.get("sslpassword", "")}
-    return tuple(sorted((each for each in found if len(each) >= _SHORTEST_HIDDEN), key=len, reverse=True))
+    passwords = {written, fields.get("password", ""), fields.get("sslpassword", "")}
+    return tuple(sorted((each for each in passwords if len(each) >= _SHORTEST_HIDDEN), key=len, reverse=True))
 
 
 def _schema(name: str) -> str:

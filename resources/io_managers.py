@@ -9,36 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from dagster import (
-    AssetKey,
-    AssetMaterialization,
     AssetObservation,
     DagsterEvent,
     DagsterInstance,
     Failure,
     InputContext,
     IOManager,
-    MetadataValue,
     OutputContext,
-    partition_loading_context,
 )
 
 from partitions.dataflow import Dataflow
-from partitions.definitions import WindowPartitions
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.request import DUE, Request
 from partitions.sentinels import Watermark
+from resources.asset_partitions import AssetPartitions
 from resources.attempts import not_begun
-from resources.loaded_partitions import committed_before, failed_keys, loaded_keys, loaded_partitions, summary
 from resources.loop.holder import RunIsLive, this_process
 from resources.loop.loop import Loop, clock
 from resources.loop.outcome import Observer, Outcome, Step
+from resources.partition_events import PartitionEvents
 from resources.places import Place
 from resources.platform import Platform
-from resources.reporting import DATAFLOW_TAG, Untold, tell, untold
+from resources.reporting import DATAFLOW_TAG, tell
 from resources.tables import find_table
 from resources.watermarks.entry import Entry
 
@@ -63,12 +58,12 @@ class Load:
     """The value of both outputs: which dataflow, and what its run did once the table's manager has handled it.
 
     Attributes:
-        told: to be called when Dagster has stored all that the run has to tell.
+        on_stored: to be called when Dagster has stored all that the run has to say.
     """
 
     dataflow: Dataflow
     outcome: Outcome | None = None
-    told: Callable[[], None] = lambda: None
+    on_stored: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -107,7 +102,7 @@ class TableIOManager(IOManager):
         platform: Platform,
         options: RunOptions,
         describe: DescribeRun,
-        partitions: Mapping[str, WindowPartitions] | None = None,
+        partitions: Mapping[str, AssetPartitions] | None = None,
     ) -> None:
         """Use a project's resources.
 
@@ -129,7 +124,7 @@ class TableIOManager(IOManager):
             loop.prepare_next()
 
     def handle_output(self, context: OutputContext, obj: Load) -> Iterator[DagsterEvent]:  # type: ignore[override]  # Dagster takes generators, too
-        """Run the loop; raise its failure where nothing was committed, and leave it in the outcome otherwise.
+        """Run the loop; raise its failure if nothing was committed, and leave it in the outcome otherwise.
 
         Partitions that this run has loaded, and that its output does not stand for, are materialised one by one: all of them in a run
         without partitions, and those that did not fail in a run that does.
@@ -138,9 +133,34 @@ class TableIOManager(IOManager):
         instance = context.step_context.instance
         if not instance.is_ephemeral:  # else no sensor will ask for the run
             mark_run(instance, context.run_id, dataflow.name)
+        loop = self._loop(context, dataflow, now)
+        obj.outcome = outcome = loop.run()
+        if outcome.committed:
+            self._loops.append(loop)
+        self._options.report(outcome)
+        for warning in outcome.news:
+            context.log.warning(warning)
+        metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
+        obj.on_stored = lambda: tell(instance, dataflow.name, [context.run_id], _number(outcome))
+        events = PartitionEvents(
+            self._platform, self._partitions.get(dataflow.name), context, dataflow, outcome
+        )
+        yield from events.left_untold()
+        yield from events.loaded()
+        # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions
+        # would stand for all of them, so it is not given if one of them has failed.
+        if outcome.error is not None and context.has_asset_partitions:
+            observation = AssetObservation(context.asset_key, metadata=metadata)
+            yield DagsterEvent.asset_observation(context.step_context, observation)
+        if outcome.error is not None and (context.has_asset_partitions or not outcome.committed):
+            obj.on_stored()
+            raise failure(outcome.error)
+        _show(context, metadata, ("status", "state_number", "seconds"))
+
+    def _loop(self, context: OutputContext, dataflow: Dataflow, now: datetime) -> Loop[Any]:
         request = self._request(context, dataflow, now)
         try:
-            loop = self._platform.loop(
+            return self._platform.loop(
                 dataflow,
                 now,
                 request,
@@ -153,25 +173,6 @@ class TableIOManager(IOManager):
         except StrandlineError as error:  # a variable that is not set, say
             self._options.report(not_begun(self._platform.log, dataflow.name, error, context.run_id))
             raise failure(error) from error
-        obj.outcome = outcome = loop.run()
-        if outcome.committed:
-            self._loops.append(loop)
-        self._options.report(outcome)
-        for warning in outcome.news:
-            context.log.warning(warning)
-        metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
-        obj.told = lambda: tell(instance, dataflow.name, [context.run_id], _number(outcome))
-        yield from self._left_untold(context, dataflow, outcome)
-        yield from self._loaded_partitions(context, dataflow, outcome)
-        # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions
-        # would stand for all of them, so it is not given where one has failed.
-        if outcome.error is not None and context.has_asset_partitions:
-            observation = AssetObservation(context.asset_key, metadata=metadata)
-            yield DagsterEvent.asset_observation(context.step_context, observation)
-        if outcome.error is not None and (context.has_asset_partitions or not outcome.committed):
-            obj.told()
-            raise failure(outcome.error)
-        _show(context, metadata, ("status", "state_number", "seconds"))
 
     def _observer(self, context: OutputContext) -> Observer:
         """Hears of steps: the run's log, unless the instance is forgotten at the end, and whoever started the run."""
@@ -191,74 +192,11 @@ class TableIOManager(IOManager):
             return self._options.requests[dataflow.name]
         if not context.has_asset_partitions:
             return DUE
-        windows = dataflow.window.windows(now) if dataflow.window.time_entry else None
         forced = PLAN_TAG not in context.step_context.run_tags
         try:
-            return self._partitions[dataflow.name].request(
-                context.asset_partition_keys, windows, forced=forced
-            )
+            return self._partitions[dataflow.name].requested(context.asset_partition_keys, now, forced=forced)
         except StrandlineError as error:
             raise failure(error) from error
-
-    def _loaded_partitions(
-        self, context: OutputContext, dataflow: Dataflow, outcome: Outcome
-    ) -> Iterator[DagsterEvent]:
-        partitions = self._partitions.get(dataflow.name)
-        if partitions is None or partitions.definition is None:
-            return
-        whole = context.has_asset_partitions and outcome.error is None
-        covered = set(context.asset_partition_keys) if whole else set()
-        for key, metadata in loaded_partitions(partitions, outcome).items():
-            if key in covered:
-                context.step_context.add_asset_metadata(
-                    metadata, asset_key=context.asset_key, partition_key=key
-                )
-                continue
-            for asset in (context.asset_key, AssetKey(["watermark", dataflow.name])):
-                yield DagsterEvent.asset_materialization(
-                    context.step_context, partitions.materialisation(asset, key, metadata)
-                )
-
-    def _left_untold(
-        self, context: OutputContext, dataflow: Dataflow, outcome: Outcome
-    ) -> Iterator[DagsterEvent]:
-        """Materialise what runs that died have loaded and not told. What fails here fails no run: the next one tries again."""
-        instance, log, before = context.step_context.instance, self._platform.log, outcome.started_at_number
-        try:
-            left = untold(instance, log, dataflow.name, context.run_id, before)
-            made = list(self._told_late(context, dataflow, outcome, left))
-        except Exception as error:  # noqa: BLE001 - the rows are there, and so is what this run has done
-            context.log.warning("what runs that died have loaded is not shown yet: %s", error)
-            return
-        for record in made:
-            yield DagsterEvent.asset_materialization(context.step_context, record)
-        tell(instance, dataflow.name, left.runs, before)
-
-    def _told_late(
-        self, context: OutputContext, dataflow: Dataflow, outcome: Outcome, left: Untold
-    ) -> Iterator[AssetMaterialization]:
-        """Each partition; of an asset without partitions each run as a whole."""
-        partitions = self._partitions.get(dataflow.name)
-        for run_id, entries in groupby(left.entries, lambda entry: entry.run_id or ""):
-            by = {"loaded_by": MetadataValue.dagster_run(run_id)}
-            if partitions is None or partitions.definition is None:
-                yield AssetMaterialization(context.asset_key, metadata=summary([*entries]) | by)
-                continue
-            kind, log = self._platform.kind(dataflow), self._platform.log
-            pieces = [committed_before(log, dataflow.name, kind, entry) for entry in entries]
-            failed = failed_keys(partitions, outcome.committed)
-            for key, metadata in loaded_keys(
-                partitions, [committed for committed in pieces if committed]
-            ).items():
-                of_both = [
-                    partitions.materialisation(asset, key, metadata | by)
-                    for asset in (context.asset_key, AssetKey(["watermark", dataflow.name]))
-                ]
-                # Dagster takes any key for such an event, and shows none of another definition.
-                with partition_loading_context(dynamic_partitions_store=context.step_context.instance):
-                    known = partitions.definition.has_partition_key(str(of_both[0].partition))
-                if known and key not in failed:
-                    yield from of_both
 
     def load_input(self, context: InputContext) -> DataFrame:
         """The whole table as a DataFrame."""
@@ -291,7 +229,7 @@ class WatermarkIOManager(IOManager):
         _show(context, metadata, ("state_number",))
 
     def load_input(self, context: InputContext) -> Watermark | None:
-        """The newest watermark; None where there is none."""
+        """The newest watermark; None if there is none."""
         return self._platform.manager().get_watermark(context.asset_key.path[-1])
 
 

@@ -50,7 +50,7 @@ class JdbcConnection:
         system: whose SQL it speaks; MySQL's is MariaDB's.
         url: without user, password and other secrets.
         shown: the address for people.
-        user: None where the database wants none.
+        user: None if the database wants none.
         secrets: options that must not be shown, the password among them.
     """
 
@@ -105,7 +105,7 @@ class JdbcConnection:
         hosts, _, database = self.shown.partition("://")[2].partition("/")
         servers = [_server(each) for each in hosts.split(",")]
         parameters = dict(each.partition("=")[::2] for each in self.url.partition("?")[2].split("&"))
-        found = {
+        settings = {
             "host": ",".join(host for host, _ in servers),
             "port": ",".join(port for _, port in servers),
             "dbname": unquote(database),
@@ -117,7 +117,7 @@ class JdbcConnection:
             if "currentSchema" in parameters
             else None,
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in settings.items() if value}
 
     @property
     def mysql(self) -> tuple[list[tuple[str, int]], dict[str, Any]]:
@@ -137,7 +137,7 @@ class JdbcConnection:
 
     def hide(self, text: str) -> str:
         """A text with all secrets replaced, whatever library put them there."""
-        for _, secret in sorted(self.secrets, key=lambda one: len(one[1]), reverse=True):
+        for _, secret in sorted(self.secrets, key=lambda named: len(named[1]), reverse=True):
             if len(secret) >= _SHORTEST_HIDDEN:
                 text = text.replace(secret, "***")
         return text

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from partitions.dataflow import Dataflow
-from partitions.path.plan import settles
+from partitions.path.settle import settles
 from partitions.path.source import in_pair_order
 from partitions.plan import counted
 from partitions.request import LateOnly
@@ -30,35 +30,33 @@ class LateStep:
     """One step of the sweep with its policy.
 
     Attributes:
-        found: what the sweep saw.
-        ingested: the run that loaded late files; None where there was nothing to load.
+        step: what the sweep saw.
+        ingested: the run that loaded late files; None if there was nothing to load.
         quarantined: the entry that set late files aside, if one did.
         left: late files that no entry has dealt with.
     """
 
     dataflow: str
-    found: SweepStep
+    step: SweepStep
     ingested: Outcome | None = None
     quarantined: Entry | None = None
     left: LateFiles = field(default_factory=LateFiles)
 
     def as_json(self) -> dict[str, Any]:
         """The step in the public JSON form (docs/cli.md, JSON)."""
-        sweep = self.found.sweep
+        sweep = self.step.sweep
         return {
             "dataflow": self.dataflow,
-            "listed": self.found.listed,
-            "late": [file.path for file in self.found.late],
+            "listed": self.step.listed,
+            "late": [file.path for file in self.step.late],
             "ingested": self.ingested.late if self.ingested else 0,
-            "quarantined": sum(
-                entry_or_run.quarantined for entry_or_run in (self.quarantined, self.ingested) if entry_or_run
-            ),
+            "quarantined": sum(by.quarantined for by in (self.quarantined, self.ingested) if by),
             "waiting": {"count": self.left.count, "paths": self.left.first(_SHOWN)},
             "settling": len(self.left.settling),
             "run_id": self.ingested.run_id if self.ingested else None,
             "verified_up_to": sweep.verified_path,
             "verified_at": sweep.verified_at,
-            "complete": self.found.complete,
+            "complete": self.step.complete,
         }
 
 
@@ -72,7 +70,7 @@ def look(
     """One step of the sweep, and nothing done about what it finds.
 
     Raises:
-        SourceError: where a listing fails.
+        SourceError: if a listing fails.
         NeedsDecision: as a run would. Of another source every file would be late, and beside a table that is gone nothing is verified.
     """
     platform.checked(dataflow)
@@ -102,13 +100,13 @@ def late_step(
         run_id: of the rows that are loaded; None makes one.
         run_is_live: asks Dagster about a run on another machine.
         report: hears of the run that loaded late files, also of one that failed half-way.
-        options: of the loop, where late files are loaded.
+        options: of the loop, if late files are loaded.
 
     Raises:
-        SourceError: where a listing fails.
+        SourceError: if a listing fails.
         StrandlineError: why late files could not be loaded.
     """
-    found = look(platform, dataflow, now, budget, most)
+    looked = look(platform, dataflow, now, budget, most)
     log = platform.log
     left = unhandled(log, dataflow, log.newest(dataflow.name), now)
     ingested, aside = None, None
@@ -122,7 +120,7 @@ def late_step(
         aside = _set_aside(platform, dataflow, now, left, run_is_live)
     if ingested or aside:
         left = unhandled(log, dataflow, log.newest(dataflow.name), now)
-    return LateStep(dataflow.name, found, ingested, aside, left)
+    return LateStep(dataflow.name, looked, ingested, aside, left)
 
 
 def _set_aside(

@@ -95,7 +95,7 @@ class Place:
         bucket, _, prefix = rest.partition("/")
         if scheme not in _SCHEMES or not _BUCKET.fullmatch(bucket):
             expected = ", ".join(
-                f"{scheme_}://bucket/prefix" for scheme_ in _SCHEMES
+                f"{known}://bucket/prefix" for known in _SCHEMES
             )  # the text itself may hold a password
             raise ConfigurationError(
                 f"expected a folder or {expected}; found scheme {scheme!r}, or a bucket of another form"
@@ -109,7 +109,7 @@ class Place:
 
     @property
     def local(self) -> Path | None:
-        """The folder, where it is one."""
+        """The folder, if it is one."""
         return None if "://" in self.url else Path(self.url)
 
     def child(self, relative: str) -> Place:
@@ -131,7 +131,7 @@ class Place:
         """An obstore store whose paths are relative to this place; a missing local folder is not created.
 
         Raises:
-            SourceError: where a local folder does not exist.
+            SourceError: if a local folder does not exist.
         """
         from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 
@@ -158,15 +158,15 @@ class Place:
     def _s3_config(self) -> dict[str, str]:
         """Credentials in the words that obstore and deltalake share."""
         express = {} if self.ordered else {"aws_s3_express": "true"}
-        found = self.connection
-        if found is None:
+        connection = self.connection
+        if connection is None:
             return express
         options = express | {
-            "aws_endpoint": found.endpoint,
-            "aws_region": found.region,
-            "aws_access_key_id": found.access_key_id,
-            "aws_secret_access_key": found.secret_access_key,
-            "aws_session_token": found.session_token,
+            "aws_endpoint": connection.endpoint,
+            "aws_region": connection.region,
+            "aws_access_key_id": connection.access_key_id,
+            "aws_secret_access_key": connection.secret_access_key,
+            "aws_session_token": connection.session_token,
         }
         return {key: value for key, value in options.items() if value is not None}
 

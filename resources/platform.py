@@ -120,7 +120,7 @@ class Platform:
         """The identities of all units of a window watermark, in the order that they were listed or read. Starts no Spark.
 
         Raises:
-            PlanError: where a secondary input cannot be read.
+            PlanError: if a secondary input cannot be read.
         """
         watermark = dataflow.window
         return listed(watermark.units, watermark.secondary_input, self._rows_of)
@@ -183,7 +183,7 @@ class Platform:
         return self.kind(dataflow).plan(entry, now)
 
     def checked(self, dataflow: Dataflow) -> Entry | None:
-        """The newest entry, where definition, open intent and table belong to it. Starts no Spark, changes nothing.
+        """Return the newest entry, if definition, open intent and table belong to it. Starts no Spark, changes nothing.
 
         Raises:
             NeedsDecision: as a run would.

@@ -100,7 +100,7 @@ def _lives(process: subprocess.Popen[bytes]) -> bool:
 
 def _is_of(group: int, stat: Path) -> bool:
     try:
-        state, _, found = stat.read_text().rpartition(")")[2].split()[:3]
+        state, _, process_group = stat.read_text().rpartition(")")[2].split()[:3]
     except OSError:  # it is gone
         return False
-    return int(found) == group and state not in ("Z", "X")
+    return int(process_group) == group and state not in ("Z", "X")

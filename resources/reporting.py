@@ -1,13 +1,14 @@
 """What runs have appended to the watermark log and never told Dagster, since they died in between: found by the next run.
 
 Every run that told everything says so in a tag of itself, with the number that it came to. So it costs one query to learn that nothing
-is missing; only where a run ended without that tag are entries compared with runs, back to the first that is older than all of these.
+is missing; only if a run ended without that tag are entries compared with runs, back to the first that is older than all of these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
@@ -55,7 +56,9 @@ def untold(instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: 
     filters = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=_STATUSES)
     records = [record for record in instance.get_run_records(filters, limit=_RUNS) if _id(record) != run_id]
     dead = [
-        record for record in records if _told(record, dataflow) is None or not record.dagster_run.is_finished
+        record
+        for record in records
+        if _told_up_to(record, dataflow) is None or not record.dagster_run.is_finished
     ]
     if not dead:
         return Untold()
@@ -69,7 +72,7 @@ def untold(instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: 
         record = known[entry.run_id]
         if record is None:  # of the command line, or of another instance
             continue
-        if entry.number > (_told(record, dataflow) or 0) and not record.dagster_run.is_success:
+        if entry.number > (_told_up_to(record, dataflow) or 0) and not record.dagster_run.is_success:
             entries.append(entry)
         elif record.storage_id < oldest:
             break
@@ -83,7 +86,18 @@ def tell(instance: DagsterInstance, dataflow: str, runs: Sequence[str], number: 
         instance.add_run_tags(run_id, {_tag(dataflow): str(number)})
 
 
-def _told(record: RunRecord, dataflow: str) -> int | None:
+def summary(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Return what a run has loaded, from its entries."""
+    return {
+        "status": "committed",
+        "rows": sum(entry.rows for entry in entries),
+        "files": sum(entry.files for entry in entries),
+        "slices": len(entries),
+        "state_number": entries[-1].number,
+    }
+
+
+def _told_up_to(record: RunRecord, dataflow: str) -> int | None:
     tag = record.dagster_run.tags.get(_tag(dataflow), "")
     return int(tag) if tag.isdecimal() else None
 

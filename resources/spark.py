@@ -63,7 +63,7 @@ _SHORT_RUNS = (
 SMALL = 8 * 2**20
 """Bytes of source files below which compiling a query takes longer than running it."""
 
-# Java code is made and compiled for each query anew, Delta's own included: the one that looks for a tag is another after every
+# Java code is made and compiled for each query, Delta's own included: the one that looks for a tag is another after every
 # commit. On a warm server that took 0.6 of the 1.3 s of a small write.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _usual: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
@@ -71,11 +71,11 @@ _usual: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 
 
 def tune(session: SparkSession, size: int | None) -> None:
-    """Make a session run its next write without compiling it first where the files are small, and as the user has it where not.
+    """Make a session run its next write without compiling it first if the files are small, and as the user has it otherwise.
 
     Args:
         session: of one run.
-        size: bytes of the files that are about to be read; None where nobody knows.
+        size: bytes of the files that are about to be read; None if unknown.
     """
     small = size is not None and size < SMALL
     if small and session not in _usual:
@@ -86,7 +86,7 @@ def tune(session: SparkSession, size: int | None) -> None:
 
 
 def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) -> None:
-    """Begin something on a Connect server that ends there after this process, if need be. Nobody waits, and nobody hears of a failure.
+    """Begin something on a Connect server that ends there after this process, if need be. Do not wait, and do not report a failure.
 
     Spark in this process ends with it, so there nothing is begun.
 
@@ -133,11 +133,11 @@ class SparkEngine:
     Attributes:
         master: such as ``local[*]`` or ``spark://host:7077``; not used with ``remote``.
         remote: a Connect server, ``sc://host:port``; None runs Spark here or on ``master``.
-        conf: the user's settings; they win over ours.
+        conf: the user's settings; they win over Strandline's.
         places: what will be read and written: they decide on jars and credentials.
         drivers: Maven coordinates of the JDBC drivers that are needed.
         cache: where the class-data archive lies, if there is one.
-        told: hears, with a line for people, of what takes seconds.
+        notify: hears, with a line for people, of what takes seconds.
     """
 
     master: str = "local[*]"
@@ -146,14 +146,14 @@ class SparkEngine:
     places: tuple[Place, ...] = ()
     drivers: tuple[str, ...] = ()
     cache: Path | None = None
-    told: Callable[[str], None] = field(default=lambda line: None, compare=False)
+    notify: Callable[[str], None] = field(default=lambda line: None, compare=False)
 
     def session(self) -> SparkSession:
         """A session of its own on the one Spark of this process; the first call starts it.
 
         Raises:
-            SparkUnavailable: where it does not start, with what to do.
-            ConfigurationError: where the Spark that runs already differs in a static setting.
+            SparkUnavailable: if it does not start, with what to do.
+            ConfigurationError: if the Spark that runs already differs in a static setting.
         """
         _be_quiet()
         with _START:
@@ -189,7 +189,7 @@ class SparkEngine:
             "spark.sql.shuffle.partitions": cores,
             "spark.sql.session.timeZone": "UTC",
             "spark.ui.enabled": "false",
-            # A text of each plan is made for the UI, too long to be made for nobody: a tenth of what a small write costs its driver.
+            # A text of each plan is made for the UI, too long to be made for no reader: a tenth of what a small write costs its driver.
             "spark.sql.ui.explainMode": "simple",
             "spark.ui.showConsoleProgress": "false",
         }
@@ -212,17 +212,17 @@ class SparkEngine:
         settings = self.settings()
         os.environ.update(self.environment())
         if not java_runs():
-            self.told(_starting(settings))
+            self.notify(_starting(settings))
         try:
             start_java(settings)
             base = LazyPySparkResource(spark_config=settings).spark_session
         except Exception as error:
             raise SparkUnavailable(_no_spark(error), choices=("strandline doctor",)) from error
         for key in _STATIC:
-            found = base.conf.get(key, None)
-            if found != settings[key] and not (key == PACKAGES_KEY and _covers(found, settings[key])):
+            current = base.conf.get(key, None)
+            if current != settings[key] and not (key == PACKAGES_KEY and _covers(current, settings[key])):
                 raise ConfigurationError(
-                    f"Spark runs in this process already with {key}={found!r}, and {settings[key]!r} is asked for:"
+                    f"Spark runs in this process already with {key}={current!r}, and {settings[key]!r} is asked for:"
                     " a static setting cannot change while it runs. Use another process, or the same setting"
                 )
         if self.cache is not None and "spark.jars" not in settings:
@@ -231,14 +231,14 @@ class SparkEngine:
 
     def environment(self) -> dict[str, str]:
         """What a process that starts Spark's JVM must have in its environment."""
-        found = java_environment()
+        variables = java_environment()
         if self.master.startswith("local") and "SPARK_LOCAL_IP" not in os.environ:
-            found["SPARK_LOCAL_IP"] = (
-                "127.0.0.1"  # else Spark does not start where the host's name does not resolve
+            variables["SPARK_LOCAL_IP"] = (
+                "127.0.0.1"  # else Spark does not start if the host's name does not resolve
             )
         if self.cache is not None and "SPARK_SUBMIT_OPTS" not in os.environ:
-            found["SPARK_SUBMIT_OPTS"] = submit_options(self.cache, self.packages)
-        return found
+            variables["SPARK_SUBMIT_OPTS"] = submit_options(self.cache, self.packages)
+        return variables
 
     def _connect(self) -> SparkSession:
         from pyspark.sql import SparkSession
@@ -264,19 +264,19 @@ class SparkEngine:
 
     def with_places(self, places: Iterable[Place | JdbcConnection]) -> SparkEngine:
         """The same engine for these places and databases."""
-        found = list(places)
-        databases = [each for each in found if isinstance(each, JdbcConnection)]
+        given = list(places)
+        databases = [each for each in given if isinstance(each, JdbcConnection)]
         return replace(
             self,
-            places=tuple(each for each in found if isinstance(each, Place)),
+            places=tuple(each for each in given if isinstance(each, Place)),
             drivers=tuple(sorted({each.package for each in databases})),
         )
 
 
 def _make_active(session: SparkConnectSession) -> None:
-    """Make a session the one that pyspark takes in this thread where it is told none: for types as DDL, dates as literals, a user's function.
+    """Make a session the one that pyspark takes in this thread if it is given none: for types as DDL, dates as literals, a user's function.
 
-    pyspark keeps the first of a thread for ever, also when the server has closed it because nobody used it for an hour (pyspark 4.1).
+    pyspark keeps the first of a thread for ever, also when the server has closed it because it was not used for an hour (pyspark 4.1).
     """
     session._active_session.session = session
 
@@ -289,8 +289,8 @@ def _be_quiet() -> None:
         PySparkLogger.getLogger(name).disabled = True
 
 
-def _covers(found: str | None, wanted: str) -> bool:
-    return found is not None and set(wanted.split(",")) <= set(found.split(","))
+def _covers(current: str | None, wanted: str) -> bool:
+    return current is not None and set(wanted.split(",")) <= set(current.split(","))
 
 
 def _starting(settings: Mapping[str, str]) -> str:

@@ -34,7 +34,7 @@ _output: IO[bytes] | None = None
 
 
 def start_java(settings: Mapping[str, str]) -> None:
-    """Start the Java process, and Spark in it; nothing happens where this process has one already.
+    """Start the Java process, and Spark in it; nothing happens if this process has one already.
 
     Args:
         settings: of Spark.
@@ -60,7 +60,7 @@ def java_runs() -> bool:
 
 
 def java_end() -> str | None:
-    """How the Java process of this process ended, with its last words; None while it runs, or where there is none."""
+    """How the Java process of this process ended, with its last words; None while it runs, or if there is none."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
@@ -76,7 +76,7 @@ def java_end() -> str | None:
 
 
 def last_words() -> str:
-    """What the Java process printed last, as far as it says something; "" where it said nothing, or to somebody else."""
+    """What the Java process printed last, as far as it says something; "" if it said nothing, or to another reader."""
     if _output is None:
         return ""
     size = os.fstat(_output.fileno()).st_size
@@ -86,7 +86,7 @@ def last_words() -> str:
 
 
 def telling(text: str) -> str:
-    """The last lines of what Java printed that say what failed, without its stack traces; its last lines where none does."""
+    """The last lines of what Java printed that say what failed, without its stack traces; its last lines if none does."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _NOISE.match(line)]
     chosen = dict.fromkeys([line for line in lines if _TELLING.search(line)] or lines[-_SHOWN_LINES:])
     return " | ".join(in_one_line(line) for line in list(chosen)[-_SHOWN_LINES:])
@@ -105,8 +105,8 @@ def said(error: Exception) -> str:
     what was called, and Java's own error is in the second.
     """
     text = str(error).strip()
-    if found := _IN_PYTHON.search(text):
-        return in_one_line(found[1])
+    if match := _IN_PYTHON.search(text):
+        return in_one_line(match[1])
     lines = text.splitlines() or [type(error).__name__]
     in_java = lines[1:2] and lines[1].startswith(": ")
     return in_one_line(lines[1][2:] if in_java else lines[0])
@@ -130,8 +130,8 @@ def engine_lost(error: BaseException) -> str | None:
         seen.add(id(at))
         if any(kind.__name__ in _GONE for kind in type(at).__mro__) or _status(at) in _SILENT:
             details = getattr(at, "details", None)
-            told = details() if callable(details) else None
-            return in_one_line(str(told)) if told else _details(str(at))
+            detail = details() if callable(details) else None
+            return in_one_line(str(detail)) if detail else _details(str(at))
         condition = getattr(at, "getCondition", None)
         name = condition() if callable(condition) else None
         if str(name).startswith("INVALID_HANDLE."):
@@ -154,5 +154,5 @@ def _status(error: BaseException) -> str | None:
 
 def _details(text: str) -> str:
     """The details of an RPC's error, of which each line of the text says one thing; else its first line."""
-    found = _DETAILS.search(text)
-    return in_one_line(found[1] if found else (text.strip().splitlines() or ["no answer"])[0])
+    match = _DETAILS.search(text)
+    return in_one_line(match[1] if match else (text.strip().splitlines() or ["no answer"])[0])

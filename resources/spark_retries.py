@@ -12,7 +12,7 @@ keep a run hanging at a server that died."""
 class Patience(DefaultPolicy):
     """Of one session. A server that one call has waited for in vain is gone, and no other call of the session waits for it.
 
-    Else each thing that pyspark gives back after a failed query, in threads that a process waits for at its end, would wait anew.
+    Else each thing that pyspark gives back after a failed query, in threads that a process waits for at its end, would wait again.
     """
 
     def __init__(self) -> None:

@@ -26,11 +26,11 @@ from urllib.parse import unquote, urlsplit
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
 HADOOP_AWS_PACKAGE = "org.apache.hadoop:hadoop-aws:3.4.2"
-"""Only where an S3 path is used: its SDK bundle is 640 MB."""
+"""Only if an S3 path is used: its SDK bundle is 640 MB."""
 
 POSTGRESQL_PACKAGE = "org.postgresql:postgresql:42.7.8"
 MARIADB_PACKAGE = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
-"""Drivers, only where a database of that kind is read."""
+"""Drivers, only if a database of that kind is read."""
 
 JAR_EXCLUDES = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
 """Delta asks for them, and Spark ships the same ones."""
@@ -92,8 +92,8 @@ def _probe(binary: str, on_path: bool = False) -> Java | None:
 def find_java() -> Java | None:
     """The Java that Spark should start, or None.
 
-    JAVA_HOME decides alone where it is set, because Spark obeys it; then PATH; then the usual places. A Java that does not
-    fit is only returned where there is no better one.
+    JAVA_HOME decides alone if it is set, because Spark obeys it; then PATH; then the usual places. A Java that does not
+    fit is only returned if there is no better one.
     """
     if home := os.environ.get("JAVA_HOME"):
         return _probe(str(Path(home, "bin", "java")))
@@ -115,13 +115,13 @@ def _candidates() -> Iterator[Java]:
 
 
 def java_version() -> str | None:
-    """All that ``java -version`` says of the Java that Spark should start; None where there is none."""
+    """All that ``java -version`` says of the Java that Spark should start; None if there is none."""
     java = find_java()
     return java.text if java else None
 
 
 def java_problem() -> str | None:
-    """One line on what is wrong with this machine's Java and what to do; None where it fits."""
+    """One line on what is wrong with this machine's Java and what to do; None if it fits."""
     java = find_java()
     if java and java.fits:
         return None
@@ -133,7 +133,7 @@ def java_problem() -> str | None:
 
 
 def spark_jars() -> Path | None:
-    """The folder of Spark's own jars, found without importing pyspark; None where it is not installed."""
+    """The folder of Spark's own jars, found without importing pyspark; None if it is not installed."""
     spec = util.find_spec("pyspark")
     return Path(spec.origin).parent / "jars" if spec and spec.origin else None
 
@@ -145,7 +145,7 @@ def _key(*parts: str) -> str:
 def archive_path(cache_dir: Path, packages: Iterable[str]) -> Path:
     """Where the archive for these packages belongs, whether it is there or not.
 
-    Java refuses an archive of another Java or of jars that were installed anew, so all of these are in the name.
+    Java refuses an archive of another Java or of jars that were installed later, so all of these are in the name.
 
     Args:
         cache_dir: the folder of archives.
@@ -172,10 +172,10 @@ def is_sealed(archive: Path) -> bool:
 
 
 def submit_options(cache_dir: Path, packages: Iterable[str]) -> str:
-    """Flags for SPARK_SUBMIT_OPTS that use the archive; empty where there is none.
+    """Flags for SPARK_SUBMIT_OPTS that use the archive; empty if there is none.
 
     An archive has the classes of Spark, not those of the packages, so the default packages' one serves all others too.
-    ``-Xlog:disable``: where it does not fit after all, Java goes on without it, and its warning would go to stdout, where
+    ``-Xlog:disable``: if it does not fit after all, Java continues without it, and its warning would go to stdout, where
     a command's JSON is.
 
     Args:
@@ -207,7 +207,7 @@ def java_environment() -> dict[str, str]:
 def jar_settings(cache_dir: Path | None, packages: Iterable[str]) -> dict[str, str]:
     """Spark settings that bring these packages into a session.
 
-    Ivy takes 2 to 3 s to find out again what it has in its cache. So the files of an earlier resolution are named where
+    Ivy takes 2 to 3 s to find out again what it has in its cache. So the files of an earlier resolution are named if
     all of them are still there; the coordinates otherwise.
 
     Args:

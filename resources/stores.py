@@ -72,12 +72,12 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
     """Tell apart what obstore or deltalake raised for a place of an object store."""
     text = str(error)
     status, code, message = (
-        found[1] if (found := pattern.search(text)) else "" for pattern in (_STATUS, _CODE, _MESSAGE)
+        match[1] if (match := pattern.search(text)) else "" for pattern in (_STATUS, _CODE, _MESSAGE)
     )
     status = status or _status_of(error, code)
     said = _said(error, status, code, message)
     if type(error).__name__ == "InvalidPathError" or isinstance(error, ValueError):
-        name = found[1] if (found := _PATH.search(text)) else in_one_line(text)
+        name = match[1] if (match := _PATH.search(text)) else in_one_line(text)
         return StoreFailure(
             Kind.BAD_NAME,
             f"a key cannot be represented: {name!r}",
@@ -103,7 +103,7 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
 
 
 def spark_failure(text: str) -> tuple[str, StoreFailure] | None:
-    """The place and the failure that Spark's text tells of an object store; None where it tells of something else."""
+    """The place and the failure that Spark's text tells of an object store; None if it tells of something else."""
     answered, silent = _S3A_ANSWER.search(text), _S3A_SILENT.search(text)
     if not answered and not silent:
         return None
@@ -152,10 +152,10 @@ def _said(error: Exception, status: str, code: str, message: str) -> str:
     text = str(error)
     answered = [f"HTTP {status}" if status else "", code]
     if any(answered):
-        told = ", ".join(filter(None, answered))
-        return f"{told}: {_URL.sub('…', in_one_line(message)).rstrip('.')}" if message else told
-    if found := _SYSTEM.findall(text):
-        return str(found[-1])
+        answer = ", ".join(filter(None, answered))
+        return f"{answer}: {_URL.sub('…', in_one_line(message)).rstrip('.')}" if message else answer
+    if causes := _SYSTEM.findall(text):
+        return str(causes[-1])
     if _TIMEOUT.search(text):
         return "timed out"
     tree = [in_one_line(part) for part in _TREE.split(text)]
@@ -163,6 +163,6 @@ def _said(error: Exception, status: str, code: str, message: str) -> str:
 
 
 def _endpoint(place: object) -> str:
-    """Where it was asked, as far as the project says it; an endpoint of ours holds no password."""
+    """Where it was asked, as far as the project says it; an endpoint of Strandline's settings holds no password."""
     connection = place.connection if isinstance(place, Place) else None
     return f" from {connection.endpoint}" if connection and connection.endpoint else ""

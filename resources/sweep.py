@@ -17,7 +17,8 @@ from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.path.plan import at_or_below, settles
+from partitions.path.above import at_or_below
+from partitions.path.settle import settles
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.sentinels import deserialise
@@ -34,7 +35,7 @@ _OF_A_FOLDER = Budget(pages=500, seconds=5.0)
 
 _NOTE = "sweep"
 _NAMED = {"ingest": 40_000, "quarantine": 40_000, "alert": 1_000, "ignore": 1_000}
-"""Late files that a round names, by policy: all that two steps can find in a bucket, where something is to be done with them."""
+"""Late files that a round names, by policy: all that two steps can find in a bucket, if something is to be done with them."""
 
 Row = tuple[str, int, str, int]
 """A file as the note keeps it."""
@@ -48,7 +49,7 @@ class Sweep:
         era: the number of the reset that it belongs to.
         begun: when this round began, ISO; None between two rounds.
         up_to: the watermark that the round began with, sentinel JSON text.
-        resume: where the next step goes on.
+        resume: where the next step continues.
         listed: files that the round has seen.
         late: late files that the round has found, as rows of path, size, version and modification time.
         more: how many it has found beyond those.
@@ -74,16 +75,16 @@ class Sweep:
 
     @classmethod
     def read(cls, log: WatermarkLog, dataflow: str, era: int) -> Sweep:
-        """The note of a dataflow; a new one after a reset, or where it does not read."""
+        """The note of a dataflow; a new one after a reset, or if it does not read."""
         note = log.note(dataflow, _NOTE) or {}
         try:
             known = {
                 attribute.name: note[attribute.name] for attribute in fields(cls) if attribute.name in note
             }
-            found = cls(**known | {key: tuple(map(tuple, note.get(key, ()))) for key in ("late", "before")})
+            noted = cls(**known | {key: tuple(map(tuple, note.get(key, ()))) for key in ("late", "before")})
         except (TypeError, ValueError):
             return cls(era)
-        return found if found.era == era else cls(era)
+        return noted if noted.era == era else cls(era)
 
     def write(self, log: WatermarkLog, dataflow: str) -> None:
         """Keep it."""
@@ -109,7 +110,7 @@ class Sweep:
 
     @property
     def unnamed(self) -> int:
-        """How many late files there are beside those that have a name: of this round, and of the one before where this one has not met them yet."""
+        """How many late files there are beside those that have a name: of this round, and of the round before if this round has not met them yet."""
         return self.more + max(0, self.beyond - self.met)
 
 
@@ -177,8 +178,8 @@ def step(
         most: late files that the note names; None is a number that suits the policy.
 
     Raises:
-        SourceError: where a listing fails; nothing is noted of it then.
-        CorruptWatermark: where what was ingested does not read.
+        SourceError: if a listing fails; nothing is noted of it then.
+        CorruptWatermark: if what was ingested does not read.
     """
     entry = log.newest(dataflow.name)
     state = PathState.of(entry.state() if entry else None)
@@ -193,14 +194,14 @@ def step(
     below = at_or_below(dataflow.path, state, since)
     budget = budget or (_OF_A_STORE if place.local is None else _OF_A_FOLDER)
     listing = list_above(place, below, dataflow.files.endings, budget=budget, resume=sweep.resume)
-    files = listing.found.files
+    files = listing.listed.files
     known = _known(log, dataflow.name, entry, [*sweep.named, *(file.path for file in files)])
     late = tuple(file for file in files if file.path not in known)
     most = _NAMED[dataflow.late_files] if most is None else most
     sweep = _noted(sweep.without(known), len(files), late, listing.resume, most)
     sweep.write(log, dataflow.name)
     settled = tuple(file for file in late if not settles(dataflow.path, file, now))
-    return SweepStep(len(files), settled, listing.complete, sweep, listing.found.calls)
+    return SweepStep(len(files), settled, listing.complete, sweep, listing.listed.calls)
 
 
 def unhandled(log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime) -> LateFiles:

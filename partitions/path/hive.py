@@ -33,7 +33,7 @@ def partition_columns(paths: Collection[str]) -> list[str]:
 
 
 def folder_value(path: str, name: str) -> str | None:
-    """The value that a path's first folder of this name stands for; None if it has no such folder, or where it says NULL.
+    """The value that a path's first folder of this name stands for; None if it has no such folder, or if the folder says NULL.
 
     Hive's and Spark's writers escape a value with ``%XX``; a text with another ``%`` stands for itself.
     """

@@ -49,7 +49,7 @@ class NamingReport:
 
     Attributes:
         sample: how many paths were looked at.
-        findings: one sentence each; empty where nothing speaks against the order.
+        findings: one sentence each; empty if nothing speaks against the order.
     """
 
     sample: int

@@ -112,7 +112,7 @@ class FromBeginning:
         )
 
     def span(self) -> Span:
-        """From the first prefix to the end of the last; everything where their order depends on the store's."""
+        """From the first prefix to the end of the last; everything if their order depends on the store's."""
         steps = self._steps
         return Span(steps[0].start, steps[-1].end) if steps else Span()
 
@@ -134,7 +134,7 @@ class FromBeginning:
 
     @cached_property
     def _steps(self) -> tuple[_Step, ...]:
-        """The prefixes in the order that all stores list them in; none where there is no such order."""
+        """The prefixes in the order that all stores list them in; none if there is no such order."""
         steps = sorted(_Step(below(prefix), f"{prefix}/{LAST}") for prefix in self.prefixes)
         agreed = all(
             past(later.start, step.start) and past(later.end, step.end) for step, later in pairwise(steps)
@@ -174,7 +174,7 @@ class AbovePath:
     def may_hold(self, folder: str) -> bool:
         """A folder holds something above if itself, or any folder that can lie below it, is not below the partition.
 
-        Of those before the partition these are the ones on the way to it, and those that it goes on from with less than a ``/``.
+        Of those before the partition these are the ones on the way to it, and those that it continues from with less than a ``/``.
         """
         partition = self.last.partition
         if not folder or folder >= partition:
@@ -279,7 +279,7 @@ class AtOrBelow:
 
     Attributes:
         position: what is committed.
-        since: where the source began for us; what is not above it was never meant to be loaded.
+        since: where Strandline began to read the source; what is not above it was never meant to be loaded.
     """
 
     position: Position
@@ -297,7 +297,7 @@ class AtOrBelow:
         return self.since.may_hold(folder) and (last is None or folder <= last)
 
     def span(self) -> Span:
-        """To the end: where pairs and keys are ordered differently, what is below may be listed after what is above."""
+        """To the end: if pairs and keys are ordered differently, what is below may be listed after what is above."""
         return Span(self.since.span().after)
 
     def seek(self, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Files that were passed over, and those of them that somebody has released (docs/guide-files.md, docs/state.md).
+"""Files that were passed over, and those of them that were released (docs/guide-files.md, docs/state.md).
 
 A quarantined file counts as dealt with: neither a listing nor the sweep brings it up again. A released one is loaded by the
 next run, in a slice of its own.
@@ -42,7 +42,7 @@ class Quarantine:
 
     @property
     def held(self) -> tuple[Quarantined, ...]:
-        """Those that wait for somebody."""
+        """Return those that wait for a decision."""
         return tuple(bad for bad in self.files if not bad.released)
 
     @property
@@ -65,7 +65,7 @@ class Quarantine:
         for path in paths:
             if path not in held:
                 close = get_close_matches(path, held, 1)
-                none = f"{len(held)} files are in quarantine. A late file that was left alone is loaded with late_files: ingest"
+                none = f"{len(held)} files are in quarantine. A late file that was skipped is loaded with late_files: ingest"
                 hint = f"did you mean {close[0]}?" if close else none
                 raise ConfigurationError(
                     f"dataflow {dataflow}: expected the path of a quarantined file, found {path!r}: {hint}",

@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any, Literal
 
 from partitions.errors import BadPart
+from partitions.path.closing import closed
 from partitions.path.definition import Checkpoint, PathWatermark
 from partitions.path.order import pair_order
 from partitions.path.quarantine import Quarantined
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
-from partitions.path.template import TimeTemplate
 from partitions.plan import Size
 from partitions.sentinels import Watermark
 
@@ -31,7 +31,7 @@ class PathSlice:
         after: the state after it; the same for files that are late or released.
         why: what brought the files here.
         quarantined: files that it passes over, with the reasons.
-        replaces: whether rows of the same files that are in the table already make room.
+        replaces: whether the table's rows of the same files are deleted.
         since: where a filtered cold start began; None for any other slice.
     """
 
@@ -90,7 +90,7 @@ class PathSlice:
         return self.after
 
     def describe(self) -> list[dict[str, Any]]:
-        """The files in order, and why where they do not lie above the watermark."""
+        """The files in order, and why if they do not lie above the watermark."""
         beside = {} if self.why == "run" else {"reason": self.why}
         return [{"files": [file.path for file in self.files], **beside}]
 
@@ -147,7 +147,7 @@ def cut(
         definition: what the user declared.
         before: the state below the first file.
         files: all of them.
-        closing: the clock, where the last slice may close partitions.
+        closing: the clock, if the last slice may close partitions.
     """
     for portion in _portions(definition.checkpoint, files):
         last = portion[-1] is files[-1]
@@ -171,7 +171,7 @@ def slice_of(
     state = PathState.of(before).processed(file.path for file in files)
     after = watermark_of(definition, state)
     if closing and definition.scope == "partition":
-        after = _closed(definition, state, closing)
+        after = closed(definition, state, closing)
     return PathSlice(files, before, after, definition, closing)
 
 
@@ -198,24 +198,3 @@ def _fits(limits: Checkpoint, files: Sequence[SourceFile], start: int) -> int:
             break
         count += 1
     return count
-
-
-def _closed(definition: PathWatermark, state: PathState, now: datetime) -> Watermark:
-    """Close what ended ``close_after`` ago, never the newest; only with the last slice, when no older file is left over."""
-    template, closed = definition.template, state.closed_before
-    if template and definition.close_after is not None:
-        times = [start for name in state.names if (start := template.time(name))]
-        if times:
-            limit = min(template.floor(now - definition.close_after), max(times))
-            closed = limit if closed is None else max(closed, limit)
-    if template and closed:
-        return {"paths": _open(template, state, closed), "closed_before": closed}
-    return state.partition_watermark()
-
-
-def _open(template: TimeTemplate, state: PathState, closed: datetime) -> dict[str, str]:
-    return {
-        name: last
-        for name, last in state.names.items()
-        if not ((start := template.time(name)) and start < closed)
-    }

@@ -70,7 +70,7 @@ class TimeTemplate:
     def prefixes(self, lookback: int, now: datetime) -> list[str]:
         """The prefixes of now and the ``lookback`` units before it, oldest first, in UTC.
 
-        They are lookback + 1; fewer where the template has a hole, so that two units are written alike.
+        They are lookback + 1; fewer if the template has a hole, so that two units are written alike.
 
         Raises:
             ConfigurationError: when the look-back reaches beyond year 1.
@@ -109,7 +109,7 @@ class TimeTemplate:
                 return start.replace(year=months // 12, month=months % 12 + 1)
 
     def time(self, partition: str) -> datetime | None:
-        """The start of a partition's own time range; ``None`` where the template does not parse it.
+        """The start of a partition's own time range; ``None`` if the template does not parse it.
 
         The template may be coarser than the partition: further components do not matter.
         """
@@ -126,6 +126,11 @@ class TimeTemplate:
         day = start + timedelta(days=part["j"] - 1)
         return day if part["j"] >= 1 and day.year == start.year else None
 
+    def prefix(self, partition: str) -> str | None:
+        """Return the leading components of a partition that the template can have written; None if it fits none."""
+        match = self._pattern.match(partition)
+        return match.group().rstrip("/") if match else None
+
     def end(self, start: datetime) -> datetime:
         """Exclusive end of the time range that starts there."""
         return self.step(start, 1)
@@ -133,7 +138,7 @@ class TimeTemplate:
     def skip(self, partition: str, before: datetime) -> str:
         """The key after which a listing has left the partitions that are closed like this one.
 
-        Where texts sort like times the jump is to the first open time; what lies in between and the template does not fit
+        If texts sort like times, the jump is to the first open time; what lies in between and the template does not fit
         has to be looked for by itself. Elsewhere it leaves just this partition.
 
         Args:
@@ -147,7 +152,7 @@ class TimeTemplate:
         for index, written in enumerate(before.strftime(self.text.strip("/")).split("/")):
             chosen.append(own[index] if self._parts[index] == "*" else written)
             if chosen[index] != own[index] and "*" in self._parts[index:]:
-                break  # below another year, each region begins anew
+                break  # below another year, each region begins again
         return below("/".join(chosen))
 
     def leads_to(self, folder: str) -> bool:

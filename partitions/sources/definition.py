@@ -1,4 +1,4 @@
-"""What every source says of itself, so that nobody has to ask which one it is."""
+"""What every source says of itself, so that its type need not be asked."""
 
 from __future__ import annotations
 

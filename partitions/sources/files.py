@@ -35,7 +35,7 @@ class FilesSource(SourceDefinition):
         schema_: Spark DDL; without it the schema is inferred once from a bounded sample and pinned.
         options: for Spark's reader.
         extensions: case-sensitive endings; by default the format's own, each plain, .gz and .bz2.
-        missing: what a window's folder that is not there, or holds no file, means where ``path`` has placeholders.
+        missing: what a window's folder that is not there, or holds no file, means if ``path`` has placeholders.
     """
 
     connection_type: ClassVar[Literal["s3", "jdbc"] | None] = "s3"

@@ -1,6 +1,6 @@
-"""Windows as a cron expression, where one gives exactly ours (docs/adr/0009-cron-only-where-it-is-exact.md).
+"""Windows as a cron expression, if one gives exactly the same windows (docs/adr/0009-cron-only-where-it-is-exact.md).
 
-Cron ticks at wall times. It gives our windows where each starts at the same wall time of a day that every month has, and where
+Cron ticks at wall times. It gives the same windows if each starts at the same wall time of a day that every month has, and if
 no change of the zone's offset skips or repeats that wall time. What cannot be said so exactly is not said at all.
 """
 
@@ -18,7 +18,7 @@ from partitions.window.definition import WindowWatermark
 from partitions.window.grid import Grain
 
 HORIZON = 2050
-"""Up to this year a zone is looked at: laws change sooner, and a new zone database is then looked at anew."""
+"""Up to this year a zone is looked at: laws change sooner, and a new zone database is then looked at again."""
 
 _FIRST = 1970
 _PROBE = datetime(
@@ -36,7 +36,7 @@ class Cron:
         zone: where the fields are wall times.
         start: of the first window, wall time.
         end: of the last window, wall time, as whole as its grid makes it; None if there is no last one.
-        offset: windows that exist beyond the last one that has ended: 1 for the one that holds now, negative where ``to`` lies back.
+        offset: windows that exist beyond the last one that has ended: 1 for the one that holds now, negative if ``to`` lies back.
         format: of a window's start in its key.
     """
 
@@ -160,7 +160,7 @@ def _offset(watermark: WindowWatermark, grain: Grain, start: datetime) -> int | 
 
 
 def _end(watermark: WindowWatermark, grain: Grain, zone: str, start: datetime) -> datetime | None:
-    """Where the windows up to a constant ``to`` end; the one that it cuts short counts as whole where it is loaded."""
+    """Where the windows up to a constant ``to`` end; the one that it cuts short counts as whole if it is loaded."""
     to = Instant.parse(watermark.time_entry.range.to if watermark.time_entry else "-", watermark.zone)
     if to.floor is not None:
         return None

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from partitions.errors import ConfigurationError
-from partitions.instants import DAY, Floor, Instant, floor_minute, zone_of
+from partitions.instants import Instant, zone_of
 from partitions.model import Duration, Model
+from partitions.window.dagster_units import MANY, MOST_KEYS, DagsterUnits
 from partitions.window.extent import Unit
-from partitions.window.grid import GRAINS, Grain, Grid, Stretch, Windows
+from partitions.window.grid import GRAINS, Grain, Grid
+from partitions.window.time_range import Composite, TimeRange
 from partitions.window.units import SecondaryInput, explicit
-
-MOST_WINDOWS = 1_000_000
-"""More windows than anybody has; a definition that has more is a mistake (hours since the year 1)."""
+from partitions.window.windows import Windows
 
 
 def _json_array(value: object) -> object:
@@ -80,27 +80,6 @@ Period = Annotated[Duration, BeforeValidator(_period)]
 """Whole days of 24 hours, or an ISO duration."""
 
 
-MOST_KEYS = 10_000
-"""Keys of one dimension that Dagster and its UI bear."""
-
-
-MANY = (
-    "Set dagster_units: {buckets: 64}, and Dagster shows buckets of units; or ledger: Dagster then shows the windows alone."
-    " The ledger shows every unit"
-)
-"""What to do with more."""
-
-
-class Buckets(Model):
-    """Units show as a fixed number of buckets; by a hash of its identity each unit is in one of them."""
-
-    buckets: Annotated[int, Field(ge=1, le=MOST_KEYS, strict=True)]
-
-
-DagsterUnits = Literal["auto", "partitions", "ledger"] | Buckets
-"""Where units show: as a dimension of Dagster's partitions, each for itself or in buckets, or in the ledger only."""
-
-
 class Range(Model):
     """From when to when; both are instants (docs/guide-windows.md), ``to`` may be ``-``."""
 
@@ -130,7 +109,6 @@ class UnitEntry(Model):
 
 
 Entry = Annotated[DatetimeEntry | UnitEntry, Field(discriminator="type")]
-Composite = dict[Grain, tuple[str, str]]
 
 
 class WindowCheckpoint(Model):
@@ -158,7 +136,7 @@ class WindowWatermark(Model):
         timezone: of texts without a zone, of day floors and of calendar steps.
         parallelism: work units of one run, at most; the oldest that were never loaded go first.
         pacing: time between the starts of two work units.
-        min_units: the plan fails where there are fewer.
+        min_units: the plan fails if there are fewer.
         secondary_input: where units come from, instead of a unit entry.
         dagster_units: where units show; ``auto``: up to 100 listed ones are partitions.
     """
@@ -301,114 +279,23 @@ class WindowWatermark(Model):
         """Abstinence in milliseconds."""
         return _milliseconds(self.abstinent)
 
-    def from_at(self, now: datetime | None) -> int:
-        """Where the first window starts; only asked where there is a datetime entry."""
-        return self._at(self._range().from_, now)
-
-    def to_at(self, now: datetime | None) -> int:
-        """Where the last window ends, in the future too; only asked where there is a datetime entry."""
-        return self._at(self._range().to, now)
-
     @property
-    def to_floor(self) -> Floor | None:
-        """What ``to`` is floored to; None if it is constant."""
-        return Instant.parse(self._range().to, self.zone).floor
+    def time_range(self) -> TimeRange:
+        """The range of the time dimension.
 
-    def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
-        """All windows at an instant.
-
-        Args:
-            now: the clock, aware; None if no text needs it.
-            clipped: whether windows end at now, floored to the minute.
+        Raises:
+            ConfigurationError: if there is no datetime entry.
         """
-        start, end = self.from_at(now), self.to_at(now)
-        limit = floor_minute(now) if clipped and now is not None else None
-        end = end if limit is None else min(end, limit)
-        stretches = self._stretches(start, end, now)
-        if (
-            sum(
-                (stretch.end - stretch.start) / _SHORTEST.get(stretch.grid.grain, DAY * 7)
-                for stretch in stretches
-            )
-            > MOST_WINDOWS
-        ):
-            raise ConfigurationError(
-                f"definition.range: expected at most {MOST_WINDOWS:,} windows, found more from {self._range().from_!r} on"
-            )
-        return Windows.of(stretches, partial=self.partial)
-
-    def moving(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """What cuts windows otherwise from one day to the next, since it counts from now: its key and text."""
-        if self.time_entry is None:
-            return
-        given = self._range().from_
-        if not all(self._stands(given, grain) for grain in self._composite or (self.window,)):
-            yield ("definition",), given
-        for grain, (lower, upper) in self._composite.items():
-            if not self._stands(lower, grain):
-                yield ("window", grain), lower
-            others = [begin for name, (begin, _) in self._composite.items() if name != grain]
-            if self._floats(upper) and not all(self._begins_before(begin, lower) for begin in others):
-                yield ("window", grain), upper
-
-    def _floats(self, text: str) -> bool:
-        return Instant.parse(text, self.zone).floor is not None
-
-    def _begins_before(self, begin: str, other: str) -> bool:
-        """Whether a range begins before another, whatever the time is."""
-        fixed = not self._floats(begin) and not self._floats(other)
-        return fixed and self._at(begin, None) < self._at(other, None)
-
-    def _stands(self, text: str, grain: object) -> bool:
-        """Whether windows of a grain that are cut from an instant on start where they started a day before."""
-        floor, zone = Instant.parse(text, self.zone).floor, text.partition(".")[2]
-        if floor is None:
-            return True
-        if grain == "hourly":
-            return floor != "minute"
-        return grain == "daily" and floor == "day" and zone in ("", self.timezone)
-
-    def _range(self) -> Range:
         if self.time_entry is None:
             raise ConfigurationError(
                 "definition: expected a datetime entry, found none: there are no windows without one"
             )
-        return self.time_entry.range
+        given = self.time_entry.range
+        return TimeRange(given.from_, given.to, self.window, self.timezone, self.partial)
 
-    def _stretches(self, start: int, end: int, now: datetime | None) -> list[Stretch]:
-        if isinstance(self.window, str):
-            return [Stretch(Grid(self.window, self.timezone), start, end)]
-        made: list[Stretch] = []
-        reached = start
-        ranges = [
-            (self._at(lower, now), self._at(upper, now), Instant.parse(upper, self.zone).floor is None, grain)
-            for grain, (lower, upper) in self.window.items()
-        ]
-        for lower, upper, fixed, grain in sorted(ranges):
-            first, reached = max(lower, reached), max(reached, upper)
-            made.append(Stretch(Grid(grain, self.timezone), first, min(upper, end), fixed and upper < end))
-        return [stretch for stretch in made if stretch.start < stretch.end]
-
-    def uncovered(self, now: datetime | None) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Gaps and overlaps between the sub-ranges of a composite, inside the watermark's range."""
-        start, end = self.from_at(now), self.to_at(now)
-        ranges = sorted((self._at(a, now), self._at(b, now)) for a, b in self._composite.values())
-        gaps, overlaps, reached = [], [], start
-        for lower, upper in ranges:
-            if lower > reached:
-                gaps.append((reached, min(lower, end)))
-            elif lower < min(reached, upper) and reached > start:
-                overlaps.append((max(lower, start), min(reached, upper)))
-            reached = max(reached, upper)
-        if ranges and reached < end:
-            gaps.append((reached, end))
-        return [gap for gap in gaps if gap[0] < gap[1]], [lap for lap in overlaps if lap[0] < lap[1]]
-
-    def _at(self, text: str, now: datetime | None) -> int:
-        return Instant.parse(text, self.zone).at(now)
-
-
-_SHORTEST = {"hourly": DAY / 24, "daily": DAY * 0.9}
+    def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
+        """Return all windows at an instant (:meth:`TimeRange.windows`)."""
+        return self.time_range.windows(now, clipped=clipped)
 
 
 def _milliseconds(period: timedelta) -> int:

@@ -8,36 +8,23 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from partitions.intervals import union
-from partitions.window.grid import Grid, Windows, steps
-from partitions.window.state import Failure, WindowState
+from partitions.window.cutoffs import Cutoffs
+from partitions.window.known_windows import Known, KnownWindows
+from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
+from partitions.window.windows import Windows
+from partitions.window.work_outcomes import Failure
 
 Reason = Literal["new", "grace", "failed", "forced", "rest"]
 """Why a work unit runs; ``rest`` is what an old window held, no window holds now, and is deleted with the old one."""
 
-Known = tuple[int, int, int | None]
-"""Windows ``[first, after)`` that have a high: their end, or where only a part is loaded, the third."""
-
 Mark = tuple[int, int, Reason]
 """Windows ``[first, after)`` that are due whatever the cutoffs say."""
-
-
-def job_cutoff(state: WindowState, grace: int, now: int) -> int | None:
-    """The cutoff of the whole job: its highest usable high less the grace; None without any. No high counts for more than now."""
-    highest = state.highest
-    return None if highest is None else min(highest, now) - grace
-
-
-def cutoff(highs: Iterable[int], start: int, grace: int, abstinent: int) -> int:
-    """The cutoff of a work unit: its highest high, and where it has none the start. It is not clipped to the window."""
-    highest = max(highs, default=None)
-    return start if highest is None else highest + abstinent - grace
 
 
 class Due(NamedTuple):
@@ -47,9 +34,9 @@ class Due(NamedTuple):
         first: index of the first.
         after: index after the last.
         reason: why.
-        high: their own high, where it is not their end; None for whole windows, and for those that have none.
+        high: their own high, if it is not their end; None for whole windows, and for those that have none.
         served: whether they have a usable high.
-        failure: of the last attempt, where that failed; such a window stands by itself.
+        failure: of the last attempt, if that failed; such a window stands by itself.
     """
 
     first: int
@@ -66,34 +53,6 @@ class Due(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cutoffs:
-    """What decides about windows that were loaded before.
-
-    Attributes:
-        job: the job's cutoff; None if nothing is loaded.
-        grace: milliseconds.
-        abstinent: milliseconds.
-    """
-
-    job: int | None
-    grace: int
-    abstinent: int
-
-    def due(self, end: int, high: int, *, grows: bool) -> bool:
-        """Whether a window is read again."""
-        own = self.own(high)
-        return end > own if grows or self.job is None else end > max(own, self.job)
-
-    def lower(self, start: int, high: int) -> int:
-        """Where such a read starts."""
-        return max(self.own(high), start)
-
-    def own(self, high: int) -> int:
-        """The cutoff of a window with a high."""
-        return cutoff((high,), high, self.grace, self.abstinent)
-
-
-@dataclass(frozen=True)
 class UnitDue:
     """Looks up what is due of one unit after another.
 
@@ -106,7 +65,14 @@ class UnitDue:
     state: WindowState
     windows: Windows
     cutoffs: Cutoffs
-    _coinciding: dict[tuple[int, int, str], Coinciding] = field(default_factory=dict)
+
+    @cached_property
+    def _windows(self) -> KnownWindows:
+        return KnownWindows(self.state, self.windows)
+
+    def known(self, unit: str) -> list[Known]:
+        """Return the windows of a unit that have a high, ascending."""
+        return self._windows.known(unit)
 
     def of(self, unit: str) -> list[Due]:
         """All that is due of a unit, ascending."""
@@ -130,13 +96,13 @@ class UnitDue:
             return self.of(unit), 0
         intervals: Sequence[WindowInterval] = self.state.units.get(unit, ())
         again = self._again(unit)
-        firsts, afters = self._edges
+        firsts, afters = self._windows.edges
         dues, more, reached = list[Due](), 0, 0
         for interval in intervals:
             first, after = firsts.get(interval[0], -1), afters.get(interval[1], -1)
             if first < reached or after < first or len(interval) > 2:
-                # The last interval may well end with an open window; where others lie otherwise, all have to be compared.
-                known: list[Known] = [*self._known(interval)] if interval is intervals[-1] else []
+                # The last interval may well end with an open window; if others lie otherwise, all have to be compared.
+                known: list[Known] = [*self._windows.of(interval)] if interval is intervals[-1] else []
                 known.sort(key=lambda each: each[:2])
                 if not known or known[0][0] < reached:
                     return self.of(unit), 0
@@ -185,39 +151,6 @@ class UnitDue:
             reached = after
         dues += self._never(reached, len(self.windows), ())
         return [due._replace(reason="forced") for due in dues]
-
-    def known(self, unit: str) -> list[Known]:
-        """The windows of a unit that have a high, ascending; of two highs of one window the higher counts."""
-        known: list[Known] = []
-        firsts, afters = self._edges
-        reached, apart = 0, True
-        for interval in self.state.units.get(unit, ()):
-            first, after = firsts.get(interval[0]), afters.get(interval[1])
-            if first is None or after is None or len(interval) > 2:
-                known += self._known(interval)
-                apart = False
-                continue
-            known.append((first, after, None))
-            if first < reached:
-                apart = False
-            reached = after
-        if not apart:
-            known.sort(key=lambda each: each[:2])
-            if any(below[1] > above[0] for below, above in pairwise(known)):
-                return _apart(known, self.windows)
-        return known
-
-    @cached_property
-    def _edges(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Of the windows of the state's own grid: index by start, and index after by end where that is the grid's."""
-        windows = self.windows
-        for stretch, (first, after) in zip(windows.stretches, windows.bounds, strict=True):
-            if stretch.grid == self.state.grid:
-                inside = range(first, after)
-                return {windows.starts[index]: index for index in inside}, {
-                    windows.ends[index]: index + 1 for index in inside if index not in windows.cut
-                }
-        return {}, {}
 
     @cached_property
     def _tail(self) -> int:
@@ -276,9 +209,14 @@ class UnitDue:
         return {index[start]: failure for start, failure in failed.items() if start in index}
 
     def _marks(self, unit: str, failed: Sequence[int]) -> list[Mark]:
-        """What was left out, what failed, and what somebody has asked for; of two the latter counts. Each failure stands apart."""
-        left: list[Mark] = [(*range_, "grace") for range_ in self._marked(self.state.left.get(unit, ()))]
-        again = [*self._marked(self.state.whole.get(unit, ())), *self._come(self.state.early.get(unit, ()))]
+        """What was left out, what failed, and what was asked for; of two the latter counts. Each failure stands apart."""
+        left: list[Mark] = [
+            (*range_, "grace") for range_ in self._windows.marked(self.state.left.get(unit, ()))
+        ]
+        again = [
+            *self._windows.marked(self.state.whole.get(unit, ())),
+            *self._come(self.state.early.get(unit, ())),
+        ]
         whole: list[Mark] = [(*range_, "forced") for range_ in union(sorted(again))]
         tried: list[Mark] = [(index, index + 1, "failed") for index in failed]
         if not (left or whole or tried):
@@ -288,73 +226,15 @@ class UnitDue:
         ]
         return over(over(over(left, tried), whole), asked)
 
-    def _marked(self, intervals: Iterable[WindowInterval]) -> list[tuple[int, int]]:
-        made: list[tuple[int, int]] = []
-        for first, after in sorted(part[:2] for interval in intervals for part in self._known(interval)):
-            if made and first <= made[-1][1]:
-                made[-1] = made[-1][0], max(after, made[-1][1])
-            else:
-                made.append((first, after))
-        return made
-
     def _come(self, intervals: Iterable[WindowInterval]) -> Iterator[tuple[int, int]]:
         """The windows of these intervals whose time has come: now, they end no earlier than they were loaded up to."""
-        for first, after, high in (part for interval in intervals for part in self._known(interval)):
+        for first, after, high in (part for interval in intervals for part in self._windows.of(interval)):
             if high is None or high <= self.windows.ends[first]:
                 yield first, after
 
-    def _known(self, interval: WindowInterval) -> Iterator[Known]:
-        """The planned windows that an interval says something of."""
-        windows, high, coinciding = self.windows, interval[1], self._coincide(interval)
-        for first, last in coinciding.ranges:
-            # Only the last may be loaded in part; and one that now cuts short may have been loaded further than now.
-            odd = high < windows.ends[last - 1] or last - 1 in windows.cut
-            if last - odd > first:
-                yield first, last - odd, None
-            if odd:
-                whole = windows.cut.get(last - 1, windows.ends[last - 1])
-                yield last - 1, last, min(high, whole)
-        for index, end in coinciding.singles:
-            yield index, index + 1, min(high, end)
-
-    def _coincide(self, interval: WindowInterval) -> Coinciding:
-        grid = self.state.grid_of(interval)
-        key = (interval[0], interval[1], grid.text)
-        if key not in self._coinciding:
-            self._coinciding[key] = Coinciding.of(self.windows, grid, interval[0], interval[1])
-        return self._coinciding[key]
-
-
-@dataclass(frozen=True)
-class Coinciding:
-    """Which planned windows start where windows of an interval start, below its high.
-
-    Attributes:
-        ranges: those that follow each other as the interval's do.
-        singles: those of another grid, with the end that the interval's grid gives them.
-    """
-
-    ranges: tuple[tuple[int, int], ...]
-    singles: tuple[tuple[int, int], ...]
-
-    @classmethod
-    def of(cls, windows: Windows, grid: Grid, start: int, high: int) -> Coinciding:
-        """Compare the windows with those of a grid from a start on, up to a high."""
-        ranges, singles, own = [], [], steps(grid, start)
-        for stretch, (first, after) in zip(windows.stretches, windows.bounds, strict=True):
-            below = bisect_left(windows.starts, start, first, after)
-            above = bisect_left(windows.starts, high, below, after)
-            same = (index for index in range(below, above) if own.on(windows.starts[index]))
-            if stretch.grid == grid:
-                if (lowest := next(same, None)) is not None:
-                    ranges.append((lowest, above))
-            else:
-                singles += [(index, own.next(windows.starts[index])) for index in same]
-        return cls(tuple(ranges), tuple(singles))
-
 
 def over(below: Sequence[Mark], above: Sequence[Mark]) -> list[Mark]:
-    """Marks under others: both ascending, where they overlap those above count."""
+    """Marks under others: both ascending; if they overlap, those above count."""
     made = list(above)
     for first, after, reason in below:
         reached = first
@@ -366,21 +246,3 @@ def over(below: Sequence[Mark], above: Sequence[Mark]) -> list[Mark]:
         if reached < after:
             made.append((reached, after, reason))
     return sorted(made)
-
-
-def _apart(known: Sequence[Known], windows: Windows) -> list[Known]:
-    """One answer for each window, where several intervals know it; ``known`` is ascending."""
-    made: list[Known] = []
-    edges = sorted({edge for first, after, _ in known for edge in (first, after)})
-    number, active = 0, list[Known]()
-    for first, after in pairwise(edges):
-        while number < len(known) and known[number][0] == first:
-            active.append(known[number])
-            number += 1
-        active = [answer for answer in active if answer[1] > first]
-        if active:
-            # Of several windows at once all answers are their ends.
-            ends = [windows.ends[first] if high is None else high for _, _, high in active]
-            whole = max(ends) == windows.ends[first] and first not in windows.cut
-            made.append((first, after, None if whole else max(ends)))
-    return made

@@ -1,13 +1,12 @@
-"""Windows: half-open, cut from ``from`` and ``to`` only, so that every run cuts the same (docs/guide-windows.md)."""
+"""Grids: how windows follow each other, on the calendar of a zone (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from dataclasses import dataclass
 from datetime import timezone, tzinfo
 from functools import cached_property, lru_cache
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from partitions.instants import DAY, HOUR, add_days, add_months, zone_of
 
@@ -53,7 +52,7 @@ class Grid:
     def end(self, start: int) -> int:
         """The end of the window that starts at an instant: each step starts from the previous end.
 
-        Of ``none`` it never comes, nor where it lies beyond the year 9999.
+        Of ``none`` it never comes, nor if it lies beyond the year 9999.
         """
         try:
             return _step(self.grain, start, zone_of(self.zone))
@@ -71,7 +70,7 @@ def _parsed(text: str) -> Grid:
 
 
 class Steps:
-    """The windows of a grid from one start on: as many as anybody has asked for, since all units share them."""
+    """The windows of a grid from one start on: as many as were asked for, since all units share them."""
 
     def __init__(self, grid: Grid, start: int) -> None:
         """Begin with the first."""
@@ -119,115 +118,3 @@ def _step(grain: Grain, start: int, zone: tzinfo) -> int:
             return add_months(start, 1, zone)
         case "yearly":
             return add_months(start, 12, zone)
-
-
-class Window(NamedTuple):
-    """``[start, end)`` in epoch milliseconds."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """A range that is cut by one grid.
-
-    Attributes:
-        fixed_end: whether the end never moves; a window that any other end cuts short is *open*: it grows.
-    """
-
-    grid: Grid
-    start: int
-    end: int
-    fixed_end: bool = False
-
-
-@dataclass(frozen=True)
-class Windows:
-    """All windows of a definition at one instant, ascending.
-
-    Attributes:
-        stretches: apart from each other, ascending; the first and the last window of each are ``bounds``.
-        starts: of all windows.
-        ends: of all windows, as they are planned.
-        bounds: of each stretch: the index of its first window, and that after its last.
-        cut: the indexes of windows that are shorter than their grid's, with the end that the grid gives them.
-        open: those of them that grow.
-    """
-
-    stretches: tuple[Stretch, ...]
-    starts: Sequence[int]
-    ends: Sequence[int]
-    bounds: tuple[tuple[int, int], ...]
-    cut: dict[int, int] = field(default_factory=dict)
-    open: frozenset[int] = frozenset()
-
-    @classmethod
-    def of(cls, stretches: Iterable[Stretch], *, partial: bool = True) -> Windows:
-        """Cut stretches.
-
-        Args:
-            stretches: apart from each other, ascending; an empty or inverted one has no window.
-            partial: whether the short last window of a stretch stays.
-        """
-        kept = tuple(stretch for stretch in stretches if stretch.start < stretch.end)
-        starts: list[int] = []
-        ends: list[int] = []
-        bounds: list[tuple[int, int]] = []
-        cut: dict[int, int] = {}
-        growing: list[int] = []
-        for stretch in kept:
-            first = len(starts)
-            for start, end in _cut(stretch):
-                if end > stretch.end:
-                    if not partial and stretch.grid.grain != "none":
-                        break
-                    cut[len(starts)] = end
-                    if not stretch.fixed_end:
-                        growing.append(len(starts))
-                starts.append(start)
-                ends.append(min(end, stretch.end))
-            bounds.append((first, len(starts)))
-        return cls(kept, starts, ends, tuple(bounds), cut, frozenset(growing))
-
-    def __len__(self) -> int:
-        """How many."""
-        return len(self.starts)
-
-    def __iter__(self) -> Iterator[Window]:
-        """Each."""
-        return map(Window, self.starts, self.ends)
-
-    def __getitem__(self, index: int) -> Window:
-        """One."""
-        return Window(self.starts[index], self.ends[index])
-
-    @cached_property
-    def index(self) -> dict[int, int]:
-        """The index of a window by its start."""
-        return {start: index for index, start in enumerate(self.starts)}
-
-    def stretch(self, index: int) -> int:
-        """The index of the stretch that holds a window."""
-        return next(number for number, (_, after) in enumerate(self.bounds) if index < after)
-
-    def touching(self, start: int, end: int) -> range:
-        """The indexes of the windows that intersect ``[start, end)``."""
-        if start >= end or not self.starts:
-            return range(0)
-        first = bisect_left(self.starts, start + 1) - 1
-        if first < 0 or self.ends[first] <= start:
-            first += 1
-        return range(first, max(first, bisect_left(self.starts, end)))
-
-
-def _cut(stretch: Stretch) -> Iterator[tuple[int, int]]:
-    start, size = stretch.start, stretch.grid.size
-    if size:
-        starts = range(start, stretch.end, size)
-        yield from zip(starts, (at + size for at in starts), strict=True)
-        return
-    while start < stretch.end:
-        end = stretch.grid.end(start)
-        yield start, end
-        start = end

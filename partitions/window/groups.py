@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from partitions.intervals import Interval
 from partitions.window.due import Due
-from partitions.window.grid import Windows
 from partitions.window.stale import Bound, bounds, each, holding, waits
-from partitions.window.state import Failure, WindowState
+from partitions.window.state import WindowState
+from partitions.window.windows import Windows
+from partitions.window.work_outcomes import Failure
 
 
 class Group(NamedTuple):
@@ -19,7 +20,7 @@ class Group(NamedTuple):
 
     Attributes:
         place: of the unit, in the order of units.
-        bound: the windows, the old ones that make room, and what of these no window holds now.
+        bound: the windows, the old ones that are deleted, and what of these no window holds now.
         failure: of a work unit of it whose last attempt failed, the latest; None if none has.
     """
 

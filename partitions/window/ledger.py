@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from partitions.instants import as_datetime, milliseconds
 from partitions.intervals import Interval, difference, intersection, overlaid, overlaps, union
 from partitions.window.definition import WindowWatermark
-from partitions.window.grid import Windows
-from partitions.window.state import Failure, WindowState
+from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, unit_of
+from partitions.window.windows import Windows
+from partitions.window.work_outcomes import Failure
 
 NEVER = "never loaded"
 GROWS = "not loaded yet: the window goes on"
@@ -204,13 +205,13 @@ class _Looking:
     def _failed(self, unit: str) -> list[tuple[int, int, str]]:
         index = self.windows.index
         return sorted(
-            (*self.windows[index[start]], _told(failure))
+            (*self.windows[index[start]], _failure_in_words(failure))
             for start, failure in self.state.failed.get(unit, {}).items()
             if start in index and failure.attempts
         )
 
 
-def _told(failure: Failure) -> str:
+def _failure_in_words(failure: Failure) -> str:
     times = "once" if failure.attempts == 1 else f"{failure.attempts} times"
     return f"failed {times}: {failure.error or 'without saying why'}"
 

@@ -8,11 +8,14 @@ from datetime import datetime
 
 from partitions.errors import ConfigurationError
 from partitions.intervals import consecutive, difference, union
+from partitions.window.cutoffs import Cutoffs
 from partitions.window.definition import WindowWatermark
-from partitions.window.due import Cutoffs, UnitDue
-from partitions.window.grid import Windows
+from partitions.window.due import UnitDue
 from partitions.window.stale import recut
-from partitions.window.state import DeferredUnits, TimeBound, WindowInterval, WindowState
+from partitions.window.state import WindowState
+from partitions.window.window_intervals import WindowInterval
+from partitions.window.windows import Windows
+from partitions.window.work_outcomes import DeferredUnits, TimeBound
 
 __all__ = ["migrate_state"]
 
@@ -27,12 +30,12 @@ def migrate_state(
 ) -> WindowState:
     """The state under another definition.
 
-    A window that starts where an old one started keeps its high; all others are new. That alone would lose work: where the old
+    A window that starts where an old one started keeps its high; all others are new. That alone would lose work: if the old
     window was shorter, what follows it may never have been loaded; and what failed, waits or was cut short may start no window
-    any more. A window that keeps a high and holds such work is to be read anew from its start on.
+    any more. A window that keeps a high and holds such work is to be read again from its start on.
 
-    Where only the start of a window tells its rows, a window keeps its high only if it is cut as it was: of all others the rows are
-    old, and make room where they are read again.
+    If only the start of a window tells its rows, a window keeps its high only if it is cut as it was: of all others the rows are
+    old, and are deleted if they are read again.
 
     Args:
         state: under the definition before.
@@ -52,7 +55,7 @@ def migrate_state(
     windows = definition.windows(now)
     if tagged:
         _check_timed(state, before)
-        state = recut(state, before, windows, definition.from_at(now))
+        state = recut(state, before, windows, definition.time_range.start(now))
     making = _Migration(state, windows)
     whole = [units for unit in state.units for units in making.whole(unit)]
     if not whole and not making.moved:
@@ -88,7 +91,7 @@ class _Migration:
         """What waits in windows that are cut no more, by unit."""
 
     def whole(self, unit: str) -> Iterator[DeferredUnits]:
-        """What of the windows that keep a high must be read anew."""
+        """What of the windows that keep a high must be read again."""
         waiting = {
             index for start, end in self.moved.get(unit, ()) for index in self.windows.touching(start, end)
         }

@@ -12,8 +12,8 @@ from partitions.errors import ConfigurationError
 from partitions.plan import counted
 from partitions.request import Due, Forced, Part
 from partitions.window.cron import Cron
-from partitions.window.definition import Buckets, WindowWatermark
-from partitions.window.grid import Windows
+from partitions.window.dagster_units import Buckets
+from partitions.window.definition import WindowWatermark
 from partitions.window.keys import (
     UnitBuckets,
     bucket_key,
@@ -25,9 +25,10 @@ from partitions.window.keys import (
 )
 from partitions.window.ranges import PartitionRange
 from partitions.window.rectangles import ONE, Axis, rectangle_cover
-from partitions.window.slices import WorkUnit
-from partitions.window.state import TimeBound
 from partitions.window.units import distinct
+from partitions.window.windows import Windows
+from partitions.window.work_outcomes import TimeBound
+from partitions.window.work_unit import WorkUnit
 
 _FEW = 100
 """Listed units that are partitions without being asked for."""
@@ -48,7 +49,7 @@ class Partitioning:
     Attributes:
         name: of the dataflow.
         watermark: its definition.
-        cron: its windows, where Dagster can compute them.
+        cron: its windows, if Dagster can compute them.
         timed: whether windows are a dimension.
         units: whether units are one: of fixed keys, of keys that Dagster is told, or in buckets; None: the ledger alone sees them.
     """

@@ -21,7 +21,7 @@ class PartitionRange(NamedTuple):
 
     @property
     def partition_key(self) -> str | None:
-        """The key, where there is one only."""
+        """The key, if there is one only."""
         return self.start if self.start == self.end else None
 
     @property

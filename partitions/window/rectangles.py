@@ -60,7 +60,7 @@ def rectangles(cells: Iterable[Cell]) -> list[Rectangle]:
 
 
 def cut(whole: Rectangle, most: int) -> Iterator[Rectangle]:
-    """Parts of at most so many cells: whole rows where one fits."""
+    """Parts of at most so many cells: whole rows if one fits."""
     wide = min(most, whole.last_column - whole.first_column + 1)
     for row in range(whole.first_row, whole.last_row + 1, high := max(1, most // wide)):
         for column in range(whole.first_column, whole.last_column + 1, wide):

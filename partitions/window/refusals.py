@@ -83,7 +83,7 @@ def _load(watermark: WindowWatermark, target: Target) -> Iterator[Refusal]:
 
 def _moving(watermark: WindowWatermark) -> Iterator[Refusal]:
     """Windows that start elsewhere every day are new every day: only a delete by the columns of rows finds what they held before."""
-    for key, text in watermark.moving():
+    for key, text in watermark.time_range.moving() if watermark.time_entry else ():
         yield Refusal(
             ("watermark", *key),
             f"{text!r}, which counts from now",

@@ -1,8 +1,8 @@
 """What every grace would have caught and read again, from what was really observed (docs/cli.md, docs/guide-windows.md).
 
 A window is read again by a run while it ends above the run's cutoff, *highest high - grace*: while its *age*, highest high - end, is below
-the grace. A change was observed where a read found other rows than the read before it of the same stretch; a grace would have caught it if
-the age at that read was below it. What changed later than the longest age that was ever read again, nobody has looked for.
+the grace. A change was observed if a read found other rows than the read before it of the same stretch; a grace would have caught it if
+the age at that read was below it. What changed later than the longest age that was ever read again was never looked for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, as_datetime
 from partitions.model import Duration
-from partitions.window.state import TimeBound
+from partitions.window.work_outcomes import TimeBound
 
 
 class Observation(NamedTuple):
@@ -78,7 +78,7 @@ class Simulation:
         changes: that were observed.
         first: the clock of the first run, epoch milliseconds.
         last: of the last one.
-        longest: the highest age at which something was read again, milliseconds; beyond it nobody has looked.
+        longest: the highest age at which something was read again, milliseconds; later changes were never looked for.
     """
 
     dataflow: str

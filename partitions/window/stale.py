@@ -1,4 +1,4 @@
-"""Rows that are in the table under windows as they were cut before, where only the start of a window tells its rows.
+"""Rows that are in the table under windows as they were cut before; needed if only the start of a window tells its rows.
 
 Such a row does not say which of the windows as they are cut now holds it. So a read that overlaps an old window deletes the whole of it,
 and in the same commit must read all that it held: windows that share an old one are *bound* to each other, and what of it no window
@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from partitions.intervals import Interval, missing
-from partitions.window.grid import Grid, Windows, steps
+from partitions.window.grid import Grid, steps
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
+from partitions.window.windows import Windows
 
 
 class Bound(NamedTuple):
@@ -24,7 +25,7 @@ class Bound(NamedTuple):
     Attributes:
         first: index of the first window.
         after: index after the last.
-        old: the old windows that make room, ascending.
+        old: the old windows that are deleted, ascending.
         rest: what they held and no window holds now.
     """
 

@@ -6,80 +6,17 @@ however many windows it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from partitions.errors import CorruptWatermark, in_one_line
-from partitions.pauses import rest
+from partitions.errors import CorruptWatermark
 from partitions.sentinels import Watermark
 from partitions.watermark import is_empty
 from partitions.window.grid import Grid, steps
+from partitions.window.state_changes import StateChanges
 from partitions.window.window_intervals import WindowInterval, WindowIntervals
-
-__all__ = ["DeferredUnits", "Failure", "LoadedUnit", "TimeBound", "WindowInterval", "WindowState"]
-
-_SHOWN = 500
-"""Letters of an error that a state keeps: every failed work unit has one."""
-
-TimeBound = int | None
-"""The start or the end of a window, epoch milliseconds; None if there is no time dimension."""
-
-
-class Failure(NamedTuple):
-    """What is known of a work unit that was not loaded when it was its turn.
-
-    Attributes:
-        attempts: how often it was tried; 0: without a time dimension, the cap on work units left it out.
-        error: why, in a line.
-        at: when it was tried last, or left out first, epoch milliseconds.
-    """
-
-    attempts: int
-    error: str | None = None
-    at: int | None = None
-
-    def rested(self, now: int) -> bool:
-        """Whether the pause is over."""
-        return self.at is None or rest(self.attempts, self.at / 1000, now / 1000) == 0
-
-
-class LoadedUnit(NamedTuple):
-    """A work unit that was read and written.
-
-    Attributes:
-        start: of its window; None without a time dimension.
-        end: of its window, as it was planned: the high that it has now.
-        lower: what was read starts here.
-        unit: its identity.
-        open: whether now has cut the window short.
-        grid: how the window was cut.
-    """
-
-    start: TimeBound
-    end: TimeBound
-    lower: TimeBound
-    unit: str
-    open: bool
-    grid: Grid
-
-
-class DeferredUnits(NamedTuple):
-    """Neighbouring windows of a unit that were due and were not loaded.
-
-    Attributes:
-        unit: its identity.
-        start: of the first; None without a time dimension.
-        end: of the last.
-        grid: text of how they were cut.
-        whole: whether somebody has asked to read them anew from their starts on.
-    """
-
-    unit: str
-    start: TimeBound
-    end: TimeBound
-    grid: str
-    whole: bool = False
+from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit, TimeBound
 
 
 @dataclass(frozen=True)
@@ -93,7 +30,7 @@ class WindowState:
         failed: what waits to be tried again, by unit and start.
         skipped: what abstinence has left unread, ``[start, end]``, by unit.
         left: intervals of loaded windows that were due again when the cap on work units left them out.
-        whole: intervals of windows that somebody has asked to read anew and that could not be, or not yet.
+        whole: intervals of windows that are to be read again from their starts on and could not be, or not yet.
         stale: intervals of windows as they are cut no more, whose rows are in the table all the same: what reads over them again deletes them.
         early: intervals of windows that were loaded before their time, by a clock that ran ahead: they are read again once it has come.
         retried: whether the last commit was about work units that had failed before: with one place, it is the others' turn then.
@@ -164,7 +101,7 @@ class WindowState:
     @property
     def highest(self) -> int | None:
         """The highest usable high of the job; None if there is none."""
-        return max((interval[1] for intervals in self.units.values() for interval in intervals), default=None)
+        return highest_of({"units": self.units})
 
     def grid_of(self, interval: WindowInterval) -> Grid:
         """How the windows of an interval were cut."""
@@ -204,7 +141,7 @@ class WindowState:
         )
 
     def loaded_after(self, instant: int) -> dict[str, list[WindowInterval]]:
-        """Runs of the loaded windows that end after an instant, by unit."""
+        """Return the intervals of loaded windows that end after an instant, by unit."""
         late_of: dict[str, list[WindowInterval]] = {}
         for unit, intervals in self.units.items():
             late = [interval for interval in intervals if interval[1] > instant]
@@ -251,21 +188,18 @@ class WindowState:
             replaced: old windows whose rows were deleted, by unit and start.
             rest: what of them no window holds now, and was read again: unit, start and end.
         """
-        made = _Making(self)
-        made.early(early)
-        made.replaced(replaced)
+        changes = StateChanges(self)
+        changes.early(early)
+        changes.replaced(replaced)
         for unit, lower, upper in rest:
-            made.kept(unit, lower, upper)
+            changes.kept(unit, lower, upper)
         for loaded in done:
-            made.succeeded(loaded)
+            changes.succeeded(loaded)
         for unit, start, error in failed:
-            before = made.failure(unit, start)
-            made.set_failure(
-                unit, start, Failure((before.attempts if before else 0) + 1, in_one_line(error, _SHOWN), at)
-            )
+            changes.tried(unit, start, error, at)
         for left in deferred:
-            made.deferred(left, at)
-        return made.state()
+            changes.deferred(left, at)
+        return changes.state()
 
     def covers(self, other: WindowState) -> bool:
         """Whether no high falls from ``other`` to this state."""
@@ -279,115 +213,10 @@ class WindowState:
         return all(known.covers(interval, other.grid_of(interval)) for interval in intervals)
 
 
-class _Making:
-    """A state that is being changed; what is not changed is shared with the old one."""
-
-    def __init__(self, state: WindowState) -> None:
-        self._old = state
-        self._intervals: dict[str, dict[str, WindowIntervals]] = {
-            "units": {},
-            "left": {},
-            "whole": {},
-            "stale": {},
-            "early": {},
-        }
-        self._open, self._failed, self._skipped = dict(state.open), dict(state.failed), dict(state.skipped)
-        self._retried = False
-
-    def state(self) -> WindowState:
-        old = self._old
-        parts = {
-            name: {**getattr(old, name), **{unit: intervals.items for unit, intervals in of_units.items()}}
-            for name, of_units in self._intervals.items()
-        }
-        return WindowState(
-            old.grid,
-            parts["units"],
-            _filled(self._open),
-            _filled(self._failed),
-            _filled(self._skipped),
-            _filled(parts["left"]),
-            _filled(parts["whole"]),
-            _filled(parts["stale"]),
-            _filled(parts["early"]),
-            self._retried,
-        )
-
-    def failure(self, unit: str, start: TimeBound) -> Failure | None:
-        return self._failed.get(unit, {}).get(start)
-
-    def set_failure(self, unit: str, start: TimeBound, failure: Failure) -> None:
-        self._retried |= failure.attempts > 1
-        self._failed[unit] = {**self._failed.get(unit, {}), start: failure}
-
-    def deferred(self, units: DeferredUnits, at: int | None) -> None:
-        if units.start is not None and units.end is not None:
-            self._of("whole" if units.whole else "left", units.unit).added(
-                units.start, units.end, Grid.parse(units.grid)
-            )
-        elif self.failure(units.unit, None) is None:
-            self.set_failure(units.unit, None, Failure(0, None, at))
-
-    def succeeded(self, loaded: LoadedUnit) -> None:
-        if (failure := self.failure(loaded.unit, loaded.start)) is not None:
-            self._retried |= failure.attempts > 0
-            self._failed[loaded.unit] = {
-                start: other for start, other in self._failed[loaded.unit].items() if start != loaded.start
-            }
-        intervals = self._of("units", loaded.unit)
-        if loaded.start is None or loaded.end is None or loaded.lower is None:
-            if self._has("stale", loaded.unit):
-                self._of("stale", loaded.unit).items.clear()  # all rows of the unit make room
-            return
-        before = intervals.raised(loaded.start, loaded.end, loaded.grid)
-        self._read(loaded.unit, before, loaded.lower, loaded.end)
-        if self._has("early", loaded.unit) and (before is None or before <= loaded.end):
-            self._of("early", loaded.unit).dropped(loaded.start)
-        for name in ("left", "whole"):
-            if self._has(name, loaded.unit):
-                self._of(name, loaded.unit).dropped(loaded.start)
-        starts = [start for start in self._open.get(loaded.unit, ()) if start != loaded.start]
-        self._open[loaded.unit] = sorted([*starts, loaded.start]) if loaded.open else starts
-
-    def early(self, deferred: Iterable[DeferredUnits]) -> None:
-        for units in deferred:
-            if units.start is not None and units.end is not None:
-                self._of("early", units.unit).added(units.start, units.end, Grid.parse(units.grid))
-
-    def replaced(self, old: Iterable[tuple[str, int]]) -> None:
-        for unit, start in old:
-            self._of("stale", unit).dropped(start)
-
-    def kept(self, unit: str, start: int, end: int) -> None:
-        self._of("stale", unit).added(start, end, Grid("none"))
-
-    def _has(self, name: str, unit: str) -> bool:
-        return unit in self._intervals[name] or unit in getattr(self._old, name)
-
-    def _of(self, name: str, unit: str) -> WindowIntervals:
-        made = self._intervals[name]
-        if unit not in made:
-            made[unit] = WindowIntervals(getattr(self._old, name).get(unit, ()), self._old.grid)
-        return made[unit]
-
-    def _read(self, unit: str, before: int | None, lower: int, end: int) -> None:
-        """Keep what abstinence has left unread: nobody has read what lies between the high and where a read started."""
-        left = list(_less(self._skipped.get(unit, ()), lower, end))
-        if before is not None and lower > before:
-            left.append([before, lower])
-        self._skipped[unit] = left
-
-
-def _filled(of_units: Mapping[str, Any]) -> dict[str, Any]:
-    return {unit: of_unit for unit, of_unit in of_units.items() if of_unit}
-
-
-def _less(ranges: Iterable[list[int]], lower: int, upper: int) -> Iterator[list[int]]:
-    for start, end in ranges:
-        if start < min(end, lower):
-            yield [start, min(end, lower)]
-        if max(start, upper) < end:
-            yield [max(start, upper), end]
+def highest_of(watermark: Mapping[str, Any]) -> int | None:
+    """Return the highest usable high of a state in its stored form; None if there is none."""
+    units: Mapping[str, list[WindowInterval]] = watermark.get("units") or {}
+    return max((interval[1] for intervals in units.values() for interval in intervals), default=None)
 
 
 def _check(intervals: list[WindowInterval]) -> None:
@@ -395,7 +224,7 @@ def _check(intervals: list[WindowInterval]) -> None:
     for interval in intervals:
         start, end, *grid = interval
         if below is not None and start < below:
-            raise ValueError(f"expected runs ascending by start, found {interval!r} above {below}")
+            raise ValueError(f"expected intervals ascending by start, found {interval!r} above {below}")
         below = start
         if type(interval) is not list or type(start) is not int or type(end) is not int or start >= end:
             raise ValueError(f"expected [start, high] with start below high, found {interval!r}")

@@ -1,4 +1,4 @@
-"""Which of the due work units a run takes on, where it cannot take on all (docs/guide-windows.md).
+"""Which of the due work units a run takes on, if it cannot take on all (docs/guide-windows.md).
 
 What was never loaded goes first, by window; then what has the lowest high. So a backlog drains and no unit starves: with the
 order of windows alone, windows that grace reads again in every run would fill each of them, and nothing new would ever be read.
@@ -23,13 +23,13 @@ AnyT = TypeVar("AnyT")
 
 
 def places_for_failed(failed: int, others: int, most: int, *, turn: bool = True) -> int:
-    """How many of the places are for what failed the last time: at most half while not all fit, and the rest where others leave it.
+    """How many of the places are for what failed the last time: at most half while not all fit, and the rest if others leave it.
 
     Args:
         failed: how much of it is due.
         others: how much else is due.
         most: places.
-        turn: whether the one place is theirs, where there is one only.
+        turn: whether the one place is theirs, if there is one only.
     """
     half = most // 2 or int(turn)
     return min(failed, max(half, most - others))
@@ -98,7 +98,7 @@ class UnitSelector:
             budget: how much may be chosen.
             ends: of all windows.
             now: of the plan, epoch milliseconds.
-            turn: whether the one place, where there is one only, is for what failed the last time.
+            turn: whether the one place, if there is one only, is for what failed the last time.
         """
         self.most = budget.most
         self._budget = budget
@@ -152,7 +152,7 @@ class UnitSelector:
         return sorted(chosen, key=lambda candidate: candidate[:2])
 
     def _tried(self, *, crowded: bool) -> list[Candidate]:
-        """What failed the last time, the oldest attempt first; where not all can be chosen, only what may be tried again by now."""
+        """What failed the last time, the oldest attempt first; if not all can be chosen, only what may be tried again by now."""
         return [
             candidate
             for _, candidate in sorted(self._failed, key=lambda each: (each[0], each[1][:2]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from partitions.window.grid import Grid, steps
-from partitions.window.state import WindowInterval, WindowState
+from partitions.window.state import WindowState
+from partitions.window.window_intervals import WindowInterval
 
 
 def upper_bound(states: Iterable[WindowState]) -> WindowState:

@@ -1,4 +1,4 @@
-"""Intervals of a unit: windows of one grid that follow each other, as few lists as it takes (docs/adr/0010-the-state-of-windows-is-runs.md).
+"""Intervals of a unit: windows of one grid that follow each other, as few lists as it takes (docs/adr/0010-the-state-of-windows-is-intervals.md).
 
 A *window interval* is ``[start, end]``: the windows of a grid from ``start`` on, the last one up to ``end``. So a unit that is
 complete has one, however many windows it has. An interval of another grid than the state's own carries that grid's text as its
@@ -31,8 +31,8 @@ class WindowIntervals:
         self.items = list(intervals)
         self._grid = grid
         # Intervals of one definition lie apart, and the nearest below is the only one that can hold an instant; after a change of
-        # grids, or where ``from`` moves, all have to be looked at.
-        self._apart = all(one[1] <= other[0] for one, other in pairwise(self.items))
+        # grids, or if ``from`` moves, all have to be looked at.
+        self._apart = all(low[1] <= high[0] for low, high in pairwise(self.items))
 
     def grid(self, interval: WindowInterval) -> Grid:
         """How the windows of an interval were cut."""
@@ -144,7 +144,7 @@ class WindowIntervals:
     def _set(self, index: int, interval: WindowInterval) -> None:
         self.items[index] = interval
         near = self.items[max(index - 1, 0) : index + 2]
-        self._apart = self._apart and all(one[1] <= other[0] for one, other in pairwise(near))
+        self._apart = self._apart and all(low[1] <= high[0] for low, high in pairwise(near))
 
 
 def _start(interval: WindowInterval) -> int:

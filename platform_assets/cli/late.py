@@ -37,12 +37,12 @@ def command(context: Context, name: str) -> None:
 def _print(done: LateStep, policy: str) -> None:
     shown = done.as_json()
     click.echo(
-        f"{done.dataflow}: {counted(done.found.listed, 'file')} listed, {len(done.found.late)} of them late"
+        f"{done.dataflow}: {counted(done.step.listed, 'file')} listed, {len(done.step.late)} of them late"
     )
-    for file in done.found.late[:_SHOWN]:
+    for file in done.step.late[:_SHOWN]:
         click.echo(f"  late: {file.path}")
-    if len(done.found.late) > _SHOWN:
-        click.echo(f"  … and {len(done.found.late) - _SHOWN:,} more (--json shows all)")
+    if len(done.step.late) > _SHOWN:
+        click.echo(f"  … and {len(done.step.late) - _SHOWN:,} more (--json shows all)")
     if shown["ingested"]:
         click.echo(f"  {counted(shown['ingested'], 'late file')} ingested; the watermark stays")
     if shown["quarantined"]:

@@ -19,11 +19,11 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from partitions.definitions import WindowPartitions
 from platform_assets.factory.checks import common_run_checks
 from platform_assets.factory.keys import asset_key, pool, table_key, watermark_key
 from platform_assets.kinds import profile_of
 from platform_assets.project.errors import ProjectError
+from resources.asset_partitions import AssetPartitions
 from resources.io_managers import Load, failure
 from resources.platform import Platform
 
@@ -31,7 +31,7 @@ from resources.platform import Platform
 def dataflow_assets(
     dataflow: Dataflow,
     platform: Platform,
-    partitions: WindowPartitions | None = None,
+    partitions: AssetPartitions | None = None,
     *,
     checked: bool = True,
 ) -> AssetsDefinition:
@@ -60,10 +60,10 @@ def dataflow_assets(
         run = Load(dataflow)
         yield Output(run, "table")
         if run.outcome is not None and run.outcome.error is not None:
-            run.told()
+            run.on_stored()
             raise failure(run.outcome.error)
         yield Output(run, "watermark")
-        run.told()
+        run.on_stored()
         if run.outcome is not None:
             for check in checks:
                 yield check.evaluate(dataflow, platform, run.outcome)

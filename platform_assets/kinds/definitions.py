@@ -11,8 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 from dagster import JobDefinition, ScheduleDefinition, SensorDefinition
 
 from partitions.dataflow import Dataflow
-from partitions.definitions import WindowPartitions
 from platform_assets.factory.checks import RunCheck, TableCheck
+from resources.asset_partitions import AssetPartitions
 from resources.io_managers import RunOptions
 from resources.platform import Platform
 
@@ -46,7 +46,7 @@ class KindDefinitions(ABC):
 class HasPartitions(Protocol):
     """A kind that shows its work as partitions."""
 
-    def partitions(self, dataflow: Dataflow) -> WindowPartitions:
+    def partitions(self, dataflow: Dataflow) -> AssetPartitions:
         """Return the partitions of both assets."""
         ...
 

@@ -1,7 +1,7 @@
 """What the specification describes and the product does not have yet.
 
-One table. A row names a key and its values, and says what is there instead. When a feature lands, its row
-is deleted; nothing else here changes. Without the table a user would read a cascade of unknown keys for a whole
+One table. A row names a key and its values; what is there instead the model says, unless the row does. When a feature
+lands, its row is deleted; nothing else here changes. Without the table a user would read a cascade of unknown keys for a whole
 part of the contract.
 """
 
@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel
+
 from platform_assets.project.document import Document, Key, within
 from platform_assets.project.errors import ProjectError
 from platform_assets.project.secrets import shown
+from platform_assets.project.shapes import in_words, shapes_at
 
 Test = Callable[[Any], bool]
 
@@ -25,22 +28,22 @@ class Pending:
     Attributes:
         key: dotted; ``*`` is any name.
         test: which values.
-        there: what is expected today.
         missing: the feature and its verb, ``column watermarks are``.
+        there: what is expected today; None: the values that the model takes at the key.
         part: the keys for which no other error is reported, since it would follow from this row; by default the
             key itself.
     """
 
     key: str
     test: Test
-    there: str
     missing: str
+    there: str | None = None
     part: str | None = None
 
-    @property
-    def expected(self) -> str:
-        """Return what the product has, and what it does not have yet."""
-        return f"{self.there} ({self.missing} not there yet, see ROADMAP.md)"
+    def expected(self, model: type[BaseModel], key: Key) -> str:
+        """Return what the product has at a key of a model, and what it does not have yet."""
+        there = self.there or in_words(shapes_at(model, key))
+        return f"{there} ({self.missing} not there yet, see ROADMAP.md)"
 
 
 def one_of(*values: str) -> Test:
@@ -69,60 +72,42 @@ _TABLES = ("iceberg", "parquet")
 
 SETTINGS: tuple[Pending, ...] = (
     *(
-        Pending(f"{key}{path}", scheme(*_STORES), _PLACE, "other object stores are")
+        Pending(f"{key}{path}", scheme(*_STORES), "other object stores are", _PLACE)
         for key in ("state", "lake")
         for path in ("", ".path")
     ),
-    Pending("format", one_of(*_TABLES), "delta", "Iceberg and Parquet tables are"),
-    Pending("iceberg", anything, "no such key", "Iceberg tables are"),
-    Pending("connections.*.type", one_of("api"), "s3 or jdbc", "HTTP APIs are", part="connections.*"),
+    Pending("format", one_of(*_TABLES), "Iceberg and Parquet tables are"),
+    Pending("iceberg", anything, "Iceberg tables are", "no such key"),
+    Pending("connections.*.type", one_of("api"), "HTTP APIs are", part="connections.*"),
 )
 
 DATAFLOW: tuple[Pending, ...] = (
-    Pending(
-        "source.type",
-        one_of("api"),
-        "files, jdbc or table",
-        "HTTP APIs as sources are",
-        part="source",
-    ),
-    Pending(
-        "source.format",
-        one_of("avro", "xml", "excel"),
-        "ndjson, json, csv or parquet",
-        "Avro, XML and Excel are",
-        part="source",
-    ),
-    Pending("source.path", scheme(*_STORES), _PLACE, "other object stores are"),
-    Pending(
-        "watermark.type",
-        one_of("stream"),
-        "path, column or window",
-        "stream watermarks are",
-        part="watermark",
-    ),
+    Pending("source.type", one_of("api"), "HTTP APIs as sources are", part="source"),
+    Pending("source.format", one_of("avro", "xml", "excel"), "Avro, XML and Excel are", part="source"),
+    Pending("source.path", scheme(*_STORES), "other object stores are", _PLACE),
+    Pending("watermark.type", one_of("stream"), "stream watermarks are", part="watermark"),
     Pending(
         "target.load",
         one_of("overwrite", "full_load", "merge_upsert", "scd2"),
-        "append or merge_overwrite",
         "other load types are",
         part="target",
     ),
-    Pending("target.effective_column", anything, "no such key", "scd2 tables are"),
-    Pending("target.format", one_of(*_TABLES), "delta", "Iceberg and Parquet tables are"),
-    Pending("target.schema_mode", one_of("merge", "overwrite", "rescue"), "strict", "other schema modes are"),
-    Pending("max_bad_records", above_zero, "0", "a quarantine of records is"),
+    Pending("target.effective_column", anything, "scd2 tables are", "no such key"),
+    Pending("target.format", one_of(*_TABLES), "Iceberg and Parquet tables are"),
+    Pending("target.schema_mode", one_of("merge", "overwrite", "rescue"), "other schema modes are"),
+    Pending("max_bad_records", above_zero, "a quarantine of records is"),
 )
 
 
 def not_there(
-    document: Document, value: dict[str, Any], rows: tuple[Pending, ...]
+    document: Document, value: dict[str, Any], model: type[BaseModel], rows: tuple[Pending, ...]
 ) -> tuple[list[ProjectError], list[Key]]:
     """Return the errors of a file for missing features, and the parts for which no other error must be reported.
 
     Args:
         document: the file as it was written.
         value: its values, with the environment's texts in them.
+        model: of the file.
         rows: what is not there.
     """
     errors: list[ProjectError] = []
@@ -130,7 +115,7 @@ def not_there(
     for row in rows:
         for key, given in _matches(value, tuple(row.key.split("."))):
             if row.test(given) and not any(within(key, part) for part in parts):
-                errors.append(document.error(key, shown(document.get(key), key), row.expected))
+                errors.append(document.error(key, shown(document.get(key), key), row.expected(model, key)))
                 parts.append(key[: row.part.count(".") + 1] if row.part else key)
     return errors, parts
 

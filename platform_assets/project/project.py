@@ -11,9 +11,8 @@ from typing import NamedTuple, TypeVar
 from partitions.dataflow import Dataflow, Input
 from partitions.errors import ConfigurationError
 from partitions.lineage import Lineage
-from platform_assets.project.environment import EnvRef, used
+from platform_assets.project.environment import used
 from platform_assets.project.errors import InvalidProject, ProjectError, nearest
-from platform_assets.project.secrets import is_secret
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
 from platform_assets.sources import place_of
 from resources.databases import Database, is_database
@@ -22,8 +21,6 @@ from resources.places import Place, S3Connection
 
 SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
 """The variable with a Connect server's address; it wins over ``spark`` of the settings."""
-
-_SHORTEST_HIDDEN = 4
 
 ConnectionT = TypeVar("ConnectionT")
 
@@ -158,13 +155,8 @@ class Project:
 
     def hide(self, text: str) -> str:
         """Return a text for people with the values of all secrets replaced, whatever library put them there."""
-        for name, connection in (self._settings or Settings()).connections.items():
-            for key, reference in connection:
-                value = reference.look_up(self._environment) if isinstance(reference, EnvRef) else None
-                if value and len(value) >= _SHORTEST_HIDDEN and is_secret(("connections", name, key)):
-                    text = text.replace(value, repr(reference))
-                elif value and key == "url":
-                    text = _hidden_by(value, text)
+        for connection in (self._settings or Settings()).connections.values():
+            text = connection.hide(text, self._environment)
         state = (self._settings or Settings()).place("state").path
         return Database.parse(state).hide(text) if is_database(state) else text
 
@@ -175,10 +167,3 @@ class Project:
     def _at(self, place: PlaceSettings) -> Place:
         connection = self.connection(place.connection, S3Connection) if place.connection else None
         return Place.parse(place.path, self.folder, connection)
-
-
-def _hidden_by(url: str, text: str) -> str:
-    try:
-        return JdbcConnection.parse(url).hide(text)
-    except ConfigurationError:
-        return text  # the error is reported when the URL is used

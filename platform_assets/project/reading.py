@@ -118,7 +118,7 @@ def _checked(
     if document.readable:
         values = resolved(document, model, environment)
         checked.value, checked.texts = values.value, values.texts
-        unavailable, parts = not_there(document, values.value, rows)
+        unavailable, parts = not_there(document, values.value, model, rows)
         checked.add(literal_secrets(document) + values.errors + unavailable, *parts)
         _validate(checked, model, given)
     return checked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
@@ -11,8 +12,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from platform_assets.project.environment import EnvRef, Text
+from platform_assets.project.secrets import is_secret
 from resources.jdbc import JdbcConnection
 from resources.places import S3Connection
+
+_SHORTEST_HIDDEN = 4
 
 
 def _remote(text: str) -> str:
@@ -55,7 +59,19 @@ class PlaceSettings(Model):
     connection: str | None = None
 
 
-class S3Settings(Model):
+class ConnectionModel(Model):
+    """What all connections have in common: some of their keys hold secrets."""
+
+    def hide(self, text: str, environment: Mapping[str, str]) -> str:
+        """Return a text with the values of the connection's secrets replaced."""
+        for key, reference in self:
+            value = reference.look_up(environment) if isinstance(reference, EnvRef) else None
+            if value and len(value) >= _SHORTEST_HIDDEN and is_secret(("connections", "", key)):
+                text = text.replace(value, repr(reference))
+        return text
+
+
+class S3Settings(ConnectionModel):
     """An S3-compatible store; missing keys come from the standard AWS_* variables."""
 
     type: Literal["s3"]
@@ -76,7 +92,7 @@ def _jdbc_url(text: str | EnvRef) -> str | EnvRef:
     return text
 
 
-class JdbcSettings(Model):
+class JdbcSettings(ConnectionModel):
     """A database; Strandline brings the driver.
 
     Attributes:
@@ -98,6 +114,14 @@ class JdbcSettings(Model):
             return JdbcConnection.parse(**fields)
         except ConfigurationError as error:
             raise ConfigurationError(f"{key}.url: {error.message}") from error
+
+    def hide(self, text: str, environment: Mapping[str, str]) -> str:
+        """Return a text with the values of the connection's secrets replaced, those in its URL, too."""
+        url = self.url.look_up(environment) if isinstance(self.url, EnvRef) else None
+        if url:
+            with suppress(ConfigurationError):  # the error is reported when the URL is used
+                text = JdbcConnection.parse(url).hide(text)
+        return super().hide(text, environment)
 
 
 ConnectionSettings = Annotated[S3Settings | JdbcSettings, Field(discriminator="type")]

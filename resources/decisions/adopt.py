@@ -6,13 +6,14 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark, NeedsDecision
-from resources.decisions.draft import Draft, DraftBuilder, draft_entry
+from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
 from resources.decisions.held import held_rows
 from resources.decisions.kinds import rules_of
-from resources.decisions.rules import KnowsFiles
+from resources.decisions.rules import KnowsFiles, StateRules
+from resources.loop.entries import in_table
 from resources.loop.table_guard import check_table
 from resources.platform import Platform
-from resources.tables.table import Adopted, adopted_state
+from resources.tables.table import Adopted, TableCommit, adopted_state
 from resources.watermarks.entry import Entry
 
 _OF_A_STATE = ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")
@@ -20,7 +21,7 @@ _OF_A_STATE = ("since", "replace_until", "replace_table", "modified", "total_fil
 
 
 def adopt(reason: str) -> DraftBuilder:
-    """The watermark that the table tells: its newest commit of ours, else the largest path that a row came from.
+    """The watermark that the table tells: its newest commit of Strandline, else the largest path that a row came from.
 
     The files that count as ingested are those of the commit's own entry, if the log still has it; else those at or below the watermark
     that a row came from, and all at or below it if rows do not tell their file. The others are late.
@@ -32,28 +33,16 @@ def adopt(reason: str) -> DraftBuilder:
 
     def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         target = platform.table(dataflow)
-        found = _adopted(platform, dataflow, last)
-        base = _base(platform, dataflow, found)
-        text = _told_watermark(platform, dataflow, last, found)
+        # Before it is asked for anything: whatever happens to it meanwhile, the next run must see.
+        seen = target.tip(app_id_of(platform, dataflow, last)).newest or TableCommit(None)
+        adopted = _adopted(platform, dataflow, last)
+        base = _base(platform, dataflow, adopted)
+        text = _table_watermark(platform, dataflow, last, adopted)
         rules = rules_of(platform, dataflow)
         if text is None:
-            column = f", or a column {rules.column}," if isinstance(rules, KnowsFiles) else ""
-            raise NeedsDecision(
-                f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}{column} to tell how far it is"
-                " loaded; found none. Run `state set` to say it yourself, or `state reset`",
-                code="nothing_to_adopt",
-                choices=(
-                    f"strandline state set {dataflow.name} JSON --reason TEXT",
-                    f"strandline state reset {dataflow.name} --reason TEXT",
-                ),
-            )
-        rows = held_rows(rules, last, base, text, beyond=found is not None and found.beyond)
-        if base is not None:
-            kept: dict[str, Any] = {name: getattr(base, name) for name in _OF_A_STATE}
-            kept |= {"replace_until": rows.files.replace_until} if rows.files.replace_until else {}
-        else:
-            kept = {"replace_table": False, "replace_until": rows.files.replace_until}
-            kept |= {"app_id": found.app_id} if found and found.app_id else {}
+            raise _nothing_to_adopt(dataflow, rules)
+        rows = held_rows(rules, last, base, text, beyond=adopted is not None and adopted.beyond)
+        kept = _kept(base, adopted, rows.files.replace_until)
         pinned = base.pinned if base else last.pinned if last else None
         kept["pinned"] = pinned if _reads(platform, pinned) else None
         entry = draft_entry(
@@ -65,11 +54,34 @@ def adopt(reason: str) -> DraftBuilder:
             watermark=text,
             takes_table=True,
             total_rows=target.count_rows(),
+            **in_table(dataflow, seen),
             **kept,
         )
         return rows.draft(entry)
 
     return build_draft
+
+
+def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:
+    column = f", or a column {rules.column}," if isinstance(rules, KnowsFiles) else ""
+    return NeedsDecision(
+        f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}{column} to tell how far it is"
+        " loaded; found none. Run `state set` to say it yourself, or `state reset`",
+        code="nothing_to_adopt",
+        choices=(
+            f"strandline state set {dataflow.name} JSON --reason TEXT",
+            f"strandline state reset {dataflow.name} --reason TEXT",
+        ),
+    )
+
+
+def _kept(base: Entry | None, adopted: Adopted | None, replace_until: str | None) -> dict[str, Any]:
+    """What an adopted state takes over from the entry of its commit, if the log still has that."""
+    if base is not None:
+        of_state = {name: getattr(base, name) for name in _OF_A_STATE}
+        return of_state | ({"replace_until": replace_until} if replace_until else {})
+    kept: dict[str, Any] = {"replace_table": False, "replace_until": replace_until}
+    return kept | ({"app_id": adopted.app_id} if adopted and adopted.app_id else {})
 
 
 def _reads(platform: Platform, pinned: str | None) -> bool:
@@ -96,30 +108,30 @@ def _adopted(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Adop
         ) from error
 
 
-def _base(platform: Platform, dataflow: Dataflow, found: Adopted | None) -> Entry | None:
+def _base(platform: Platform, dataflow: Dataflow, adopted: Adopted | None) -> Entry | None:
     """The entry of the commit that a table tells its state with, if the log still has it."""
-    commit = platform.log.find(dataflow.name, found.number) if found and found.number else None
-    return commit if commit and found and commit.id == found.owner else None
+    commit = platform.log.find(dataflow.name, adopted.number) if adopted and adopted.number else None
+    return commit if commit and adopted and commit.id == adopted.owner else None
 
 
-def _told_watermark(
-    platform: Platform, dataflow: Dataflow, last: Entry | None, found: Adopted | None
+def _table_watermark(
+    platform: Platform, dataflow: Dataflow, last: Entry | None, adopted: Adopted | None
 ) -> str | None:
-    """The watermark that the table's commits tell, else its rows; where others have put all rows of ours aside, where a first run began.
+    """The watermark that the table's commits tell, else its rows; where a first run began, if others have removed all rows of Strandline's.
 
-    That is empty, unless a partition filter has narrowed it: by now the filter would pass over partitions that were loaded. Where the
-    table may hold rows that no watermark covers, it can only be told if they make room when they are loaded again.
+    That is empty, unless a partition filter has narrowed it: by now the filter would pass over partitions that were loaded. If the
+    table may hold rows that no watermark covers, there is a watermark only if the next load deletes those rows.
     """
     rules = rules_of(platform, dataflow)
-    if found is None:
+    if adopted is None:
         return rules.watermark_from_rows()
-    beyond = found.beyond or (found.rewound and _base(platform, dataflow, found) is None)
-    if found.state is not None and not beyond:
-        return found.state
+    beyond = adopted.beyond or (adopted.rewound and _base(platform, dataflow, adopted) is None)
+    if adopted.state is not None and not beyond:
+        return adopted.state
     if not rules.replaces_reloaded_rows():
         return None
     since = last.since if last else None
-    return found.state or rules.watermark_from_rows() or since or "{}"
+    return adopted.state or rules.watermark_from_rows() or since or "{}"
 
 
 def nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry | None) -> bool:
@@ -128,7 +140,7 @@ def nothing_else_leads_on(platform: Platform, dataflow: Dataflow, last: Entry | 
         check_table(dataflow, last, platform.table(dataflow))
     except NeedsDecision:
         try:
-            return _told_watermark(platform, dataflow, last, _adopted(platform, dataflow, last)) is None
+            return _table_watermark(platform, dataflow, last, _adopted(platform, dataflow, last)) is None
         except NeedsDecision:
             return True
     return False

@@ -11,7 +11,8 @@ from partitions.path.source import SourceFile
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
 from resources.platform import Platform
 from resources.watermarks.entry import Entry
-from resources.watermarks.ingested import UNPROCESSED, Ingested
+from resources.watermarks.file_ranges import UNPROCESSED
+from resources.watermarks.ingested import Ingested
 from resources.watermarks.quarantine import read_quarantine
 
 CAME_LATE = "came late"
@@ -65,13 +66,13 @@ def unprocess(reason: str, paths: Sequence[str]) -> DraftBuilder:
 
 
 def quarantine_late(reason: str, files: Sequence[SourceFile]) -> DraftBuilder:
-    """Set late files aside (late_files: quarantine); nothing of them is loaded before somebody releases them."""
+    """Set late files aside (late_files: quarantine); nothing of them is loaded before they are released."""
 
     def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_current_definition(platform, dataflow, last)
         known = Ingested(platform.log, dataflow.name, last).known([file.path for file in files])
         aside = [Quarantined(file, CAME_LATE) for file in files if file.path not in known]
-        rows = [[*one.file.row, CAME_LATE] for one in aside]
+        rows = [[*bad.file.row, CAME_LATE] for bad in aside]
         entry = draft_entry(platform, dataflow, last, "late", reason, quarantined=len(aside))
         return Draft(entry, rows, read_quarantine(platform.log, last).after((), aside))
 

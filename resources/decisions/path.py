@@ -7,8 +7,8 @@ from datetime import datetime
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
-from partitions.path.order import FileKey
-from partitions.path.plan import adopted, at_or_below, upper_bound
+from partitions.path.above import adopted, at_or_below, upper_bound
+from partitions.path.cold_start import earliest_cold_start
 from partitions.path.position import FromBeginning
 from partitions.path.quarantine import Quarantine, Quarantined
 from partitions.path.slices import PathSlice
@@ -23,7 +23,8 @@ from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.tables.table import Table
 from resources.watermarks.entry import Entry
-from resources.watermarks.ingested import Ingested, IngestedFile
+from resources.watermarks.file_ranges import IngestedFile
+from resources.watermarks.ingested import Ingested
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine import read_quarantine
 
@@ -113,7 +114,7 @@ class PathRules:
         start = cold_start_of(above) if state.status == "initial" else state
         by_set = self._definition.tracking == "set"  # which has no order: whatever is there
         bound = FromBeginning() if by_set else at_or_below(self._definition, PathState.of(watermark), start)
-        return self._source.list_above(bound).found.files
+        return self._source.list_above(bound).listed.files
 
     def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:
         """Look them up in what was ingested."""
@@ -133,9 +134,7 @@ class PathRules:
         doubtful = [
             file
             for file in listed
-            if known is None
-            or (base and (ingested := known.get(file.path)) and ingested.number > base.number)
-            or (beyond and file.path not in known)
+            if known is None or _is_doubtful(known.get(file.path), base, beyond=beyond)
         ]
         asks_rows = bool(doubtful or quarantined or known is None or beyond)
         loaded = self._table.texts(SOURCE_FILE) if asks_rows else set()
@@ -146,11 +145,7 @@ class PathRules:
             loaded if rows_tell else {file.path for file in taken}
         )
         aside = tuple(each for each in quarantined if each.file.path not in there)
-        rows: dict[str, Sequence[object]] = {each.file.path: (*each.file.row, each.reason) for each in aside}
-        rows |= {file.path: (*file.row, IN_TABLE) for file in taken}
-        rows |= {
-            each.path: (each.path, each.size, each.version, each.modified, each.reason) for each in before
-        }
+        rows = _rows(aside, taken, before)
         until = None
         if (known is None or beyond) and self._definition.tracking != "set":
             state = PathState.of(deserialise(watermark))
@@ -193,15 +188,28 @@ class PathRules:
     ) -> list[SourceFile]:
         """The files that rows came from, and those that a filtered cold start has not looked at.
 
-        If nobody knows where that began any more, it is taken to be the first file that a row came from.
+        If it is unknown where that began, it is taken to be the first prefix that a row came from.
         """
-        if since is not None:
-            unseen = at_or_below(self._definition, PathState.of(deserialise(since)), None).above
-            return [file for file in files if file.path in loaded or unseen(file.path)]
-        filtered = bool(self._definition.partition_filter)
-        first = min(map(FileKey.of, loaded), default=None) if filtered else None
-        return [
-            file
-            for file in files
-            if file.path in loaded or (first is not None and FileKey.of(file.path) < first)
-        ]
+        began = deserialise(since) if since is not None else earliest_cold_start(self._definition, loaded)
+        if began is None:
+            return [file for file in files if file.path in loaded]
+        unseen = at_or_below(self._definition, PathState.of(began), None).above
+        return [file for file in files if file.path in loaded or unseen(file.path)]
+
+
+def _is_doubtful(ingested: IngestedFile | None, base: Entry | None, *, beyond: bool) -> bool:
+    """Whether the log does not tell if the rows of a file were there at the commit of an entry."""
+    if ingested is None:
+        return beyond
+    return base is not None and ingested.number > base.number
+
+
+def _rows(
+    aside: Sequence[Quarantined], taken: Sequence[SourceFile], before: Sequence[IngestedFile]
+) -> dict[str, Sequence[object]]:
+    """By path, the rows of the list that an entry names; of two the latter counts."""
+    rows: dict[str, Sequence[object]] = {each.file.path: (*each.file.row, each.reason) for each in aside}
+    rows |= {file.path: (*file.row, IN_TABLE) for file in taken}
+    return rows | {
+        each.path: (each.path, each.size, each.version, each.modified, each.reason) for each in before
+    }

@@ -1,6 +1,6 @@
 """Why decisions have dealt with files that no run has loaded or passed over: stored with each, in the lists of ingested files."""
 
-from resources.watermarks.ingested import UNPROCESSED
+from resources.watermarks.file_ranges import UNPROCESSED
 
 IN_TABLE = "in the table when it was adopted"
 SET = "passed over by state set"

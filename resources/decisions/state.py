@@ -52,7 +52,7 @@ def reset(reason: str, *, replace: bool = False) -> DraftBuilder:
             total_rows=last.total_rows if replace and last else 0,
             total_files=0,
             modified=None,
-            pinned=None,  # the next run reads a schema anew
+            pinned=None,  # the next run reads a schema again
             since=None,
             replace_until=None,
             replace_table=replace,
@@ -67,7 +67,7 @@ def accept(reason: str) -> DraftBuilder:
     """The unchanged watermark under the definition as it is now. Of another root what lies at or below it counts as loaded.
 
     Raises:
-        ConfigurationError: where there is no state to keep, or it has another form than the scope that the definition has now.
+        ConfigurationError: if there is no state to keep, or it has another form than the scope that the definition has now.
     """
 
     def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -111,10 +111,10 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> DraftBuilder:
     Args:
         reason: of the operator.
         to: the number of that entry; 0 is the beginning.
-        replace: whether rows of a file make room when the file is loaded again; else an append doubles them.
+        replace: whether rows of a file are deleted when the file is loaded again; else an append doubles them.
 
     Raises:
-        ConfigurationError: where there is no such entry (any more), rows do not tell their file, or a set is tracked.
+        ConfigurationError: if there is no such entry (any more), rows do not tell their file, or a set is tracked.
         NeedsDecision: code ``definition_changed``; ``would_rise``: it lies above the watermark, and the table does not tell that the rows
             between the two are in it.
     """
@@ -128,19 +128,19 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> DraftBuilder:
         changes: dict[str, Any] = {"watermark": watermark, "replace_until": until}
         if not 0 < to <= last.era or is_empty(deserialise(watermark)):
             entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes)
-            _check_told(platform, dataflow, last, entry)
+            _check_rows_exist(platform, dataflow, last, entry)
             return Draft(entry)
         # Back to before a reset, which is taken back: the rows below that watermark stay, and their files were ingested.
         rows = held_rows(rules, last, None, watermark)
         entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes, replace_table=False)
         if not isinstance(rules, KnowsFiles) or not rules.replaces_reloaded_rows():  # rows tell no file
-            _check_told(platform, dataflow, last, entry)
+            _check_rows_exist(platform, dataflow, last, entry)
         return rows.draft(entry)
 
     return build_draft
 
 
-def _check_told(platform: Platform, dataflow: Dataflow, last: Entry, entry: Entry) -> None:
+def _check_rows_exist(platform: Platform, dataflow: Dataflow, last: Entry, entry: Entry) -> None:
     """A rewind that takes another one back, or a reset, counts rows as loaded again: the table must tell that it has them.
 
     Raises:
@@ -149,14 +149,14 @@ def _check_told(platform: Platform, dataflow: Dataflow, last: Entry, entry: Entr
     kind = platform.kind(dataflow)
     if kind.covers(last.watermark, entry.watermark):
         return
-    found = None
+    adopted = None
     with suppress(NeedsDecision):
-        found = adopted_state(platform.table(dataflow), last.app_id)
-    if found and found.state and not found.beyond and kind.covers(found.state, entry.watermark):
+        adopted = adopted_state(platform.table(dataflow), last.app_id)
+    if adopted and adopted.state and not adopted.beyond and kind.covers(adopted.state, entry.watermark):
         return
     raise NeedsDecision(
         f"dataflow {dataflow.name}: expected an entry at or below the watermark {last.watermark}, or a table that tells that it has the rows up"
-        f" to it, found {entry.watermark}, and a table that tells {found.state if found and found.state else 'nothing'}: rows between the two"
+        f" to it, found {entry.watermark}, and a table that tells {adopted.state if adopted and adopted.state else 'nothing'}: rows between the two"
         " may be missing. Run, which loads what is above the watermark; or say it yourself",
         code="would_rise",
         choices=(
@@ -170,7 +170,7 @@ def set_watermark(reason: str, text: str) -> DraftBuilder:
     """A watermark that an operator has written. Files that it passes over count as dealt with, not as late.
 
     Raises:
-        ConfigurationError: where the text is no watermark of this dataflow.
+        ConfigurationError: if the text is no watermark of this dataflow.
         NeedsDecision: code ``would_fall``: it lies below the watermark; rewinding is another decision; ``definition_changed``.
     """
 

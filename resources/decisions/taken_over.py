@@ -24,7 +24,7 @@ def import_entries(reason: str, lines: Sequence[str]) -> DraftBuilder:
     """The watermark of the newest entry of an export; every file at or below it counts as ingested.
 
     Raises:
-        ConfigurationError: where the text is no export of a dataflow of this kind.
+        ConfigurationError: if the text is no export of a dataflow of this kind.
     """
 
     def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -59,7 +59,7 @@ def taken_over(
         reason: of the operator.
         watermark: sentinel JSON text.
         remark: what is noted of each of these files; and what is said of all of them.
-        app_id: the dataflow's id in the table, where the table tells it.
+        app_id: the dataflow's id in the table, if the table tells it.
         takes_table: whether the table as it is now belongs to the state from here on.
     """
     rules = rules_of(platform, dataflow)

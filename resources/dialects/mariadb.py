@@ -12,7 +12,7 @@ from resources.dialects.dialect import Dialect, clock
 
 
 class MariaDB(Dialect):
-    """Names in backticks; texts in hexadecimal where a quote or a backslash would depend on sql_mode."""
+    """Names in backticks; texts in hexadecimal if a quote or a backslash would depend on sql_mode."""
 
     reading = sql_text.MARIADB
     clock = "SELECT UTC_TIMESTAMP(6)"

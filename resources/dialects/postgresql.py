@@ -22,7 +22,7 @@ class PostgreSQL(Dialect):
         return '"' + column.replace('"', '""') + '"'
 
     def text(self, value: str) -> str:
-        """With ``E`` where a backslash is in it: what that is without depends on standard_conforming_strings."""
+        """With ``E`` if a backslash is in it: what that is without depends on standard_conforming_strings."""
         quoted = value.replace("'", "''")
         return "E'" + quoted.replace("\\", "\\\\") + "'" if "\\" in value else f"'{quoted}'"
 

@@ -19,7 +19,7 @@ from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.plan import Plan
 from partitions.predicate import EVERYTHING, AllOf, Among, Predicate
 from partitions.request import DUE, Due, Request
-from partitions.sentinels import deserialise, serialise
+from partitions.sentinels import Watermark, deserialise, serialise
 from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.observation import observed
 from resources.kinds.states import state_of
@@ -152,7 +152,7 @@ class ColumnKind:
         """Compare each column."""
         return ColumnState.of(deserialise(state)).covers(ColumnState.of(deserialise(other)))
 
-    def modified(self, slice_: ColumnSlice, entry: Entry | None, now: datetime) -> int | None:
+    def modified(self, slice_: ColumnSlice, before: Watermark, now: datetime) -> int | None:
         """The upper bound, of columns that hold a time."""
         times = [_milliseconds(range_.upper, self.dataflow) for range_ in slice_.ranges]
         return max((time for time in times if time is not None), default=None)

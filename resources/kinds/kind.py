@@ -14,6 +14,7 @@ from partitions.errors import BadPart
 from partitions.load import Load
 from partitions.plan import Plan, Slice
 from partitions.request import DUE, Request
+from partitions.sentinels import Watermark
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import ListKind, StoredList
 
@@ -61,8 +62,8 @@ class Kind(Protocol[SliceT]):
         """Return whether no value falls from ``other`` to ``state``; both are sentinel JSON texts."""
         ...
 
-    def modified(self, slice_: SliceT, entry: Entry | None, now: datetime) -> int | None:
-        """Return when the newest thing of a slice on top of the entry came to be, epoch milliseconds by the source's clock."""
+    def modified(self, slice_: SliceT, before: Watermark, now: datetime) -> int | None:
+        """Return when the newest thing of a slice on top of a state came to be, epoch milliseconds by the source's clock."""
         ...
 
     @property

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, SchemaError
 from partitions.load import Append, Load, Replace
+from partitions.path.above import at_or_below, position
+from partitions.path.cold_start import first_state
 from partitions.path.hive import partition_columns
-from partitions.path.plan import PendingFiles, at_or_below, plan, position, ready, settles
+from partitions.path.plan import PendingFiles, plan
 from partitions.path.quarantine import Quarantined
+from partitions.path.settle import ready, settles
 from partitions.path.slices import PathSlice
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan
 from partitions.predicate import Among
 from partitions.request import DUE, Request
-from partitions.sentinels import deserialise
+from partitions.sentinels import Watermark, deserialise
 from resources.kinds.states import state_of
 from resources.listing import FILE_CHANGED, Budget, Listing
 from resources.sources.files.paths import SOURCE_FILE
@@ -76,14 +79,14 @@ class PathKind:
         made = plan(
             self._definition,
             state,
-            listing.found,
+            listing.listed,
             now,
             dataflow=self._dataflow.name,
             number=entry.number if entry else 0,
-            pending=self._pending(entry, state, listing.found, now),
+            pending=self._pending(entry, state, listing.listed, now),
             request=request,
         )
-        return replace(made, calls=listing.found.calls)
+        return replace(made, calls=listing.listed.calls)
 
     def _pending(
         self, entry: Entry | None, state: PathState, listed: ListedFiles, now: datetime
@@ -128,7 +131,7 @@ class PathKind:
         definition, state = self._definition, state_of(PathState, self._dataflow, entry)
         start = position(definition, state, now, cold_start_of(entry))
         listing = self._source.list_above(start, budget=budget, resume=resume)
-        files = listing.found.files
+        files = listing.listed.files
         if entry is not None and definition.tracking == "set":
             known = self._known(entry, [file.path for file in files])
             files = tuple(file for file in files if file.path not in known)
@@ -136,14 +139,14 @@ class PathKind:
         if entry is not None:
             released = (file for file in self._released(entry, state) if not settles(definition, file, now))
             files = in_pair_order([*files, *released])
-        return replace(listing, found=replace(listing.found, files=files))
+        return replace(listing, listed=replace(listing.listed, files=files))
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the last file, or that of every open partition."""
         newer, older = (PathState.of(deserialise(text)) for text in (state, other))
         return newer.covers(older, self._definition.template)
 
-    def modified(self, slice_: PathSlice, entry: Entry | None, now: datetime) -> int | None:
+    def modified(self, slice_: PathSlice, before: Watermark, now: datetime) -> int | None:
         """Of the file modified last; what is late or released tells nothing of how far the source is loaded."""
         times = (file.modified for file in slice_.all_files)
         return max(times, default=None) if slice_.why == "run" else None
@@ -162,14 +165,16 @@ class PathKind:
     def slice_from_rows(self, intent: Intent, stored: StoredList) -> PathSlice:
         """The same files, and the same state after them."""
         files = [(SourceFile(*row), reason) for *row, reason in stored.rows]
+        since = deserialise(intent.since) if intent.since else None
         return PathSlice(
             tuple(file for file, reason in files if reason is None),
-            deserialise(intent.before),
+            first_state(self._definition, PathState.of(deserialise(intent.before)), since),
             deserialise(intent.watermark),
             self._definition,
             why=intent.why if intent.why in ("late", "release") else "run",
             quarantined=tuple(Quarantined(file, reason) for file, reason in files if reason is not None),
             replaces=intent.replaces == "own",
+            since=since,
         )
 
     def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:

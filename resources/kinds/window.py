@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, BadUnits, SourceError, StrandlineError
 from partitions.instants import milliseconds
-from partitions.intervals import difference, union
 from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.plan import Plan
 from partitions.predicate import EVERYTHING
 from partitions.request import DUE, Request
-from partitions.sentinels import deserialise
+from partitions.sentinels import Watermark, deserialise
 from partitions.window.definition import WindowWatermark
-from partitions.window.plan import AHEAD, plan
-from partitions.window.slices import FailedUnit, Old, WindowSlice, WorkUnit, files_of
-from partitions.window.state import DeferredUnits, WindowState
+from partitions.window.early import began_ahead
+from partitions.window.plan import plan
+from partitions.window.slices import WindowSlice, files_of
+from partitions.window.state import WindowState, highest_of
+from partitions.window.work_outcomes import DeferredUnits
+from partitions.window.work_unit import FailedUnit, Old, WorkUnit
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds.kind import StatsReader, WriteStats
@@ -101,43 +103,26 @@ class WindowKind:
             whole=self._columns.tagged and deletes,
             ranged=self.source.ranged,
             request=request,
-            since=self._since(state, now),
+            since=began_ahead(state, now, self._highs()),
         )
         if not rewound:
             return made
         return replace(made, slices=tuple(replace(slice_, makes_room=True) for slice_ in made.slices))
 
-    def _since(self, state: WindowState, now: datetime) -> int | None:
-        """Where a clock that ran ahead has begun to load windows before their time; None if none did, or the state says it already."""
-        limit = milliseconds(now) + AHEAD
-        ahead = state.loaded_after(limit)
-        known = all(
-            not difference(
-                sorted(run[:2] for run in runs), union(sorted(run[:2] for run in state.early.get(unit, ())))
-            )
-            for unit, runs in ahead.items()
-        )
-        if known:
-            return None
-        # The first that ran ahead knows what time it was, unless its machine did not; then the one before it; then how far that had come.
-        times: list[int] = []
+    def _highs(self) -> Iterator[tuple[int, int]]:
+        """Of each entry, the newest first: its time, and the highest high of its state."""
         for entry in self.history():
-            times.insert(0, milliseconds(datetime.fromisoformat(entry.time)))
-            highest = state_of(WindowState, self.dataflow, entry).highest or 0
-            if highest <= limit:
-                times = [*times[1:2], times[0], highest]
-                break
-        return next((at for at in times[:3] if at <= milliseconds(now)), 0)
+            time = milliseconds(datetime.fromisoformat(entry.time))
+            yield time, state_of(WindowState, self.dataflow, entry).highest or 0
 
     def covers(self, state: str, other: str) -> bool:
         """Compare the high watermarks of all windows."""
         return WindowState.of(deserialise(state)).covers(WindowState.of(deserialise(other)))
 
-    def modified(self, slice_: WindowSlice, entry: Entry | None, now: datetime) -> int | None:
+    def modified(self, slice_: WindowSlice, before: Watermark, now: datetime) -> int | None:
         """The end of the newest window that is loaded."""
         ends = [work.end for work in slice_.works if work.end is not None]
-        highest = min(state_of(WindowState, self.dataflow, entry).highest or 0, milliseconds(now))
-        return max([*ends, highest]) if ends else None
+        return max([*ends, min(highest_of(before) or 0, milliseconds(now))]) if ends else None
 
     @property
     def list_kind(self) -> ListKind:
@@ -253,7 +238,7 @@ class WindowKind:
         return refused
 
     def load(self, slice_: WindowSlice, rows: DataFrame) -> Load:
-        """Replace exactly what was read, if the target replaces by watermark or somebody forces it; else append."""
+        """Replace exactly what was read, if the target replaces by watermark or the slice is forced; else append."""
         if not slice_.works or not (slice_.replaces or self.dataflow.target.replace_by_watermark):
             return Append()
         where = self._columns.where(slice_.works, rows, slice_.old)
@@ -297,9 +282,9 @@ class WindowKind:
                 doing = "looking for the work units that cannot be read"
                 raise EngineLost.of(self.dataflow.name, doing, lost) from error
             of_source = self.source.failure(error)
-            if isinstance(of_source, StrandlineError) and of_source.transient:
+            if of_source is not None and of_source.transient:
                 raise of_source from error
-            return of_source.message if isinstance(of_source, StrandlineError) else cause(error)
+            return of_source.message if of_source is not None else cause(error)
         return None
 
     def _bad(self, works: Mapping[WorkUnit, str]) -> BadUnits:

@@ -10,7 +10,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.predicate import EVERYTHING, Predicate
 from partitions.window.predicates import tagged_rows_of
-from partitions.window.slices import Old, WorkUnit, extents
+from partitions.window.work_unit import Old, WorkUnit, extents
 from resources.sources.conditions import table_rows
 from resources.sources.jdbc.query import NUMBER
 from resources.sql import quoted
@@ -38,7 +38,7 @@ class WindowColumns:
 
     Attributes:
         dataflow: whose rows.
-        window: the column with a row's time; None where there is no time dimension, or no column tells it.
+        window: the column with a row's time; None if there is no time dimension, or no column tells it.
         units: the names of a unit's values to the columns that hold them.
         tagged: whether rows carry ``_window_start`` and ``_unit``, since no column of the source tells both.
     """

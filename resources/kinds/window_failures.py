@@ -7,10 +7,10 @@ from datetime import tzinfo
 
 from partitions.errors import BadUnits
 from partitions.plan import counted
-from partitions.window.slices import WorkUnit, describe_works
+from partitions.window.work_unit import WorkUnit, describe_works
 
 Probe = Callable[[Sequence[WorkUnit]], str | None]
-"""Reads some work units and nothing else; why that fails, or None. Raises where the source as a whole does not answer."""
+"""Reads some work units and nothing else; why that fails, or None. Raises if the source as a whole does not answer."""
 
 
 def failing(works: Sequence[WorkUnit], probe: Probe) -> dict[WorkUnit, str]:
@@ -27,7 +27,7 @@ def failing(works: Sequence[WorkUnit], probe: Probe) -> dict[WorkUnit, str]:
 
 
 def _failing(works: Sequence[WorkUnit], probe: Probe) -> Iterator[tuple[WorkUnit, str]]:
-    """Of one unit; where its first and its last window fail in the same way, all between them are taken to."""
+    """Of one unit; if its first and its last window fail in the same way, all between them are taken to."""
     why = probe(works)
     if why is None:
         return

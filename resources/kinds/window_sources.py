@@ -11,13 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, PlanError, SourceError
+from partitions.errors import BadFile, PlanError, SourceError, StrandlineError
 from partitions.instants import as_datetime
 from partitions.path.position import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder
-from partitions.window.slices import WindowSlice, WorkUnit, extents
+from partitions.window.slices import WindowSlice
 from partitions.window.units import unit_of
+from partitions.window.work_unit import WorkUnit, extents
 from resources.kinds.window_columns import WindowColumns
 from resources.kinds.window_failures import bad_units
 from resources.sources.files.source import FileSource
@@ -76,7 +77,7 @@ class WindowSource(Protocol):
         """Return the work units that an error of Spark names, with the reasons."""
         ...
 
-    def failure(self, error: Exception) -> Exception | None:
+    def failure(self, error: Exception) -> StrandlineError | None:
         """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing."""
         ...
 
@@ -120,7 +121,7 @@ class AskedWindows:
         return slice_
 
     def check_unchanged(self, slice_: WindowSlice) -> None:
-        """A version does not change, and nobody can tell of a database."""
+        """A version does not change; whether a database has is unknown."""
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str:
         """What the source says of its columns."""
@@ -146,7 +147,7 @@ class AskedWindows:
         """None: a query fails as a whole."""
         return {}
 
-    def failure(self, error: Exception) -> Exception | None:
+    def failure(self, error: Exception) -> StrandlineError | None:
         """The source's own words."""
         return self._source.failure(error)
 
@@ -221,7 +222,7 @@ class FolderWindows:
                 raise
             files: tuple[SourceFile, ...] = ()
         else:
-            files = tuple(replace(file, path=f"{folder}/{file.path}") for file in listing.found.files)
+            files = tuple(replace(file, path=f"{folder}/{file.path}") for file in listing.listed.files)
         if not files and self._definition.missing != "empty":
             missing[work] = (
                 f"expected files in {self._source.root.child(folder)}, found none (missing: empty takes it for an empty window)"
@@ -288,7 +289,7 @@ class FolderWindows:
         bad: BadFile | None = self._source.find_bad_file(spark, files, pinned, error)
         return {_owners(slice_)[bad.path]: f"file {bad.path}: {bad.why}"} if bad else {}
 
-    def failure(self, error: Exception) -> Exception | None:
+    def failure(self, error: Exception) -> StrandlineError | None:
         """Nothing: Spark names the file."""
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from partitions.window.slices import WorkUnit
+from partitions.window.work_unit import WorkUnit
 from resources.kinds.observation import observed
 from resources.sql import quoted
 
@@ -21,25 +21,25 @@ MOST = 32
 _OF_THE_RUN = ("_ingested_at", "_run_id")
 
 
-class Seen(NamedTuple):
-    """One work unit as it was written.
+class UnitStats(NamedTuple):
+    """What a write counted of one work unit.
 
     Attributes:
         rows: how many.
-        digest: of their values in any order, without what each run writes anew.
+        digest: of their values in any order, without what each run writes again.
     """
 
     rows: int
     digest: str
 
 
-Observed = Callable[[], dict[tuple[int | None, str], Seen]]
-"""What was seen, by window start and unit; empty where the write was skipped, or nothing was looked at."""
+UnitStatsReader = Callable[[], dict[tuple[int | None, str], UnitStats]]
+"""Returns the statistics by window start and unit, after the write; empty if it was skipped, or not observed."""
 
 
 def observe(
     df: DataFrame, works: Sequence[WorkUnit], condition: Callable[[WorkUnit], str]
-) -> tuple[DataFrame, Observed]:
+) -> tuple[DataFrame, UnitStatsReader]:
     """Have a write count the rows of each work unit.
 
     Args:
@@ -65,14 +65,14 @@ def observe(
             F.bit_xor(F.when(mine, row)).alias(f"d{number}"),
         ]
 
-    def seen() -> dict[tuple[int | None, str], Seen]:
+    def read_stats() -> dict[tuple[int | None, str], UnitStats]:
         counts = observed(observation)
         return {
-            work.key: Seen(
+            work.key: UnitStats(
                 int(counts[f"n{number}"]), format((counts[f"d{number}"] or 0) & (2**64 - 1), "016x")
             )
             for number, work in enumerate(works)
             if f"n{number}" in counts
         }
 
-    return df.observe(observation, *asked), seen
+    return df.observe(observation, *asked), read_stats

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 from partitions.path.position import Position
 from partitions.path.source import SourceFile
+from resources.listing.budget import Budget
 from resources.listing.local import check_local, list_local, stat_local
 from resources.listing.objects import list_objects
-from resources.listing.result import FILE_CHANGED, FILE_VANISHED, OUTDATED, Budget, Listing
-from resources.listing.unchanged import check_objects, stat_objects
+from resources.listing.step import Listing
+from resources.listing.unchanged import FILE_CHANGED, FILE_VANISHED, OUTDATED, check_objects, stat_objects
 from resources.places import Place
 
 __all__ = [
@@ -45,7 +46,7 @@ def list_above(
         position: what is committed; files strictly above it are found.
         endings: case-sensitive endings of names, any of which will do.
         budget: where to stop early; ``None`` lists to the end.
-        resume: goes on where an incomplete listing of the same place stopped.
+        resume: continues where an incomplete listing of the same place stopped.
 
     Returns:
         what this step found. Only all steps together are the listing: the first steps are not the first files in

@@ -1,6 +1,6 @@
 """Files of a local folder.
 
-Folders are opened in the order of their components, a folder before what it holds, and only where the position says
+Folders are opened in the order of their components, a folder before what it holds, and only if the position says
 that they can hold a file above it.
 """
 
@@ -16,8 +16,10 @@ from partitions.errors import SourceError
 from partitions.path.order import is_hidden
 from partitions.path.position import Position
 from partitions.path.source import SourceFile, in_pair_order
+from resources.listing.budget import Budget
 from resources.listing.failures import folder_failure
-from resources.listing.result import Budget, Listing, ListingStep, require_unchanged
+from resources.listing.step import Listing, ListingStep
+from resources.listing.unchanged import require_unchanged
 
 
 class _Folder(NamedTuple):
@@ -55,7 +57,7 @@ def list_local(
     Raises:
         SourceError: as ``resources.listing.list_above`` says.
     """
-    done = resume[1:] if resume and resume.startswith("/") else None  # another token is no truth: start anew
+    done = resume[1:] if resume and resume.startswith("/") else None  # another token is no truth: start again
     step, fresh = ListingStep(position, endings, budget), 0
     waiting = [_Folder("")]
     while waiting:
@@ -121,7 +123,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _stat(root: Path, path: str) -> SourceFile | None:
-    """The file as it is now; None where there is none (any more): what was deleted before it was listed never was."""
+    """The file as it is now; None if there is none (any more): what was deleted before it was listed never was."""
     try:
         status = os.stat(f"{root}/{path}")  # noqa: PTH116  a Path for each of a million files costs more than the stat
     except FileNotFoundError:

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from partitions.path.order import below, hidden, hidden_until, past
 from partitions.path.position import Position
 from partitions.path.source import SourceFile
+from resources.listing.budget import Budget
 from resources.listing.failures import store_failures
-from resources.listing.result import Budget, Listing, ListingStep
+from resources.listing.step import Listing, ListingStep
 from resources.places import Place
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def list_objects(
         place: a prefix of a bucket.
         position: what is committed.
         endings: of names.
-        budget: counts LIST calls; not looked at where keys come in no order.
+        budget: counts LIST calls; not looked at if keys come in no order.
         resume: the start of the span of the steps before, and the key that they came to, as JSON.
 
     Raises:
@@ -154,7 +155,7 @@ class _Walk:
 def _begin(after: str, resume: str | None) -> str:
     """The key to start after: where the steps before came to, or the start of the span.
 
-    A token of another form is no truth, only a short cut: start anew. The span has moved where the prefixes of a cold
+    A token of another form is no truth, only a short cut: start again. The span has moved if the prefixes of a cold
     start did, at midnight; then only a key that every store lists after the new start is one to go on from.
     """
     try:
@@ -184,7 +185,7 @@ def pages(store: ObjectStore, place: Place, offset: str, folder: str = "") -> It
 
 
 def head(store: ObjectStore, place: Place, path: str) -> SourceFile | None:
-    """The object as it is now; None where there is none."""
+    """The object as it is now; None if there is none."""
     with store_failures(place):
         try:
             return listed(store.head(path))
@@ -195,7 +196,7 @@ def head(store: ObjectStore, place: Place, path: str) -> SourceFile | None:
 def listed(meta: ObjectMeta) -> SourceFile:
     """The file as one of ours.
 
-    Where a store has no etag its time counts, in whole seconds: HEAD tells no more. Quotes are left out: Azure writes
+    If a store has no etag, its time counts, in whole seconds: HEAD tells no more. Quotes are left out: Azure writes
     them in HEAD but not in LIST.
     """
     modified = round(meta["last_modified"].timestamp() * 1000)

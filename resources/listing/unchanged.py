@@ -1,4 +1,4 @@
-"""Whether objects are still what they were when they were listed (docs/guide-files.md)."""
+"""Whether listed files are still what they were (docs/guide-files.md)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from partitions.errors import BadFile
 from partitions.path.order import below
 from partitions.path.source import SourceFile, in_pair_order
 from resources.listing.failures import store_failures
 from resources.listing.objects import PAGE, head, listed, pages
-from resources.listing.result import require_unchanged
 from resources.places import Place
 
 if TYPE_CHECKING:
@@ -18,13 +18,19 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 16
 
+FILE_CHANGED, FILE_VANISHED = "file_changed", "file_vanished"
+"""Codes of a BadFile that is not what was listed any more, or is not there any more."""
+
+OUTDATED = frozenset({FILE_CHANGED, FILE_VANISHED})
+"""Codes of a BadFile that another listing would not name so."""
+
 
 def check_objects(place: Place, files: Sequence[SourceFile]) -> None:
     """Look at every object again.
 
     Raises:
         BadFile: for the first file in pair order that is not what was listed.
-        SourceError: where the store does not answer.
+        SourceError: if the store does not answer.
     """
     now = stat_objects(place, [file.path for file in files])
     for file in in_pair_order(files):
@@ -38,7 +44,7 @@ def stat_objects(place: Place, paths: Sequence[str]) -> dict[str, SourceFile]:
     len(paths) / 1,000 + 2 such calls the rest, scattered among others, is asked for one by one.
 
     Raises:
-        SourceError: where the store does not answer.
+        SourceError: if the store does not answer.
     """
     with store_failures(place):
         store = place.store
@@ -62,3 +68,22 @@ def _by_listing(store: ObjectStore, place: Place, keys: Sequence[str]) -> dict[s
         while index < len(keys) and keys[index] <= page[-1]["path"]:
             index += 1
     return seen
+
+
+def require_unchanged(then: SourceFile, now: SourceFile | None) -> None:
+    """Raise if a file is not what was listed any more.
+
+    Raises:
+        BadFile: ``file_vanished`` or ``file_changed``.
+    """
+    if now is None:
+        why = "was listed and has vanished since"
+        raise BadFile(f"{then.path}: {why}", path=then.path, why=why, code=FILE_VANISHED)
+    if (now.size, now.version) != (then.size, then.version):
+        why = f"changed since it was listed: {then.size} bytes then, {now.size} now"
+        raise BadFile(
+            f"{then.path}: {why}. Files must be complete when they appear: rename them into place, or set settle",
+            path=then.path,
+            why=why,
+            code=FILE_CHANGED,
+        )

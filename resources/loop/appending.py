@@ -15,7 +15,9 @@ def append_loaded(
     entry: Entry | None,
     intent: Intent,
     commit: TaggedCommit,
+    *,
     stats: WriteStats | None = None,
+    guarded: bool = True,
 ) -> tuple[Entry, TaggedCommit]:
     """Append the entry of a slice that is in the table; return it, and the commit with all of its counts.
 
@@ -25,11 +27,12 @@ def append_loaded(
         intent: of the slice.
         commit: that carries it.
         stats: what the write counted; nothing if another process has written the slice.
+        guarded: whether state and table belong together; only then the table's commit is what they go on from.
 
     Raises:
         Conflict: another run was faster.
     """
-    made, counted = foreseen_entry(run, entry, intent, commit, stats)
+    made, counted = foreseen_entry(run, entry, intent, commit, stats=stats, guarded=guarded)
     return append(run, made), counted
 
 
@@ -38,14 +41,22 @@ def foreseen_entry(
     entry: Entry | None,
     intent: Intent,
     commit: TaggedCommit,
+    *,
     stats: WriteStats | None = None,
+    guarded: bool = True,
 ) -> tuple[Entry, TaggedCommit]:
     """Return the entry that :func:`append_loaded` would append, and the commit with all of its counts."""
     counted = run.table.counted(commit, entry.total_rows if entry else 0)
     until = replaced_until(run, entry, intent)
-    watermark = _watermark_after(run, intent, commit, stats or {})
     made = loaded_entry(
-        run.dataflow, entry, intent, counted, watermark=watermark, replace_until=until, job_id=run.job_id
+        run.dataflow,
+        entry,
+        intent,
+        counted,
+        watermark=_watermark_after(run, intent, commit, stats or {}),
+        replace_until=until,
+        job_id=run.job_id,
+        guarded=guarded,
     )
     return made, counted
 
@@ -62,6 +73,13 @@ def append_abandoned(
     run: RunContext[SliceT], entry: Entry | None, intent: Intent, fence: TaggedCommit | None, reason: str
 ) -> Entry:
     """Append a number with an unchanged watermark: the work is planned again under the next one.
+
+    Args:
+        run: of the dataflow.
+        entry: the newest one.
+        intent: of the number.
+        fence: the commit that carries the number, in a table that belongs to the state; None if there is none.
+        reason: for the log.
 
     Raises:
         Conflict: another run was faster.

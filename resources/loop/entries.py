@@ -22,6 +22,7 @@ def loaded_entry(
     watermark: str,
     replace_until: str | None,
     job_id: str | None,
+    guarded: bool = True,
 ) -> Entry:
     """Return the entry of a slice that is in the table.
 
@@ -33,6 +34,8 @@ def loaded_entry(
         watermark: sentinel JSON text of the state after the slice.
         replace_until: sentinel JSON text of the state up to which rows are still replaced after it; None if none are.
         job_id: Dagster's job.
+        guarded: whether state and table belong together. If not, the entry goes on asking for the commit that the one before asks for, so
+            that the next run stops, too.
     """
     keeps = before is not None and commit.removed is not None
     rows, files = (before.total_rows, before.total_files) if before and keeps else (0, 0)
@@ -40,7 +43,7 @@ def loaded_entry(
     return following(
         before,
         **intent.for_entry() | {"watermark": watermark},
-        **_of_table(dataflow, before, commit),
+        **(_of_table(dataflow, before, commit) if guarded else {}),
         job_id=job_id,
         rows=commit.rows,
         total_rows=rows + commit.rows - (commit.removed or 0),
@@ -68,7 +71,7 @@ def abandoned_entry(
         dataflow: its definition.
         before: the newest entry.
         intent: of the slice.
-        fence: the commit that carries the number, if there is one.
+        fence: the commit that carries the number, in a table that belongs to the state; None if there is none.
         reason: why.
         job_id: Dagster's job.
     """
@@ -86,7 +89,7 @@ def abandoned_entry(
         fingerprint=intent.fingerprint,
         kind=intent.kind,
         app_id=intent.app_id,
-        # A number that is given up pins no schema. If its fence has made the table, the columns there are nobody's either.
+        # A number that is given up pins no schema. If its fence has made the table, the columns there belong to no schema either.
         new_columns=_holds_only_fences(before, fence),
         **(_of_table(dataflow, before, fence) if fence and is_fence else {}),
     )
@@ -134,9 +137,9 @@ def recorded(entry: Entry) -> TableCommit:
 
 
 def claimed(entry: Entry | None) -> TableCommit | None:
-    """The commit that the table must go back to, for all rows that count as loaded to be in it; None where none count."""
+    """The commit that the table must go back to, for all rows that count as loaded to be in it; None if none count."""
     if entry is None or entry.table_version is None or nothing_loaded(entry.kind, entry.state()):
-        return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made anew
+        return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made again
     return recorded(entry)
 
 

@@ -10,7 +10,7 @@ from resources.loop.entries import abandoned_entry, dropped_entry, moved
 from resources.loop.intents import holding
 from resources.loop.outcome import Step
 from resources.loop.rows import slice_rows
-from resources.loop.verifying import head_with_intent, skipped_write, unguarded_head
+from resources.loop.verifying import head_with_intent, is_guarded, skipped_write, unguarded_head
 from resources.sources.files.failures import cause
 from resources.tables.table import TableHead, Tag, TaggedCommit
 from resources.watermarks.entry import Entry, Intent, new_id
@@ -32,6 +32,7 @@ def give_up(
 
     Raises:
         TargetError: the table refuses the fence.
+        NeedsDecision: state and table do not belong together any more; an entry that goes on from the fence would hide it.
         Conflict: another run appended the number.
     """
     fence = Tag(intent.app_id, intent.number, new_id(), gives_up=True)
@@ -45,7 +46,7 @@ def give_up(
                 f"dataflow {run.name}: slice {intent.number} is not loaded ({reason}), and it could not be given up: {cause(error)}."
                 " Trying again does no harm"
             ) from error
-    commit = unguarded_head(run, entry, intent).find_tagged_commit(intent.number)
+    commit = head_with_intent(run, entry, intent).find_tagged_commit(intent.number)
     if commit is None or commit.owner == intent.id:
         return None
     run.notify(Step.FENCED, f"slice {intent.number} given up: {reason}")
@@ -71,14 +72,14 @@ def close(
             abandoned in the log.
 
     Raises:
-        NeedsDecision: state and table do not belong together, or nobody can say who wrote the number.
+        NeedsDecision: state and table do not belong together, or it is unknown who wrote the number.
         TargetError: the table refuses the fence.
     """
     with holding(run, intent):
         # What a run had begun for another table is not looked for in the one that the definition names now.
         new_state = new_state or moved(run.dataflow, entry)
         head = unguarded_head(run, entry, intent) if new_state else head_with_intent(run, entry, intent)
-        commit = _kept_commit(head, intent)
+        commit, guarded = _kept_commit(head, intent), is_guarded(run, entry, intent)
         if commit is None and (not new_state or _can_fence(entry, head)):
             try:
                 if abandoned := give_up(run, entry, intent, reason):
@@ -90,9 +91,9 @@ def close(
                 if not new_state:
                     raise
         if commit is not None and commit.owner == intent.id:
-            return append_loaded(run, entry, intent, commit)[0]
+            return append_loaded(run, entry, intent, commit, guarded=guarded)[0]
         if new_state or (commit is not None and commit.gives_up):
-            return append_abandoned(run, entry, intent, commit, reason)
+            return append_abandoned(run, entry, intent, commit if guarded else None, reason)
         raise skipped_write(run, intent)
 
 
@@ -111,10 +112,10 @@ def preview_close(run: RunContext[SliceT], entry: Entry | None, intent: Intent) 
     """Return the entry that :func:`close`, or :func:`drop`, would append. Changes nothing."""
     if intent.is_decision:
         return dropped_entry(entry, intent)
-    commit = _kept_commit(unguarded_head(run, entry, intent), intent)
+    commit, guarded = _kept_commit(unguarded_head(run, entry, intent), intent), is_guarded(run, entry, intent)
     if commit is not None and commit.owner == intent.id:
-        return foreseen_entry(run, entry, intent, commit)[0]
-    return abandoned_entry(run.dataflow, entry, intent, commit, "foreseen", run.job_id)
+        return foreseen_entry(run, entry, intent, commit, guarded=guarded)[0]
+    return abandoned_entry(run.dataflow, entry, intent, commit if guarded else None, "foreseen", run.job_id)
 
 
 def _can_fence(entry: Entry | None, head: TableHead) -> bool:

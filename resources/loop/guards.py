@@ -51,9 +51,11 @@ def other_place(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> bool:
 
 def _changed(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[Change]:
     """Return each part that differs; nothing if no intent of that definition is left."""
-    numbers = (one.number for one in log.history(dataflow.name, _LOOKED_AT))
+    numbers = (past.number for past in log.history(dataflow.name, _LOOKED_AT))
     intents = (log.intent(dataflow.name, number) for number in numbers)
-    made_with = next((one for one in intents if one and one.fingerprint == entry.fingerprint), None)
+    made_with = next(
+        (intent for intent in intents if intent and intent.fingerprint == entry.fingerprint), None
+    )
     if made_with is None:
         return []
     return changes(made_with.definition, dataflow.identity())

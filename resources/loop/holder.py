@@ -18,7 +18,7 @@ _active: set[str] = set()
 _guard = threading.Lock()
 
 RunIsLive = Callable[[str], bool | None]
-"""Asks Dagster whether a run goes on; None where it does not know the run."""
+"""Asks Dagster whether a run continues; None if it does not know the run."""
 
 
 def this_process(run_id: str | None) -> Holder:
@@ -39,7 +39,7 @@ def mark_inactive(intent_id: str) -> None:
 
 
 def is_alive(holder: Holder, intent_id: str, run_is_live: RunIsLive) -> bool | None:
-    """Whether the holder still works on the intent; None where nothing here can tell.
+    """Whether the holder still works on the intent; None if nothing here can tell.
 
     That Dagster takes a run on another machine to be in flight tells nothing: of a machine that is gone it does so for ever.
     """
@@ -53,7 +53,7 @@ def is_alive(holder: Holder, intent_id: str, run_is_live: RunIsLive) -> bool | N
 
 
 def process_is_alive(holder: Holder) -> bool | None:
-    """Whether the holder's process lives; None where it is one of another machine."""
+    """Whether the holder's process lives; None if it is one of another machine."""
     return _start_ticks(holder.pid) == holder.started if holder.host == _host() else None
 
 
@@ -63,7 +63,7 @@ def host_name(holder: Holder) -> str:
 
 
 def _host() -> str:
-    """Host name, boot and process namespace: a pid means something only where all three agree."""
+    """Host name, boot and process namespace: a pid means something only if all three agree."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
         space = Path("/proc/self/ns/pid").readlink().name
@@ -73,7 +73,7 @@ def _host() -> str:
 
 
 def _start_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None where it does not exist or is a zombie."""
+    """When a process started, in clock ticks since boot; None if it does not exist or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:

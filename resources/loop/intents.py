@@ -15,13 +15,13 @@ from resources.loop.lease import keep_lease
 from resources.loop.outcome import Step
 from resources.tables.table import TableHead
 from resources.watermarks.entry import Entry, Intent, Replaces, new_id, utc_now
-from resources.watermarks.log import QUARANTINE
+from resources.watermarks.stored_objects import QUARANTINE
 
 
 def draft_intent(
     run: RunContext[SliceT], entry: Entry | None, head: TableHead, slice_: SliceT, pinned: str
 ) -> Intent:
-    """Return the intent of the next number, whose lists are stored; nobody knows of it yet.
+    """Return the intent of the next number, whose lists are stored; no other run knows of it yet.
 
     Args:
         run: of the dataflow.
@@ -63,7 +63,7 @@ def draft_intent(
         quarantine=quarantine,
         since=serialise(slice_.since) if slice_.since else None,
         replaces=_replaces(entry, head, slice_),
-        modified=run.kind.modified(slice_, entry, run.now),
+        modified=run.kind.modified(slice_, state, run.now),
         holder=holders.this_process(run.run_id),
         run_id=run.run_id,
         time=utc_now(),
@@ -138,7 +138,7 @@ def _check_rises(run: RunContext[SliceT], entry: Entry | None, after: str) -> No
 
 
 def _replaces(entry: Entry | None, head: TableHead, slice_: SliceT) -> Replaces | None:
-    """Which rows the slice's commit deletes. A table of fences alone has none: its columns are replaced, unless somebody has written since."""
+    """Which rows the slice's commit deletes. A table of fences alone has none: its columns are replaced, unless another writer has written since."""
     if entry and (entry.replace_table or (entry.new_columns and head.version == entry.table_version)):
         return "table"
     return "own" if slice_.replaces else None

@@ -15,7 +15,8 @@ from typing import Any
 from partitions.errors import StrandlineError
 from resources.loop.holder import host_name, process_is_alive
 from resources.watermarks.entry import Entry, Intent, utc_now
-from resources.watermarks.log import LEASES, WatermarkLog
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.stored_objects import LEASES
 
 HEARTBEAT_SECONDS = 5.0
 """Seconds between two signs."""
@@ -52,7 +53,7 @@ def is_renewed(log: WatermarkLog, intent: Intent, wait: Callable[[float], None])
     """Whether a sign comes while we are looking; for at most ``PATIENCE_SECONDS`` seconds of our own clock.
 
     Raises:
-        ProviderError: where the log cannot be read.
+        ProviderError: if the log cannot be read.
     """
     first = log.get_object(intent.dataflow, LEASES, _name(intent))
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -66,12 +67,12 @@ def is_renewed(log: WatermarkLog, intent: Intent, wait: Callable[[float], None])
 
 def sign(log: WatermarkLog, intent: Intent) -> str:
     """The last sign of life of an intent's holder: a text that changes with every renewal of its lease."""
-    found = log.get_object(intent.dataflow, LEASES, _name(intent))
-    return f"{intent.id} {found.decode(errors='replace') if found else ''}"
+    lease = log.get_object(intent.dataflow, LEASES, _name(intent))
+    return f"{intent.id} {lease.decode(errors='replace') if lease else ''}"
 
 
 def held_by(log: WatermarkLog, dataflow: str, newest: Entry | None) -> dict[str, Any] | None:
-    """Who holds the next number of a dataflow, for people and as JSON; None where nobody does. Nothing is decided by it.
+    """Who holds the next number of a dataflow, for people and as JSON; None if no process does. Nothing is decided by it.
 
     ``alive`` tells whether the process is there, and is null for one on another machine. ``renewed`` is the last sign of life of its lease,
     by the clock of that machine.

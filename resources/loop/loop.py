@@ -27,6 +27,7 @@ from resources.loop.guards import check_definition, check_intent
 from resources.loop.outcome import Committed, NotCommitted, Outcome, Step
 from resources.loop.pinning import pinned_schema
 from resources.loop.protocol import CHANGED_WHILE_READ, commit, resume
+from resources.loop.recorded import recorded_slice
 from resources.loop.unfinished import Patience, abandoned_intent
 from resources.loop.verifying import guarded_head
 from resources.sources.files.failures import cause
@@ -74,7 +75,7 @@ class Loop(Generic[SliceT]):
 
 
 class _Run(Generic[SliceT]):
-    """A run as it goes on, and its report."""
+    """A run while it works, and its report."""
 
     def __init__(self, run: RunContext[SliceT], patience: Patience, history: RetentionPolicy) -> None:
         self._run, self._patience, self._history = run, patience, history
@@ -132,7 +133,7 @@ class _Run(Generic[SliceT]):
     def _resume(self, intent: Intent) -> None:
         """Finish an intent, or give its number up; what is then above the watermark is planned next, files that have changed as they are now."""
         run, outcome = self._run, self._outcome
-        slice_ = run.kind.slice_from_rows(intent, run.log.get_list(intent.file_list, run.kind.list_kind))
+        slice_ = recorded_slice(run.log, run.kind, intent)
         outcome.warnings += [f"{PASSED_OVER} {line}" for line in slice_.failures.values()]
         why = self._take(resume(run, outcome.newest, intent, slice_))
         if why is None or isinstance(why, Conflict):  # given up by another run

@@ -1,4 +1,4 @@
-"""What a run tells about itself while it goes on and when it is over."""
+"""What a run says of itself while it works and when it is over."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def pinned_schema(
         run.kind.check_schema(run.spark, pinned)
         return pinned
     try:
-        found = run.kind.pin(run.spark, slices)
+        inferred = run.kind.pin(run.spark, slices)
     except BadPart as bad:
         # A schema is inferred without a file that will be passed over; it is found bad again when it is loaded.
         rest = [run.kind.slice_without(slice_, bad) or slice_ for slice_ in slices]
@@ -39,8 +39,8 @@ def pinned_schema(
         if not earlier:
             raise
         return pinned_schema(run, outcome, earlier, bad_parts)
-    if found is None:
+    if inferred is None:
         outcome.warnings.append(
             "no file holds a row yet, so no schema can be inferred: declare source.schema, or the files wait"
         )
-    return found
+    return inferred

@@ -20,7 +20,7 @@ from resources.loop.verifying import check_log, find_commit, guarded_head, verif
 from resources.loop.writing import analysed_rows, reason_of, write
 from resources.tables.table import TaggedCommit
 from resources.watermarks.entry import Entry, Intent
-from resources.watermarks.log import OBSERVED
+from resources.watermarks.stored_objects import OBSERVED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -125,7 +125,7 @@ def _append(
     run.notify(Step.VERIFIED, f"slice {intent.number} is version {tagged.version} of the table")
     changed = None if recovered else _change_while_read(run, slice_)
     check_log(run, intent)
-    appended, loaded = append_loaded(run, entry, intent, tagged, stats)
+    appended, loaded = append_loaded(run, entry, intent, tagged, stats=stats)
     size = slice_.size
     run.notify(Step.APPENDED, f"slice {intent.number}: {counted(loaded.rows, 'row')} of {size.amount}")
     return Committed(
@@ -157,7 +157,7 @@ def _change_while_read(run: RunContext[SliceT], slice_: SliceT) -> BadFile | Non
         run.kind.check_unchanged(slice_)
     except BadFile as bad:
         return BadFile(
-            f"file {bad.path} changed while it was being loaded: its rows are in the table, once, but of which version cannot be told."
+            f"file {bad.path} changed while it was being loaded: its rows are in the table, once, but it is unknown of which version."
             " Files must not change once they are there; see `settle` for folders that are not filled by rename",
             path=bad.path,
             code=CHANGED_WHILE_READ,

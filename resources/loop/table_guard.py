@@ -29,7 +29,7 @@ def check_table(
 
     Raises:
         NeedsDecision: ``state_lost``: a table with data, of which no entry knows; ``table_missing``, ``table_behind`` and
-            ``table_replaced``: the table does not have the recorded commit, or no longer its rows, or is one that came since; ``foreign_tag``: somebody else wrote
+            ``table_replaced``: the table does not have the recorded commit, or no longer its rows, or is one that came since; ``foreign_tag``: another writer wrote
             under this dataflow's tag; ``tags_expire``: the table forgets tags.
     """
     errors = TableErrors(dataflow, entry)
@@ -74,15 +74,18 @@ def _check_recorded(entry: Entry, head: TableHead, errors: TableErrors, intent: 
 
 
 def _is_unseen(entry: Entry, head: TableHead, intent: Intent | None) -> bool:
-    """Whether there is a table that nobody has decided about: the entry counts no rows as loaded, and saw none, or another one."""
+    """Whether there is a table that no decision was about: the entry counts no rows as loaded, and saw none, or another one."""
     if claimed(entry) is not None or head.newest is None or entry.replace_table:
         return False
     return not _has_ended(head, intent) and (entry.table_version is None or not head.kept)
 
 
 def _has_ended(head: TableHead, intent: Intent | None) -> bool:
-    """Whether a commit of the table ends the open intent."""
-    return intent is not None and _finishes(head.find_tagged_commit(intent.number), intent)
+    """Whether a commit of the table ends the open intent, right on what the intent was made on: nobody's table has come in between."""
+    commit = head.find_tagged_commit(intent.number) if intent else None
+    if intent is None or commit is None or not _finishes(commit, intent):
+        return False
+    return commit.follows == intent.table_version
 
 
 def _finishes(commit: TaggedCommit | None, intent: Intent) -> bool:

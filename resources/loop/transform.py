@@ -37,7 +37,7 @@ def transformed(spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: B
     """Apply the user's step, then add the origin columns.
 
     Raises:
-        ConfigurationError: where the function cannot be found, or the rows lack a column of ``partition_by``.
+        ConfigurationError: if the function cannot be found, or the rows lack a column of ``partition_by``.
     """
     from pyspark.sql import functions as F
 
@@ -67,7 +67,9 @@ def _check_layout(dataflow: Dataflow, df: DataFrame) -> None:
 def _function(name: str) -> Callable[[DataFrame, Batch], DataFrame]:
     module, _, attribute = name.partition(":")
     try:
-        found: Callable[[DataFrame, Batch], DataFrame] = getattr(importlib.import_module(module), attribute)
+        function: Callable[[DataFrame, Batch], DataFrame] = getattr(
+            importlib.import_module(module), attribute
+        )
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(f"transform: expected a function at {name}, found none: {error}") from error
-    return found
+    return function

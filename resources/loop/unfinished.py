@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic
 
+from partitions.errors import Conflict, Held, NeedsDecision
 from resources.kinds.kind import SliceT
 from resources.loop import holder as holders
+from resources.loop.appending import follow_up
 from resources.loop.context import RunContext
 from resources.loop.giving_up import close, drop, preview_close
 from resources.loop.intents import held
 from resources.loop.lease import is_renewed
 from resources.loop.verifying import guarded_head
+from resources.tables.table import FollowsUp
 from resources.watermarks.entry import Entry, Intent
 
 
@@ -99,6 +103,13 @@ class Unfinished(Generic[SliceT]):
     def check_table(self, entry: Entry | None) -> None:
         """Raise as a run would, if state and table do not belong together."""
         guarded_head(self._run, entry)
+
+    def follow_up(self, entry: Entry | None) -> None:
+        """Do what a run that died has left for after its entry, if table and state belong together: a decision may count its rows no more."""
+        if isinstance(self._run.table, FollowsUp):
+            with suppress(Conflict, Held, NeedsDecision):
+                guarded_head(self._run, entry)
+                follow_up(self._run, entry)
 
     def _open(self) -> tuple[Entry | None, Intent | None]:
         entry = self._run.log.newest(self._run.name)

@@ -32,7 +32,7 @@ def find_commit(run: RunContext[SliceT], entry: Entry | None, intent: Intent) ->
     """Return the commit that carries an intent's number, if state, open intent and table belong together; None if none does.
 
     Raises:
-        NeedsDecision: they do not; or the table holds the number, and nobody can say whose it is.
+        NeedsDecision: they do not; or the table holds the number, and it is unknown whose it is.
     """
     return head_with_intent(run, entry, intent).find_tagged_commit(intent.number)
 
@@ -72,6 +72,15 @@ def head_with_intent(run: RunContext[SliceT], entry: Entry | None, intent: Inten
             choices=_new_state(run),
         )
     return head
+
+
+def is_guarded(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> bool:
+    """Return whether state, open intent and table belong together, as :func:`head_with_intent` asks."""
+    try:
+        head_with_intent(run, entry, intent)
+    except NeedsDecision:
+        return False
+    return True
 
 
 def unguarded_head(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> TableHead:

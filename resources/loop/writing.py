@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from partitions.errors import BadPart, StrandlineError, TargetError
-from partitions.load import ReplaceAll
+from partitions.errors import BadPart, RowsRefused, StrandlineError, TargetError
+from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.predicate import columns_of
 from resources.kinds.kind import SliceT, StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
 from resources.loop.context import RunContext
@@ -13,11 +14,11 @@ from resources.loop.entries import claimed, is_last_query
 from resources.loop.giving_up import give_up
 from resources.loop.outcome import NotCommitted, Step
 from resources.loop.rows import slice_rows
-from resources.loop.verifying import unguarded_head
+from resources.loop.verifying import find_commit
 from resources.sources.files.failures import cause
 from resources.spark import EngineLost
 from resources.spark_process import engine_lost
-from resources.tables.table import Tag
+from resources.tables.table import Tag, TellsRefusals
 from resources.watermarks.entry import Entry, Intent
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
     try:
         rows = slice_rows(run, entry, intent, slice_)
         if not (run.kind.one_query and is_last_query(entry, intent)):
-            _ = rows.schema  # on Spark Connect nothing is looked at before somebody asks
+            _ = rows.schema  # on Spark Connect nothing is looked at before it is asked for
     except StrandlineError:
         raise
     except Exception as error:
@@ -65,9 +66,11 @@ def write(
 
     Raises:
         TargetError: the write failed for another reason than its rows; the intent stays, and the next run finishes it.
+        NeedsDecision: it failed, and state and table do not belong together any more.
     """
     rewound = replaced_until(run, entry, intent) is not None
     tag = Tag(intent.app_id, intent.number, intent.id, after=claimed(entry), rewound=rewound)
+    load: Load = Append()
     try:
         rows = slice_rows(run, entry, intent, slice_) if rows is None else rows
         load = ReplaceAll() if intent.replaces == "table" else run.kind.load(slice_, rows)
@@ -78,11 +81,12 @@ def write(
     except BadPart as bad:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
         return _given_up(run, entry, intent, bad)
-    except StrandlineError:
-        raise
     except Exception as error:
-        # The commit may have landed although its answer did not, or another run that finishes this intent was first.
-        if unguarded_head(run, entry, intent).find_tagged_commit(intent.number) is not None:
+        if isinstance(error, StrandlineError) and not isinstance(error, RowsRefused):
+            raise
+        # The commit may have landed although its answer did not, or another run that finishes this intent was first. Of a table that is
+        # another one now neither its rows nor the source are to blame.
+        if find_commit(run, entry, intent) is not None:
             return _no_stats
         why: StrandlineError | None = _find_bad_part(run, intent, slice_, error)
         if why is None and not _is_refused(error):
@@ -90,7 +94,7 @@ def write(
                 f"dataflow {run.name}: the write of slice {intent.number} into table {run.dataflow.table} failed:"
                 f" {cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
             ) from error
-        why = why or _refusal(run, intent, error)
+        why = why or _refusal(run, intent, load, error)
         why.__cause__ = error
         return _given_up(run, entry, intent, why)
     run.notify(Step.WRITTEN, f"slice {intent.number} written")
@@ -128,15 +132,24 @@ def _find_bad_part(
 
 
 def _is_refused(error: Exception) -> bool:
-    """Whether Spark or the table refused the plan of a write, as it would every time, before any row was written."""
+    """Whether Spark or the table refused a write, as it would every time, before anything was committed."""
     from pyspark.errors import AnalysisException
 
-    return isinstance(error, AnalysisException)
+    return isinstance(error, (AnalysisException, RowsRefused))
 
 
-def _refusal(run: RunContext[SliceT], intent: Intent, error: Exception) -> TargetError:
+def _refusal(run: RunContext[SliceT], intent: Intent, load: Load, error: Exception) -> TargetError:
+    reload = f"strandline state reset {run.name} --replace --reason TEXT"
+    table = run.table
+    if isinstance(load, Replace) and isinstance(table, TellsRefusals) and table.refuses_rows_outside(error):
+        return TargetError(
+            f"dataflow {run.name}: rows of slice {intent.number} are not among those that it replaces in table {run.dataflow.table}: sql or"
+            " transform has moved them out of the window, unit or file that they were read from. Mend it, so that the values of"
+            f" {', '.join(columns_of(load.where))} stay within it. If earlier runs have loaded such rows, run the reset below then, which loads the table again",
+            choices=(reload,),
+        )
     return TargetError(
         f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
         " schema_mode: strict accepts no change of columns: put the old definition back; or empty the table and load it again",
-        choices=(f"strandline state reset {run.name} --replace --reason TEXT",),
+        choices=(reload,),
     )

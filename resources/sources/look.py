@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC
 
 from partitions.sources import JdbcSource, TableSource
+from partitions.sources.rows import RowsSource
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.places import Place
@@ -20,8 +21,8 @@ def look_at_database(connection: JdbcConnection, source: JdbcSource) -> str:
     """What a database says of the columns; one line for people.
 
     Raises:
-        ConfigurationError: where a column that the definition names is not there.
-        SourceError: where the database refuses, or does not answer (SourceUnreachable).
+        ConfigurationError: if a column that the definition names is not there.
+        SourceError: if the database refuses, or does not answer (SourceUnreachable).
     """
     query = JdbcQuery(source, DIALECTS[connection.system], UTC).columns()
     with client(connection, _SECONDS) as asking:
@@ -34,8 +35,8 @@ def look_at_table(place: Place, source: TableSource) -> str:
     """What a table of the lake has; one line for people.
 
     Raises:
-        ConfigurationError: where a column that the definition names is not there.
-        SourceError: where there is no table, or it cannot be read.
+        ConfigurationError: if a column that the definition names is not there.
+        SourceError: if there is no table, or it cannot be read.
     """
     table = find_table(place)
     version, names = table.newest_version(), table.columns()
@@ -43,6 +44,6 @@ def look_at_table(place: Place, source: TableSource) -> str:
     return f"{place}: reads, version {version}, {_counted(names, source)}"
 
 
-def _counted(names: list[str], source: JdbcSource | TableSource) -> str:
+def _counted(names: list[str], source: RowsSource) -> str:
     named = named_columns(source)
     return f"{source.shown} has {len(names)} columns{', ' + ', '.join(named.values()) + ' among them' if named else ''}"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import difflib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
-from partitions.sources import JdbcSource, TableSource
+from partitions.sources.rows import RowsSource
 from partitions.unit_values import TIMES, WORDS, Kind
 from resources.sources.files.failures import other_schema
 from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 _KINDS: dict[str, Kind] = {
@@ -34,6 +35,36 @@ _KINDS: dict[str, Kind] = {
 }
 
 
+class PinsColumns(ABC):
+    """A source whose columns are pinned as they are, and compared with the pinned ones in every run."""
+
+    _source: RowsSource
+
+    @abstractmethod
+    def _columns(self, spark: SparkSession) -> StructType:
+        """Return the source's columns as they are now; raise SourceError if it does not tell them."""
+
+    def pin(self, spark: SparkSession) -> str:
+        """Return the source's columns as text.
+
+        Raises:
+            ConfigurationError: if a column that the definition names is not there, or cannot be compared.
+            SourceError: if there is no such source, or it refuses, or does not answer (SourceUnreachable).
+        """
+        schema = self._columns(spark)
+        _check_columns(self._source, schema)
+        return PinnedSchema(plain(schema).json(), ()).to_text()
+
+    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
+        """Compare the source's columns with the pinned ones, in any order.
+
+        Raises:
+            SchemaError: reason ``incompatible_schema``, naming each column that is new, missing or of another type.
+            SourceError: as for :meth:`pin`.
+        """
+        _check_pinned(self._source, self._columns(spark), pinned, dataflow)
+
+
 def plain(schema: StructType) -> StructType:
     """Names and types alone: a reader's own notes on a column are not part of the source."""
     from pyspark.sql.types import StructField, StructType
@@ -41,23 +72,18 @@ def plain(schema: StructType) -> StructType:
     return StructType([StructField(field.name, field.dataType) for field in schema.fields])
 
 
-def pinned_text(schema: StructType) -> str:
-    """A schema as the text that a state keeps."""
-    return PinnedSchema(plain(schema).json(), ()).to_text()
-
-
 def pinned_struct(text: str) -> StructType:
-    """The schema of that text."""
+    """Return the schema of the text that a state keeps."""
     return PinnedSchema.of(text).struct
 
 
 def kinds(schema: StructType) -> dict[str, Kind]:
     """What the columns hold, of those that can be compared."""
-    found = {field.name: _KINDS.get(type(field.dataType).__name__) for field in schema.fields}
-    return {name: kind for name, kind in found.items() if kind is not None}
+    kind_of = {field.name: _KINDS.get(type(field.dataType).__name__) for field in schema.fields}
+    return {name: kind for name, kind in kind_of.items() if kind is not None}
 
 
-def check_columns(source: JdbcSource | TableSource, schema: StructType) -> None:
+def _check_columns(source: RowsSource, schema: StructType) -> None:
     """The columns that the definition names are there, and can be compared.
 
     Raises:
@@ -74,7 +100,7 @@ def check_columns(source: JdbcSource | TableSource, schema: StructType) -> None:
             )
 
 
-def check_names(source: JdbcSource | TableSource, names: Sequence[str]) -> None:
+def check_names(source: RowsSource, names: Sequence[str]) -> None:
     """The columns that the definition names are there.
 
     Raises:
@@ -90,18 +116,13 @@ def check_names(source: JdbcSource | TableSource, names: Sequence[str]) -> None:
             )
 
 
-def named_columns(source: JdbcSource | TableSource) -> dict[str, str]:
+def named_columns(source: RowsSource) -> dict[str, str]:
     """The columns that the definition names, by their keys."""
     units = {f"unit_columns.{name}": column for name, column in source.unit_columns.items()}
     return units | ({"window_column": source.window_column} if source.window_column is not None else {})
 
 
-def check_pinned(source: JdbcSource | TableSource, schema: StructType, pinned: str, dataflow: str) -> None:
-    """The source's columns are the pinned ones, in any order.
-
-    Raises:
-        SchemaError: reason ``incompatible_schema``, naming each column that is new, missing or of another type.
-    """
+def _check_pinned(source: RowsSource, schema: StructType, pinned: str, dataflow: str) -> None:
     was = {field.name: field.dataType.simpleString() for field in pinned_struct(pinned).fields}
     now = {field.name: field.dataType.simpleString() for field in schema.fields}
     changes = {name: f"{name} is new ({now[name]})" for name in now if name not in was}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from partitions.column.slices import Range
 from partitions.column.source import Observed
+from partitions.errors import StrandlineError
 from partitions.predicate import Predicate
 from partitions.window.extent import Extent
 from resources.tables.table import Version
@@ -25,11 +26,23 @@ class RowSource(Protocol):
     """A source that is asked for the rows of stretches of time and units."""
 
     def version(self) -> Version | None:
-        """Return what can be asked for again later; None if the source has no versions."""
+        """Return what can be asked for again later; None if the source has no versions. Starts no Spark.
+
+        It is asked for once a plan, stored with each slice, and given to :meth:`read` by whoever loads the slice.
+
+        Raises:
+            SourceError: code ``source_missing``: there is nothing to read; or it does not answer.
+        """
         ...
 
     def pin(self, spark: SparkSession) -> str:
-        """Return the schema of the source, as text."""
+        """Return the schema of the source, as :func:`resources.sources.schema.pinned_text` writes it.
+
+        Raises:
+            ConfigurationError: a column that the definition names is not there, or cannot be compared
+                (:func:`resources.sources.schema.check_columns`).
+            SourceError: the source refuses, or does not answer.
+        """
         ...
 
     def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
@@ -41,13 +54,25 @@ class RowSource(Protocol):
     ) -> DataFrame:
         """Return exactly the rows of these extents, with the pinned columns in their order; no extent is no row.
 
+        The rows may be fetched as late as they are written; what goes wrong then, :meth:`failure` tells.
+
+        Args:
+            spark: a session.
+            extents: which may overlap: a row of several is read once.
+            pinned: what :meth:`pin` gave.
+            version: what :meth:`version` gave; None means as the source is now.
+
         Raises:
-            SourceError: the source refuses, or does not answer.
+            SourceError: the source refuses, or does not answer. Unless it is transient, each work unit is read alone, and those that are
+                refused are passed over.
         """
         ...
 
-    def failure(self, error: Exception) -> Exception | None:
-        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing."""
+    def failure(self, error: Exception) -> StrandlineError | None:
+        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing.
+
+        A transient one ends the run; for any other the work unit is passed over.
+        """
         ...
 
 

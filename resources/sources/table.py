@@ -17,7 +17,7 @@ from partitions.window.predicates import clauses
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sources.conditions import table_rows
-from resources.sources.schema import check_columns, check_pinned, pinned_struct, pinned_text, plain, strict
+from resources.sources.schema import PinsColumns, pinned_struct, plain, strict
 from resources.tables.table import Table, Version
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _MOST_PARTS = 16
 """Units whose ranges differ are read apart from each other, up to so many."""
 
 
-class TableRows:
+class TableRows(PinsColumns):
     """Reads a table, whoever writes it."""
 
     def __init__(self, table: Table, source: TableSource, zone: tzinfo) -> None:
@@ -45,29 +45,9 @@ class TableRows:
         """The newest version. Starts no Spark.
 
         Raises:
-            SourceError: where there is no table, or its log cannot be listed.
+            SourceError: if there is no table, or its log cannot be listed.
         """
         return self._table.newest_version()
-
-    def pin(self, spark: SparkSession) -> str:
-        """The table's columns as text.
-
-        Raises:
-            ConfigurationError: where a column that the definition names is not there, or cannot be compared.
-            SourceError: where there is no table.
-        """
-        schema = self._columns(spark)
-        check_columns(self._source, schema)
-        return pinned_text(schema)
-
-    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
-        """Compare the table's columns with the pinned ones.
-
-        Raises:
-            SchemaError: naming each column that is new, missing or of another type.
-            SourceError: where there is no table.
-        """
-        check_pinned(self._source, self._columns(spark), pinned, dataflow)
 
     def read(
         self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: Version | None = None
@@ -81,11 +61,11 @@ class TableRows:
             version: of the table; None is the newest one now.
 
         Raises:
-            ConfigurationError: where nothing tells a row's window or unit, or a unit's value cannot be one of its column.
-            SourceError: where there is no table.
+            ConfigurationError: if nothing tells a row's window or unit, or a unit's value cannot be one of its column.
+            SourceError: if there is no table.
         """
         schema, table = pinned_struct(pinned), self._rows(spark, version)
-        rows_so_far: DataFrame | None = None
+        union: DataFrame | None = None
         earlier: list[str] = []
         for part in _parts(extents):
             source = self._source
@@ -96,9 +76,9 @@ class TableRows:
             # Two units may be one value of the column: what an earlier part holds is not read again.
             apart = [f"NOT coalesce({clause}, false)" for clause in earlier]
             rows = table.where(" AND ".join([f"({condition})", *apart]))
-            rows_so_far = rows if rows_so_far is None else rows_so_far.unionAll(rows)
+            union = rows if union is None else union.unionAll(rows)
             earlier.append(f"({condition})")
-        return strict(table.where(sql(NOTHING, SPARK)) if rows_so_far is None else rows_so_far, schema)
+        return strict(table.where(sql(NOTHING, SPARK)) if union is None else union, schema)
 
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
         """Look at the newest version. Its clock is the run's; what statistics say of the highest value is too rough."""
@@ -138,9 +118,9 @@ class TableRows:
     def _read_from(self, version: Version | None) -> Version:
         return self.version() if version is None else version
 
-    def failure(self, error: Exception) -> Exception | None:  # noqa: ARG002 - part of what all readers of rows have
+    def failure(self, error: Exception) -> None:  # noqa: ARG002 - part of what all readers of rows have
         """None: what makes a read of the lake fail is Spark's to tell."""
-        return None
+        return
 
     def _columns(self, spark: SparkSession) -> StructType:
         return plain(self._rows(spark, None).schema)
@@ -176,5 +156,5 @@ def _parts(extents: Sequence[Extent]) -> list[list[Extent]]:
 
     A file of a unit that is not asked for must not be opened: it may be the one that cannot be read.
     """
-    found = [[Extent(*span, clause.units) for span in clause.ranges] for clause in clauses(extents)]
-    return found if len(found) <= _MOST_PARTS else [list(extents)]
+    parts = [[Extent(*span, clause.units) for span in clause.ranges] for clause in clauses(extents)]
+    return parts if len(parts) <= _MOST_PARTS else [list(extents)]

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from partitions.errors import ConfigurationError, SourceError, TargetError
 from resources.places import Place
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Table
 
 FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {"delta": DeltaLakeTable}
-"""By the word that ``target.format`` has for it; the first one is meant where nothing tells."""
+"""By the word that ``target.format`` has for it; the first one is meant if nothing tells."""
 
 
 def open_table(table_format: str, place: Place, partition_by: Sequence[str] = ()) -> Table:
@@ -17,11 +18,36 @@ def open_table(table_format: str, place: Place, partition_by: Sequence[str] = ()
         table_format: as ``target.format`` names it.
         place: of the table.
         partition_by: columns that a new table is partitioned by.
+
+    Raises:
+        ConfigurationError: a table of another format lies there: rows of both would lie in one folder, and readers could see either.
+        TargetError: the place cannot be looked at.
     """
+    for other, make in FORMATS.items():
+        if other != table_format and make(place, ()).exists():
+            raise ConfigurationError(
+                f"table {place}: expected a table of format {table_format}, or none, found one of format {other}. Set target.format: {other};"
+                " or use another target.table; or move the table away",
+                code="other_format",
+            )
     return FORMATS[table_format](place, partition_by)
 
 
 def find_table(place: Place) -> Table:
-    """Return the table that somebody has written at a place, whatever its format; if there is none, one that says so when it is read."""
-    first, *others = (make(place, ()) for make in FORMATS.values())
-    return next((table for table in others if table.exists()), first)
+    """Return the table that somebody has written at a place, whatever its format; if there is none, one that says so when it is read.
+
+    Raises:
+        SourceError: tables of several formats lie there, and nobody can say which is meant; or the place cannot be looked at.
+    """
+    tables = {table_format: make(place, ()) for table_format, make in FORMATS.items()}
+    if len(tables) == 1:
+        return next(iter(tables.values()))
+    try:
+        there = [table_format for table_format, table in tables.items() if table.exists()]
+    except TargetError as error:
+        raise SourceError(error.message) from error
+    if len(there) > 1:
+        raise SourceError(
+            f"table {place}: expected a table of one format, found tables of {' and '.join(there)}. Move away those that are not meant"
+        )
+    return tables[there[0] if there else next(iter(tables))]

@@ -101,13 +101,14 @@ class TableHead:
     """What a table's log says, compared with what the watermark log has recorded of it.
 
     Attributes:
-        newest: the newest commit; None if there is no table.
-        kept: whether the recorded commit is still part of the table; if it was cleaned from the log, the tag tells.
+        newest: the newest commit; None if there is no table. Only :meth:`Table.tip` need tell its number.
+        kept: whether the recorded commit is still part of the table; if it was cleaned from the log, the tag tells. A recorded commit without
+            a version, which says that there was no table, is part of any; one with a version is not part of a table that is gone.
         older: whether the newest commit came before the recorded one, which the table does not have.
         cleaned: whether commits after the recorded one were cleaned from the table's log.
         tag: the highest number under the dataflow's tag, as far as the commits that were read tell; of the whole table if the recorded
             commit was not kept, or was cleaned.
-        tagged: the commits under the dataflow's tag after the recorded one, oldest first.
+        tagged: the commits under the dataflow's tag after the recorded one, oldest first; all that are there if that was not kept.
         undone: another writer's commit after the recorded one that removed all rows, for people; None if there is none, or if a RESTORE
             has brought back the rows of the recorded commit, and of those after it under the dataflow's tag.
         rewritten: whether the recorded commit was cleaned from the table's log and the file that it added is in the table no more.
@@ -159,7 +160,8 @@ class Adopted:
 class Table(Protocol):
     """One table. Only what takes a session or a DataFrame starts Spark.
 
-    Every method raises TargetError if the table's log cannot be read, and SourceError if its rows cannot.
+    Every method raises TargetError if the table's log cannot be read, and SourceError if its rows cannot; what a source reads with,
+    :meth:`newest_version` and :meth:`distinct_rows`, raises SourceError for both.
     """
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
@@ -195,13 +197,20 @@ class Table(Protocol):
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
         """Load rows in one commit that carries the tag; of several with one tag only one commits, and the others raise nothing.
 
+        A number at or below the highest under the tag's app id is skipped. Whether it is, and the commit, are one step: two writers that
+        both found the number free must not both commit.
+
         Args:
-            rows: all of the slice's.
+            rows: all of the slice's, to be evaluated once. Their columns are matched by name; one that the table has and they lack is NULL.
             load: what becomes of the rows that are there.
             tag: of the commit.
             state: sentinel JSON text of the watermark after it.
-            base: the version that the slice was planned on, from which a format may validate; None: there may be no table, so that it is
-                made with the columns of ``rows``.
+            base: the version that the slice was planned on, from which a format may validate; None: there was no table, so that it is made
+                with the columns of ``rows``. A table that came since is refused: nobody has decided about its rows.
+
+        Raises:
+            RowsRefused: the table cannot take these rows, now or later; nothing was committed, and the number is given up. Spark's
+                AnalysisException means the same. After any other error the next run writes the same slice again.
         """
         ...
 
@@ -214,7 +223,7 @@ class Table(Protocol):
             spark: a session.
             tag: of the commit.
             state: sentinel JSON text of the watermark, which the commit leaves as it is.
-            first_rows: gives no rows, of the columns of a table that has to be made; None if there is a table.
+            first_rows: gives no rows, of the columns of a table that has to be made, and refused as by :meth:`write`; None if there is a table.
         """
         ...
 
@@ -288,7 +297,11 @@ class Table(Protocol):
 
 @runtime_checkable
 class CanAdopt(Protocol):
-    """A format whose commits tell the state that they were written with."""
+    """A format whose commits tell the state that they were written with.
+
+    Without it a state that was lost is found again from rows alone, and what is loaded then has a new app id: a write that a dead run
+    left under the old one is not fenced.
+    """
 
     def adopted(self, app_id: str | None = None) -> Adopted | None:
         """Return what Strandline's commits tell that the table's rows go back to.
@@ -301,7 +314,7 @@ class CanAdopt(Protocol):
             app_id: whose commits count; None are those of whoever wrote the newest.
 
         Returns:
-            None if there is no commit of Strandline, and nobody has removed rows either.
+            None if there is no commit of Strandline, and no rows were removed either.
 
         Raises:
             NeedsDecision: code ``state_object_missing``: the watermark lies beside the table, and is gone or is another one.
@@ -324,12 +337,22 @@ class CanPrepare(Protocol):
 
 
 @runtime_checkable
+class TellsRefusals(Protocol):
+    """A format whose errors tell why it refuses rows."""
+
+    def refuses_rows_outside(self, error: Exception) -> bool:
+        """Return whether a write failed because some of its rows are not among those that its load replaces."""
+        ...
+
+
+@runtime_checkable
 class FollowsUp(Protocol):
     """A format with work left after the entry of a commit was appended: a tag that keeps a snapshot, files that move to their place."""
 
     def after_append(self, commit: TableCommit) -> None:
         """Do what is left for a commit; done twice it does no harm.
 
-        A run calls it after each entry, and once at its beginning for the newest one, since the run before may have died in between.
+        A run calls it after each entry, and once at its beginning for the newest one, since the run before may have died in between; so does
+        a decision before its own entry.
         """
         ...

@@ -1,7 +1,7 @@
 """Keeps the log of a dataflow short (docs/watermarks.md, Retention).
 
 Entries beyond the policy go, with their intents; what was ingested by them stays in the record of ingested files. The floor
-is raised before the first of them is deleted, so that their numbers stay taken. Whatever dies here, the next one goes on.
+is raised before the first of them is deleted, so that their numbers stay taken. Whatever dies here, the next one continues.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from partitions.states import REMEMBERS_FILES
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import Ingested
-from resources.watermarks.log import FILES, LEASES, OBSERVED, QUARANTINE, WatermarkLog
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.stored_objects import FILES, LEASES, OBSERVED, QUARANTINE
 
 _AT_ONCE = 200
 """Entries that one run deletes at most: the chore must not be longer than the load."""

@@ -20,7 +20,7 @@ Why = Literal[
 ]  # fmt: skip
 
 Replaces = Literal["own", "table"]
-"""Rows that make room in the commit that writes others: those of the same files or windows, or the whole table."""
+"""Rows that are deleted in the commit that writes others: those of the same files or windows, or the whole table."""
 
 
 class Record(BaseModel):
@@ -38,7 +38,7 @@ class Entry(Record):
     """One committed number.
 
     Attributes:
-        id: random; tells an entry of ours from another writer's of the same number.
+        id: random; tells an entry of Strandline from another writer's of the same number.
         number: from 1, without gaps.
         watermark: sentinel JSON text; the state after this entry.
         lower: sentinel JSON text of the bound below (exclusive), None on a first run.
@@ -56,19 +56,19 @@ class Entry(Record):
         definition: hash of all that the rows of the last slice depended on, beside its files.
         pinned: name of the object that holds the pinned schema.
         file_list: name of the object that lists the files of this entry.
-        previous: the number of the entry before; not one less where an operator's decision has jumped over the table's tags.
+        previous: the number of the entry before; not one less if an operator's decision has jumped over the table's tags.
         quarantined: how many files this entry has passed over.
         work_units: how many windows of units it has loaded.
         failed_units: how many it has passed over, since they could not be read.
-        quarantine: name of the object that lists all files in quarantine; None where there is none.
+        quarantine: name of the object that lists all files in quarantine; None if there is none.
         since: sentinel JSON text of the state below which a filtered cold start looked at nothing.
         era: what was ingested by entries up to this number does not count any more: of the last reset, or before the last adopt.
-        replace_until: sentinel JSON text: rows of files at or below this state make room when the files are loaded again.
+        replace_until: sentinel JSON text: rows of files at or below this state are deleted when the files are loaded again.
         replace_table: whether the next slice empties the table in its commit.
         new_columns: whether the table holds nothing but fences, which have made it with columns that no commit has agreed to: as long as
             that is so, the next slice gives it its own.
-        snapshot: where the watermark is long: number of the entry that it is stored whole in, itself or one before.
-        changes: as stored, where the watermark is long: what differs from that of the snapshot (``partitions.difference``).
+        snapshot: if the watermark is long: number of the entry that it is stored whole in, itself or one before.
+        changes: as stored, if the watermark is long: what differs from that of the snapshot (``partitions.difference``).
             ``watermark`` is empty then; the log hands out entries whose watermark is whole.
     """
 
@@ -112,7 +112,7 @@ class Entry(Record):
     changes: dict[str, list[Any]] | None = None
 
     def state(self) -> Watermark:
-        """The watermark as values; raises CorruptWatermark where its text does not read."""
+        """Return the watermark as values; raise CorruptWatermark if its text does not read."""
         return deserialise(self.watermark)
 
     def as_json(self) -> dict[str, Any]:
@@ -131,11 +131,11 @@ _OF_ONE_ENTRY: dict[str, Any] = {
     "lower": None, "upper": None, "reason": None, "run_id": None, "job_id": None, "rows": 0, "files": 0, "quarantined": 0,
     "work_units": 0, "failed_units": 0, "file_list": None,
 }  # fmt: skip
-"""What says something of one entry alone; all else stays as it is until somebody changes it."""
+"""What says something of one entry alone; all else stays as it is until an entry changes it."""
 
 
 def following(last: Entry | None, **changes: Any) -> Entry:
-    """The entry after ``last``: its state goes on wherever ``changes`` says nothing else.
+    """The entry after ``last``: its state continues wherever ``changes`` says nothing else.
 
     Args:
         last: the newest entry, or None for the first.
@@ -172,8 +172,8 @@ class Intent(Record):
         id: random, stands in the target's commit.
         watermark: sentinel JSON text of the state after it.
         definition: what the write depends on, resolved and without secrets.
-        table_version: the target's version when it was made; None where there was no table.
-        replaces: which rows make room in the same commit.
+        table_version: the target's version when it was made; None if there was no table.
+        replaces: which rows are deleted in the same commit.
     """
 
     id: str

@@ -14,17 +14,17 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from resources.watermarks.entry import Entry, new_id
+from resources.watermarks.file_ranges import UNPROCESSED, FileRange, IngestedFile, files_in, packed
 from resources.watermarks.lists import INGESTED_FILES, corrupt_object
-from resources.watermarks.log import FILES, WatermarkLog, descending_name, number_of
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.numbers import descending_name, number_of
+from resources.watermarks.stored_objects import FILES
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-UNPROCESSED = "unprocessed"
-"""The reason of a file that shall be read again (tracking: set)."""
 
 _FOLDER = "ingested"
 _AT_ONCE = 16
@@ -32,32 +32,6 @@ _EVERY = 32
 """Lists that are read one by one before they are merged."""
 _RANGE = 50_000
 """Files of one Parquet file: about a megabyte, and 30 ms to read."""
-
-
-class IngestedFile(NamedTuple):
-    """A file as it is remembered.
-
-    Attributes:
-        number: of the last entry that dealt with it.
-        reason: why it was passed over, or ``UNPROCESSED``; None where it was loaded.
-    """
-
-    path: str
-    size: int
-    version: str
-    modified: int
-    number: int
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
-class FileRange:
-    """One Parquet file: all that is known between two paths, both inclusive, in UTF-8 order of the paths."""
-
-    name: str
-    first: str
-    last: str
-    count: int
 
 
 @dataclass(frozen=True)
@@ -119,17 +93,15 @@ class Ingested:
 
     def _in_ranges(self, paths: Sequence[str]) -> Iterator[IngestedFile]:
         """Those of some sorted paths that stand in the ranges; only ranges that can hold one are read."""
-        import pyarrow.compute as pc
-
         for range_ in self.manifest.ranges:
             low = bisect_left(paths, range_.first)
             wanted = paths[low : bisect_left(paths, range_.last + "\0")]
             if wanted:
                 table = self._table(range_)
-                yield from _known(table.filter(pc.is_in(table["path"], _strings(wanted))))
+                yield from files_in(table, wanted)
 
     def _rows(self, range_: FileRange) -> Iterator[IngestedFile]:
-        return _known(self._table(range_))
+        return files_in(self._table(range_))
 
     def _table(self, range_: FileRange) -> pa.Table:
         import pyarrow.parquet as pq
@@ -186,7 +158,7 @@ class Ingested:
     def merge(self, every: int = _EVERY) -> Manifest:
         """Merge the lists above the manifest into ranges, once there are enough of them.
 
-        Safe to run beside others, and to die anywhere: a manifest is put only if nobody has put one for its number.
+        Safe to run beside others, and to die anywhere: a manifest is put only if its number has none.
         """
         if self._entry is None or self.lists < every:
             return self.manifest
@@ -199,7 +171,7 @@ class Ingested:
         return made
 
     def _merged(self) -> tuple[FileRange, ...]:
-        """Ranges without a new path stay as they are; the others are written anew, in pieces."""
+        """Ranges without a new path stay as they are; the others are written again, in pieces."""
         fresh = sorted(self._recent)
         kept: list[FileRange] = []
         start = 0
@@ -222,13 +194,13 @@ class Ingested:
 
     def _written(self, rows: Sequence[IngestedFile]) -> list[FileRange]:
         """Write sorted rows in pieces that are neither too large nor, after some more rounds, many and small."""
-        pieces = [rows[start : start + _RANGE] for start in range(0, len(rows), _RANGE)]
+        chunks = [rows[start : start + _RANGE] for start in range(0, len(rows), _RANGE)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(self._write, pieces))
+            return list(pool.map(self._write, chunks))
 
     def _write(self, rows: Sequence[IngestedFile]) -> FileRange:
         name = f"range-{new_id()}.parquet"
-        self._log.put_object(self._dataflow, _FOLDER, name, _packed(rows))
+        self._log.put_object(self._dataflow, _FOLDER, name, packed(rows))
         return FileRange(name, rows[0].path, rows[-1].path, len(rows))
 
     def _clean(self, made: Manifest) -> None:
@@ -239,7 +211,7 @@ class Ingested:
         old = [name for name in manifests if (number_of(name) or 0) < self.manifest.number]
         gone = {range_name for name in old for range_name in _named(self._read_manifest(name))}
         self._log.delete(self._dataflow, _FOLDER, [*old, *sorted(gone - needed)])
-        # Lists of numbers that nobody has come to since the manifest before: of all their intents, the given-up ones too.
+        # Lists of numbers that no reader has come to since the manifest before: of all their intents, the given-up ones too.
         lists = self._log.names(self._dataflow, FILES, 10 * _EVERY)
         covered = [name for name in lists if int(name.partition("-")[0]) <= self.manifest.number]
         self._log.delete(self._dataflow, FILES, covered)
@@ -247,43 +219,3 @@ class Ingested:
 
 def _named(manifest: Manifest) -> set[str]:
     return {range_.name for range_ in manifest.ranges} | set(manifest.before)
-
-
-def _known(table: pa.Table) -> Iterator[IngestedFile]:
-    columns: list[list[Any]] = [table[name].to_pylist() for name in IngestedFile._fields]
-    return (IngestedFile(*row) for row in zip(*columns, strict=True))
-
-
-def _strings(values: Sequence[str]) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(values, pa.string())
-
-
-def _packed(rows: Sequence[IngestedFile]) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = pa.schema(
-        [
-            ("path", pa.string()),
-            ("size", pa.int64()),
-            ("version", pa.string()),
-            ("modified", pa.int64()),
-            ("number", pa.int64()),
-            ("reason", pa.string()),
-        ]
-    )
-    columns = [
-        pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)
-    ]
-    buffer = BytesIO()
-    # Sorted paths share their beginnings: in this encoding they take a third of the space.
-    pq.write_table(
-        pa.Table.from_arrays(columns, schema=schema),
-        buffer,
-        compression="zstd",
-        use_dictionary=["reason"],
-        column_encoding={"path": "DELTA_BYTE_ARRAY"},
-    )
-    return buffer.getvalue()

@@ -19,10 +19,10 @@ class WatermarkManager:
         self._provider = provider
 
     def get_watermark(self, dataflow_id: str) -> Watermark | None:
-        """The newest watermark; None where there is no entry, or an empty one. A dict of nulls is returned as it is.
+        """The newest watermark; None if there is no entry, or an empty one. A dict of nulls is returned as it is.
 
         Raises:
-            CorruptWatermark: where the text does not read.
+            CorruptWatermark: if the text does not read.
             ProviderError: whatever the provider raised.
         """
         with _wrapped(dataflow_id):
@@ -41,7 +41,7 @@ class WatermarkManager:
 
         Raises:
             InvalidWatermarkValue: before anything is written.
-            Conflict: where somebody saved since this object's provider last read.
+            Conflict: if another writer saved since this object's provider last read.
             ProviderError: whatever else the provider raised.
         """
         text = serialise(watermark)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from partitions.window.simulate import Observation
 from resources.watermarks.entry import Entry
 from resources.watermarks.lists import SEEN_WORK_UNITS
-from resources.watermarks.log import OBSERVED, WatermarkLog
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.stored_objects import OBSERVED
 from resources.watermarks.work_units import WORK_UNITS, loaded_units
 
 _ALL = 1_000_000

@@ -12,7 +12,7 @@ class WatermarkProvider(Protocol):
     """Stores raw text and never sees a datetime."""
 
     def get_watermark(self, dataflow_id: str) -> str | None:
-        """The newest text, or None where there is none."""
+        """The newest text, or None if there is none."""
         ...
 
     def update_watermark(
@@ -31,7 +31,7 @@ class LogProvider:
         self._seen: dict[str, Entry | None] = {}
 
     def get_watermark(self, dataflow_id: str) -> str | None:
-        """The newest text, or None where there is none."""
+        """The newest text, or None if there is none."""
         entry = self._seen[dataflow_id] = self._log.newest(dataflow_id)
         return None if entry is None else entry.watermark
 
@@ -41,7 +41,7 @@ class LogProvider:
         """Append at the number after the one that this object last returned.
 
         Raises:
-            Conflict: where that number is taken: somebody saved since it was read.
+            Conflict: if that number is taken: another writer saved since it was read.
         """
         if dataflow_id not in self._seen:
             self.get_watermark(dataflow_id)

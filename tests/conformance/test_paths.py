@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from obstore.store import MemoryStore
 
+from partitions.path.above import position
 from partitions.path.definition import PartitionFilter, PathWatermark
 from partitions.path.hive import partition_values
 from partitions.path.naming import sorts_by_time
 from partitions.path.order import FileKey, compare_texts
-from partitions.path.plan import plan, position
+from partitions.path.plan import plan
 from partitions.path.position import FromBeginning, Position
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate
@@ -58,8 +59,8 @@ def test_list_above(case: Case, tmp_path: Path) -> None:
     endings = (case["input"]["extension"],)
     for place in _places(case["input"]["files"], tmp_path):
         listing = list_above(place, start or position(definition, state, now), endings)
-        made = plan(definition, state, listing.found, now, dataflow="case", number=1)
-        assert [file.path for file in listing.found.files] == case["expected"]["files"], place
+        made = plan(definition, state, listing.listed, now, dataflow="case", number=1)
+        assert [file.path for file in listing.listed.files] == case["expected"]["files"], place
         if warning := _warning_that_shows(case, place, listing):
             assert warning in made.warnings
 
@@ -98,4 +99,4 @@ def _places(files: list[str], folder: Path) -> list[Place]:
 def _warning_that_shows(case: Case, place: Place, listing: Listing) -> str | None:
     """A listing by key starts at the watermark's partition, and sees no root-level file that sorts below it."""
     warning: str | None = case["expected"].get("warning")
-    return warning if place.local is not None or listing.found.root_files else None
+    return warning if place.local is not None or listing.listed.root_files else None

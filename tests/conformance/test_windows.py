@@ -12,13 +12,14 @@ from partitions.errors import SourceError
 from partitions.instants import Instant, milliseconds, zone_of
 from partitions.plan import Plan
 from partitions.request import DUE, Forced, Request
+from partitions.window.cutoffs import cutoff
 from partitions.window.definition import WindowWatermark
-from partitions.window.due import cutoff
 from partitions.window.extent import Unit
 from partitions.window.plan import plan
-from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit
+from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, SecondaryInput, distinct, identity, listed, unit_of
+from partitions.window.work_unit import FailedUnit, WorkUnit
 from tests.conformance.common import Case, answer
 
 NOW = "2020-02-01T00:00:00+00:00"

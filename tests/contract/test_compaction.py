@@ -15,7 +15,8 @@ from resources.watermarks.compaction import RetentionPolicy, compact_log
 from resources.watermarks.entry import Entry, following
 from resources.watermarks.ingested import Ingested
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
-from resources.watermarks.log import QUARANTINE, WatermarkLog
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.stored_objects import QUARANTINE
 from tests.contract.test_watermark_log import intent
 from tests.support import writers
 

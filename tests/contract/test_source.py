@@ -42,9 +42,14 @@ def at(day: int) -> datetime:
 
 
 class Subject(ABC):
-    """A source with a row of an id for each of some days, and what can be asked of it."""
+    """A source with a row of an id for each of some days, and what can be asked of it.
+
+    Attributes:
+        columns: of its rows, sorted; ``id`` and ``at`` are among them.
+    """
 
     spark: SparkSession
+    columns: tuple[str, ...] = ("at", "id")
 
     @property
     @abstractmethod
@@ -106,11 +111,11 @@ class _Files(Subject):
 
     def pin(self) -> str:
         source = self.source
-        return source.pin(self.spark, source.list_above(FromBeginning()).found.files) or ""
+        return source.pin(self.spark, source.list_above(FromBeginning()).listed.files) or ""
 
     def read(self, days: Sequence[int], pinned: str) -> DataFrame:
         source = self.source
-        listed = source.list_above(FromBeginning()).found.files
+        listed = source.list_above(FromBeginning()).listed.files
         wanted = {f"{day:02d}.ndjson" for day in days}
         return source.read(self.spark, [file for file in listed if file.path in wanted], pinned)
 
@@ -221,6 +226,11 @@ def test_what_is_asked_for_is_read_and_nothing_else(subject: Subject) -> None:
     assert (subject.ids(2), subject.ids(1, 3), subject.ids(4)) == ([2], [1, 3], [])
 
 
+def test_what_is_asked_for_twice_is_read_once(subject: Subject) -> None:
+    subject.put(1, 2)
+    assert subject.ids(2, 2, 1) == [1, 2]
+
+
 def test_nothing_asked_for_is_no_row_of_the_same_columns(subject: Subject) -> None:
     subject.put(1)
     pinned = subject.pin()
@@ -232,8 +242,8 @@ def test_rows_have_the_pinned_columns_in_their_order(subject: Subject) -> None:
     subject.put(1)
     pinned = subject.pin()
     named = [field["name"] for field in json.loads(pinned)["columns"]["fields"]]
-    assert sorted(named) == ["at", "id"]
-    assert subject.read([1], pinned).columns[:2] == named
+    assert tuple(sorted(named)) == subject.columns
+    assert subject.read([1], pinned).columns[: len(named)] == named
 
 
 def test_rows_that_come_after_the_schema_was_pinned_are_read_with_it(subject: Subject) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from partitions.errors import SourceError
+from partitions.errors import RowsRefused, SourceError
 from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.predicate import Among
 from resources.places import Place
@@ -168,8 +168,45 @@ def test_a_replace_of_all_rows_gives_the_table_new_columns(subject: Subject) -> 
     assert (subject.table.columns(), subject.ids, subject.commit(2).removed) == (["name", "id"], [9], None)
 
 
+def test_columns_are_matched_by_name_and_a_missing_one_is_null(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    for number, columns in ((2, ["unit", "id"]), (3, ["id"])):
+        table = subject.table
+        rows = subject.rows((number, "b")).select(*columns)
+        table.write(rows, Append(), Tag(APP, number, "owner"), "s", base=table.tip(APP).version)
+    rows_there = [(row["id"], row["unit"]) for row in subject.table.distinct_rows(["id", "unit"])]
+    assert (subject.table.columns(), rows_there) == (["id", "unit"], [(1, "a"), (2, "b"), (3, None)])
+
+
+@pytest.mark.parametrize("other", ["id long, unit string, more string", "id string, unit string"])
+@pytest.mark.parametrize("load", [Append(), Replace(Among("unit", ("a",)))], ids=["append", "replace"])
+def test_rows_of_other_columns_are_refused_and_nothing_is_committed(
+    subject: Subject, load: Load, other: str
+) -> None:
+    from pyspark.errors import AnalysisException
+
+    subject.load(1, (1, "a"))
+    rows, base = subject.spark.createDataFrame([], other), subject.table.tip(APP).version
+    with pytest.raises((RowsRefused, AnalysisException)):
+        subject.table.write(rows, load, Tag(APP, 2, "owner 2"), "2", base=base)
+    assert (subject.ids, subject.table.tip(APP).tag) == ([1], 1)
+
+
 def test_a_first_write_has_nothing_to_replace(subject: Subject) -> None:
     subject.load(1, (1, "a"), load=Replace(Among("unit", ("a",))))
+    assert subject.ids == [1]
+
+
+def test_a_first_write_is_refused_where_a_table_has_come_since(subject: Subject) -> None:
+    subject.foreign.append(subject.folder)
+    with pytest.raises(Exception, match="already exist"):
+        subject.table.write(subject.rows((1, "a")), Append(), Tag(APP, 1, "owner 1"), "1", base=None)
+    assert subject.ids == [77]
+
+
+def test_a_first_write_is_skipped_in_silence_where_its_own_number_has_come_since(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    subject.table.write(subject.rows((1, "a")), Append(), Tag(APP, 1, "zombie"), "1", base=None)
     assert subject.ids == [1]
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from partitions.errors import RowsRefused
 from resources.late import late_step
 from resources.loop.outcome import Step
+from resources.tables.delta.table import DeltaLakeTable
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed
 
@@ -189,6 +191,24 @@ class TestSchemas:
         assert (outcome.error.code, feed.open_intent) == ("target", None)
         assert "strict" in outcome.error.message
         feed.define(sql="select id from input")
+        feed.load()
+        assert (feed.ids, whys(feed)) == ([1, 2], ["run", "abandon", "run"])
+
+    def test_rows_that_a_format_refuses_by_itself_are_given_up_like_those_that_spark_refuses(
+        self, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuses(*_: Any, **__: Any) -> None:
+            raise RowsRefused("expected single values, found lists")
+
+        feed.put("a.ndjson", 1)
+        feed.load()
+        feed.put("b.ndjson", 2)
+        with monkeypatch.context() as patched:
+            patched.setattr(DeltaLakeTable, "write", refuses)
+            outcome = feed.run()
+        assert outcome.error is not None
+        assert (outcome.error.code, feed.open_intent) == ("target", None)
+        assert "refuses the rows of slice 2: expected single values, found lists." in outcome.error.message
         feed.load()
         assert (feed.ids, whys(feed)) == ([1, 2], ["run", "abandon", "run"])
 

@@ -191,6 +191,39 @@ def test_a_run_stops_where_spark_has_overwritten_a_table_without_partitions(
     assert error.code == "table_behind"
 
 
+def _overwritten(feed: Feed) -> None:
+    rows = DeltaTable(str(feed.table)).to_pyarrow_table()
+    write_deltalake(str(feed.table), rows.slice(0, 1), mode="overwrite")
+
+
+def _restored(feed: Feed) -> None:
+    DeltaTable(str(feed.table)).restore(0)
+
+
+@pytest.mark.parametrize("damage", [_overwritten, _restored])
+def test_a_table_that_loses_rows_while_a_slice_is_given_up_stops_that_run_and_the_next(
+    make_feed: MakeFeed, damage: Callable[[Feed], None]
+) -> None:
+    feed = make_feed(watermark={"checkpoint": {"interval_files": 1}})
+    for number in (1, 2):
+        feed.put(f"{number}.ndjson", number)
+    feed.load()
+    feed.put_text("3.ndjson", '{"id": "bad"}\n')
+
+    def damages(step: Step, line: str) -> None:
+        if step is Step.INTENT_PUT:
+            damage(feed)
+
+    for heard in (damages, None):
+        error = feed.run(heard).error
+        assert (error and error.code) == "table_behind"
+    assert decide(feed, "adopt").code == 0
+    feed.put("3.ndjson", 3)
+    feed.load()
+    late_step(feed.platform, feed.dataflow, NOW)
+    assert feed.ids == [1, 2, 3]
+
+
 class _Dynamic(SparkEngine):
     def session(self) -> SparkSession:
         session = super().session()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from partitions.dataflow import Dataflow
+from resources import decisions
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import TableCommit, Version
 from tests.support.jvmless import JvmlessEngine, JvmlessPlatform, Process, dataflow, jvmless
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
+FLOW = dataflow("watermark", "ingest", ".x")
 
 
 @dataclass
@@ -72,7 +75,7 @@ def platform(tmp_path: Path) -> _Platform:
 
 
 def _run(platform: _Platform) -> str:
-    outcome = platform.loop(dataflow("watermark", "ingest", ".x"), NOW).run()
+    outcome = platform.loop(FLOW, NOW).run()
     assert outcome.error is None
     return outcome.status
 
@@ -92,3 +95,26 @@ def test_a_run_that_died_before_it_is_made_up_for_by_the_next(
         _run(platform)
     platform.follower.dies = False
     assert (_run(platform), platform.follower.versions) == ("committed", [0, 1])
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [decisions.reset("any"), decisions.rewind("any", 0), decisions.adopt("any")],
+    ids=["reset", "rewind", "adopt"],
+)
+def test_a_run_that_died_before_it_is_made_up_for_by_a_decision_after_which_its_rows_may_not_count(
+    platform: _Platform, decision: decisions.DraftBuilder
+) -> None:
+    platform.follower.dies = True
+    with pytest.raises(KeyboardInterrupt):
+        _run(platform)
+    platform.follower.dies = False
+    decisions.decide(platform, FLOW, decision, "any")
+    assert platform.follower.versions == [0]
+
+
+def test_a_decision_about_a_table_that_is_gone_follows_nothing_up(platform: _Platform) -> None:
+    _run(platform)
+    shutil.rmtree(platform.lake.child(FLOW.table).local or "")
+    decisions.decide(platform, FLOW, decisions.reset("any"), "any")
+    assert platform.follower.versions == [0, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from resources.watermarks.compaction import RetentionPolicy
 from tests.integration.conftest import MakeFeed
-from tests.support.feed import NAME, NOW, Feed
+from tests.support.feed import NAME, NOW, Feed, dies_after
 
 
 def sweep(feed: Feed, pages: int | None = None) -> dict[str, Any]:
@@ -110,6 +111,39 @@ class TestIngest:
         feed.load()
         assert feed.ids == [1, 31]
         feed.put("date=2026-05-31/a.ndjson", 77)
+        assert sweep(feed)["late"] == ["date=2026-05-31/a.ndjson"]
+        assert feed.ids == [1, 31, 77]
+
+    @pytest.mark.parametrize("scope", ["global", "partition"])
+    def test_files_before_a_filtered_cold_start_are_not_late_either_if_its_slice_was_left_with_a_bad_file(
+        self, make_feed: MakeFeed, scope: str
+    ) -> None:
+        filtered = {"prefix_template": "date=%Y-%m-%d", "lookback": 1}
+        feed = make_feed(watermark={"scope": scope, "partition_filter": filtered})
+        feed.put("date=2026-05-01/b.ndjson", 77)
+        feed.put("date=2026-05-31/b.ndjson", 1)
+        feed.put_text("date=2026-06-01/b.ndjson", '{"id": "bad"}\n')
+        with pytest.raises(KeyboardInterrupt):
+            feed.run(dies_after(Step.INTENT_PUT))
+        error = feed.run().error
+        assert (error and error.code, feed.ids) == ("bad_record", [1])
+        feed.put("date=2026-06-01/b.ndjson", 2)
+        feed.load()
+        assert sweep(feed)["late"] == []
+        assert feed.ids == [1, 2]
+
+    @pytest.mark.parametrize("scope", ["global", "partition"])
+    def test_a_late_file_of_the_first_day_that_was_loaded_is_late_also_to_a_state_that_was_adopted_without_a_log(
+        self, make_feed: MakeFeed, scope: str
+    ) -> None:
+        filtered = {"prefix_template": "date=%Y-%m-%d", "lookback": 1}
+        feed = make_feed(watermark={"scope": scope, "partition_filter": filtered})
+        for day in ("05-01", "05-31", "06-01"):
+            feed.put(f"date=2026-{day}/b.ndjson", int(day[-2:]))
+        feed.load()
+        feed.put("date=2026-05-31/a.ndjson", 77)
+        shutil.rmtree(feed.state)
+        assert feed.cli("state", "adopt", NAME, "--reason", "lost", "--yes").code == 0
         assert sweep(feed)["late"] == ["date=2026-05-31/a.ndjson"]
         assert feed.ids == [1, 31, 77]
 

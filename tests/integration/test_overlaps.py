@@ -227,7 +227,7 @@ class TestDecisions:
         feed.put("a.ndjson", 1)
         with monkeypatch.context() as patch:
             patch.setattr(
-                decisions.draft, "_appended", lambda *asked: (_ for _ in ()).throw(KeyboardInterrupt)
+                decisions.deciding, "append_draft", lambda *asked: (_ for _ in ()).throw(KeyboardInterrupt)
             )
             with pytest.raises(KeyboardInterrupt):
                 _decide(feed)

@@ -159,7 +159,7 @@ class World:
         try:
             return late_step(
                 feed.platform, feed.dataflow, NOW, Budget(pages=sweep.pages), observer=observer
-            ).found.complete
+            ).step.complete
         except _Crash:
             return False
         except StrandlineError as error:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from partitions.errors import ConfigurationError
+from partitions.errors import ConfigurationError, TargetError
 from resources.spark import SparkEngine
 from tests.support.feed import NAME
 from tests.support.window_feed import REPLACED, Windows, event, instant, on_lake, watermark
@@ -249,6 +249,25 @@ def test_a_query_that_drops_what_tells_the_window_is_refused_before_anything_is_
     assert isinstance(error, ConfigurationError)
     assert ("unit" if "at from" in sql else "at") in error.message
     assert (made.feed.newest, made.feed.open_intent, made.feed.table.exists()) == (None, None, False)
+
+
+def test_a_query_that_moves_rows_out_of_their_windows_is_refused_and_the_message_names_the_columns_to_keep(
+    make: Make,
+) -> None:
+    made = make(sql="select id, at, unit, value from input", watermark=watermark("2020-01-01", grace="P1D"))
+    made.table.put(event(1, "2020-01-01T10:00"))
+    made.run("2020-01-02")
+    made.feed.define(sql="select id, at + interval 7 days as at, unit, value from input")
+    error = made.fail("2020-01-03")
+    assert isinstance(error, TargetError)
+    assert "are not among those that it replaces" in error.message
+    assert "the values of at, unit stay within it" in error.message
+    assert "old definition" not in error.message
+    assert made.rows == [(1, 0)]
+    assert made.feed.open_intent is None
+    made.feed.define(sql="select id, at, unit, value from input")
+    made.run("2020-01-03")
+    assert made.rows == [(1, 0)]
 
 
 def test_gaps_and_overlaps_of_several_grains_are_warnings_of_the_plan_and_of_the_run(make: Make) -> None:

@@ -131,7 +131,7 @@ class Oracle:
             Violation: where nobody decided what it did.
         """
         self.touched += 1
-        if write.owned["gives_up"] and (write.paths or write.mode != "append"):
+        if write.owned["gives_up"] and (write.paths or write.mode == "overwrite"):
             raise Violation(f"the give-up of number {write.number} changes rows")
         deleted = write.deleted
         if deleted is None:
@@ -322,7 +322,8 @@ class Oracle:
     def remember(self, then: Oracle) -> None:
         """The state is the one again that it was ``then``."""
         self.forgotten += 1
-        same = self.touched == then.touched
+        as_then = +self.copies == +then.copies and +self.foreign == +then.foreign
+        same = as_then or self.touched == then.touched
         for path in self.due:
             if path in then.due and (same or self.loads[path] == then.loads[path]):
                 self._remember_one(path, then)
@@ -334,7 +335,6 @@ class Oracle:
         gone = [path for path in self.unwanted if not self.copies[path] and self.due[path] is Due.ONCE]
         self.due |= dict.fromkeys(gone, Due.MAYBE)
         self.held = {path for path in then.held if self.loads[path] == then.loads[path]}
-        as_then = +self.copies == +then.copies and +self.foreign == +then.foreign
         self.emptying = then.emptying and (as_then or self.emptied == then.emptied)
         self.sparing = then.sparing
 

@@ -155,9 +155,31 @@ _OPEN = (Arrive(1), Run(), Arrive(1), Run(Kill("after", "intents")))
         _holds(
             Arrive(1), Run(), Arrive(1), Run(), RestoreVersion(1), AppendForeign(), CleanLog(), name="restored-and-cleaned"
         ),
+        # An overwrite under an open intent, and a decision about it that dies once it has ended the intent
+        _holds(
+            Arrive(2), Run(), Arrive(1), Run(Kill("after", "intents")), Overwrite("half"), Adopt(Kill("after", "entries")),
+            name="overwritten-and-given-up",
+        ),
+        _holds(
+            Arrive(2), Run(), Arrive(1), Run(Kill("during", "commit")), Overwrite("half"), Land(), Adopt(Kill("after", "entries")),
+            name="overwritten-and-landed",
+        ),
+        # A table that comes while the first slice of a state is written, or given up
+        _holds(
+            Arrive(2), Run(), Arrive(1), RemoveTable(), LoseState(), Run(Meanwhile("after", "intents", RestoreTable(4))),
+            name="restored-under-a-first-run",
+        ),
+        _holds(
+            Arrive(2), Run(), Arrive(1), RemoveTable(), Reset(), Run(Meanwhile("after", "intents", RestoreTable(4))),
+            name="restored-under-the-first-run-after-a-reset",
+        ),
         # A table that was made after the reset that saw none
         _holds(
             Arrive(1), Run(), Arrive(2), RemoveTable(), Reset(), CopyRuns(4), name="reset-then-made"
+        ),
+        # State and table as they were when a rewind was decided
+        _holds(
+            Arrive(1), Run(), Rewind(4), Arrive(4), Run(), RestoreTable(3), RestoreState(2), name="both-restored-to-a-rewind"
         ),
         # Follow what a run says
         _holds(Arrive(2), Run(), LoseState(), Follow(0), Arrive(1), Run(), name="lost-followed"),

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, cast
+from typing import Any
 
 import click
 import pyarrow as pa
@@ -315,7 +315,7 @@ class World:
             return "killed"
         except StrandlineError as error:
             return self._noted(error)
-        return f"{len(step.found.late)} late"
+        return f"{len(step.step.late)} late"
 
     def _noted(self, error: StrandlineError) -> StrandlineError:
         if error.code == "internal":
@@ -737,7 +737,7 @@ def play(
     )
     for part in (world.landing, world.state, world.root / "lake"):
         part.mkdir(parents=True)
-    wanted = {at - cast("Any", one).ago for at, one in enumerate(schedule, 1) if hasattr(one, "ago")}
+    wanted = {at - ago for at, action in enumerate(schedule, 1) for ago in _agos(action)}
     try:
         for at, action in enumerate(schedule, 1):
             world.act(action)
@@ -749,6 +749,15 @@ def play(
         raise Violation("\n".join([str(found), "", *_script(schedule, config), "", *world.trace])) from found
     finally:
         shutil.rmtree(folder)
+
+
+def _agos(action: Any) -> Iterator[int]:
+    """How many actions ago that was which an action, or what happens meanwhile, brings back."""
+    if hasattr(action, "ago"):
+        yield action.ago
+    kill = getattr(action, "kill", None)
+    if isinstance(kill, Meanwhile):
+        yield from _agos(kill.action)
 
 
 def _script(schedule: Sequence[Action], config: Config) -> list[str]:

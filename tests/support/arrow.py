@@ -141,7 +141,7 @@ class Writer:
         return self
 
     def mode(self, mode: str) -> Writer:
-        """``append`` or ``overwrite``."""
+        """``append``, ``overwrite``, or ``error`` for a table that must not be there."""
         self._mode = mode
         return self
 
@@ -160,6 +160,10 @@ class Writer:
         versions = _versions(folder)
         if versions and (DeltaTable(str(folder)).transaction_version(app_id) or -1) >= number:
             return
+        if versions and self._mode == "error":
+            from pyspark.errors import AnalysisException
+
+            raise AnalysisException(f"[DELTA_PATH_EXISTS] Cannot write to already existent path {url}")
         write = Write(
             folder,
             versions[-1] if versions else None,
@@ -278,7 +282,8 @@ class Write:
             removes, copies, metrics = self._removed(last)
             adds += copies
         size = sum(action["add"]["size"] for action in adds)
-        parameters = {"mode": self.mode.capitalize(), "partitionBy": "[]"}
+        mode = "ErrorIfExists" if self.mode == "error" else self.mode.capitalize()
+        parameters = {"mode": mode, "partitionBy": "[]"}
         if self.where is not None:
             parameters["predicate"] = self.where
         partial = self.where is not None
@@ -293,7 +298,7 @@ class Write:
             "operationParameters": parameters,
             **({} if last is None else {"readVersion": last}),
             "isolationLevel": "Serializable",
-            "isBlindAppend": self.mode == "append",
+            "isBlindAppend": self.mode != "overwrite",
             "operationMetrics": {**metrics, "numOutputBytes": str(size)},
             "userMetadata": self.metadata,
             "engineInfo": "tests.support.arrow",

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from partitions.window.definition import WindowWatermark
-from partitions.window.grid import Windows, steps
+from partitions.window.grid import steps
 from partitions.window.state import WindowState
+from partitions.window.windows import Windows
 
 Key = tuple[int, str]
 """A window's start, and a unit."""

@@ -22,7 +22,7 @@ from resources.platform import Platform
 from resources.spark import SparkEngine
 from resources.watermarks.entry import Entry, following
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
-from resources.watermarks.log import QUARANTINE
+from resources.watermarks.stored_objects import QUARANTINE
 
 Clock = Callable[[], float]
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
-from partitions.window.slices import WorkUnit
+from partitions.window.work_unit import WorkUnit
 from resources.spark import SparkEngine
 from resources.watermarks.work_units import WORK_UNITS, loaded_units
 from scripts.postgres import Postgres

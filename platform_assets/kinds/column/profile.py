@@ -50,7 +50,7 @@ class ColumnProfile(KindProfile):
         lower = values_in_words(deserialise(entry.lower)) if entry.lower else "the beginning"
         return f"read from {lower}"
 
-    def outcome_amount(self, outcome: Outcome) -> str:
+    def outcome_amount(self, _: Outcome) -> str:
         """Return nothing: rows and slices are shown for every kind."""
         return ""
 

@@ -24,10 +24,10 @@ def files_sensor(
     def look(tick: Tick) -> NoWork | Work:
         entry = platform.log.newest(dataflow.name)
         listing = platform.path_kind(dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
-        if not listing.found.files:
+        if not listing.listed.files:
             more = "continues at the next tick" if listing.resume else "no file is above the watermark"
-            return NoWork(f"{more} ({listing.found.calls} listing calls)", listing.resume or "")
-        first = listing.found.files[0]
+            return NoWork(f"{more} ({listing.listed.calls} listing calls)", listing.resume or "")
+        first = listing.listed.files[0]
         return Work(
             entry,
             digest(first.path, first.size, first.version),

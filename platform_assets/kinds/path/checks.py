@@ -15,7 +15,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from partitions.path.plan import naming
+from partitions.path.layout import naming
 from partitions.path.slices import PathSlice
 from platform_assets.factory.checks import RunCheck
 from platform_assets.factory.keys import table_key

@@ -83,8 +83,8 @@ class _LateRun:
             yield from self._materialisations(loaded)
             self._notify()
             raise failure(error) from error
-        listed = counted(step.found.listed, "file")
-        self.context.log.info("%s listed, %d late, %d left", listed, len(step.found.late), step.left.count)
+        listed = counted(step.step.listed, "file")
+        self.context.log.info("%s listed, %d late, %d left", listed, len(step.step.late), step.left.count)
         yield from self._materialisations(loaded)
         if step.quarantined is not None:
             quarantine = read_quarantine(self.platform.log, step.quarantined)

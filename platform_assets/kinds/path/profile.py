@@ -92,7 +92,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         budget = _OF_A_FOLDER if root.local is not None else _OF_A_STORE
         with servers.answering_for(root):
             listing = self.list_new_files(platform, dataflow, entry, now, budget)
-        return {"files": len(listing.found.files), "more": not listing.complete}
+        return {"files": len(listing.listed.files), "more": not listing.complete}
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
         """Return the number of files; None if unknown."""

@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.definitions import WindowPartitions
 from platform_assets.factory.checks import RunCheck, TableCheck
 from platform_assets.kinds.definitions import HasLedgerPicture, HasPartitions, KindDefinitions, Triggers
 from platform_assets.kinds.window.checks import LEDGER, ledger_check
 from platform_assets.kinds.window.pictures import ledger_metadata
 from platform_assets.kinds.window.runs import window_schedule, window_sensor
 from resources.io_managers import RunOptions
+from resources.kinds.window_partitions import WindowAssetPartitions
 from resources.platform import Platform
 
 
@@ -34,9 +34,9 @@ class WindowDefinitions(KindDefinitions, HasPartitions, HasLedgerPicture):
         schedule = (window_schedule(dataflow, platform, job, partitions),) if dataflow.schedule else ()
         return Triggers((window_sensor(dataflow, platform, job, partitions),), schedule)
 
-    def partitions(self, dataflow: Dataflow) -> WindowPartitions:
+    def partitions(self, dataflow: Dataflow) -> WindowAssetPartitions:
         """Return windows and units as partitions."""
-        return WindowPartitions.of(dataflow.name, dataflow.window)
+        return WindowAssetPartitions.of(dataflow.name, dataflow.window)
 
     def ledger_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
         """Return the ledger as a picture and as tables."""

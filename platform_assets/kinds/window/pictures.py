@@ -11,7 +11,7 @@ from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 from partitions.instants import as_datetime
 from partitions.intervals import Interval, difference, union
 from partitions.window.ledger import Ledger, UnitLedger
-from partitions.window.slices import words
+from partitions.window.work_unit import words
 
 _UNITS, _COLUMNS, _ROWS = 40, 60, 100
 _FULL, _PART, _FAILED, _NONE = "🟩", "🟨", "🟥", "⬜"

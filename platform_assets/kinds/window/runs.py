@@ -27,11 +27,12 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.definitions import PartitionRange, WindowPartitions
 from partitions.plan import Plan, counted
-from partitions.window.asking import asked_for
-from partitions.window.grid import Windows
-from partitions.window.slices import WindowSlice, WorkUnit
+from partitions.window.run_requests import worth_a_run
+from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.unit_selector import fairly
+from partitions.window.windows import Windows
+from partitions.window.work_unit import WorkUnit
 from platform_assets.factory.in_flight import in_flight
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from resources.io_managers import PLAN_TAG
@@ -90,7 +91,7 @@ def due_runs(
     plan = platform.plan(dataflow, now)
     due = [work for slice_ in plan.slices for work in slice_.works]
     state = WindowState.of(entry.state() if entry else None)
-    works = due if everything else asked_for(dataflow.window, state, due, now)
+    works = due if everything else worth_a_run(dataflow.window, state, due, now)
     windows = dataflow.window.windows(now) if dataflow.window.time_entry else None
     new = _new_keys(dataflow, platform, partitions, instance, windows) if works else []
     known = _known(partitions, instance, new)

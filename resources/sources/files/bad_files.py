@@ -44,26 +44,26 @@ class BadFiles:
         yield from self._with_unknown_fields(spark, files, pinned)
 
     def _with_open_quotes(self, spark: SparkSession, files: Sequence[SourceFile]) -> Iterator[BadFile]:
-        found = self._inspector.open_quotes(spark, files) if files else {}
+        lines = self._inspector.open_quotes(spark, files) if files else {}
         for file in files:
-            if file.path in found:
-                yield open_quote(file.path, line_of(self._place, file.path, found[file.path]))
+            if file.path in lines:
+                yield open_quote(file.path, line_of(self._place, file.path, lines[file.path]))
 
     def _with_unknown_fields(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Iterator[BadFile]:
-        """Files with fields that the pinned schema lacks, in their order; none where such fields are left out (``unknown_fields: ignore``)."""
+        """Files with fields that the pinned schema lacks, in their order; none if such fields are left out (``unknown_fields: ignore``)."""
         if self._dataflow.unknown_fields == "ignore" or not files:
             return
-        found = self._inspector.unknown(spark, files, pinned)
+        names_of = self._inspector.unknown(spark, files, pinned)
         is_lines = self._dataflow.files.format == "ndjson"
         for file in files:
-            if names := found.get(file.path):
+            if names := names_of.get(file.path):
                 line = line_with_field(self._place, file.path, names[0]) if is_lines else None
                 yield unknown_field(file.path, names, line, self._dataflow.name)
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
-        """What is wrong with a file that Spark has failed at, where its header or a record of it tells."""
+        """What is wrong with a file that Spark has failed at, if its header or a record of it tells."""
         return self._header(file, pinned) or next(iter(self._records(spark, [file], pinned)), None)
 
     def alike(
@@ -73,23 +73,23 @@ class BadFiles:
         if bad.code == BAD_RECORD:
             return self._records(spark, files, pinned)
         if bad.code == BAD_HEADER:
-            return [found for file in files if (found := self._header(file, pinned))]
+            return [header for file in files if (header := self._header(file, pinned))]
         if bad.code == OPEN_QUOTE:
             return list(self._with_open_quotes(spark, files))
         return list(self._with_unknown_fields(spark, files, pinned)) if bad.code == UNKNOWN_FIELD else []
 
     def _header(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         expected = self._inspector.expected_header(file.path, pinned)
-        found = self._inspector.header(file.path) if expected is not None else None
-        if expected is None or found is None or _folded(expected) == _folded(found):
+        header = self._inspector.header(file.path) if expected is not None else None
+        if expected is None or header is None or _folded(expected) == _folded(header):
             return None
-        return bad_header(file.path, expected, found)
+        return bad_header(file.path, expected, header)
 
     def _records(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> list[BadFile]:
         try:
-            found = self._inspector.bad_records(spark, files, pinned)
+            records = self._inspector.bad_records(spark, files, pinned)
         except Exception:  # noqa: BLE001 - looking closer is a courtesy; whatever is bad is found when it is written
             return []
         return [
@@ -99,7 +99,7 @@ class BadFiles:
                 line_of(self._place, path, record.text) if self._dataflow.files.format != "json" else None,
                 show=self._dataflow.show_bad_records,
             )
-            for path, record in found.items()
+            for path, record in records.items()
         ]
 
 

@@ -35,15 +35,15 @@ _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
 
 
 def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
-    """Find the file that made Spark fail among those of the slice; None where no file is to blame, as where a store does not answer."""
+    """Find the file that made Spark fail among those of the slice; None if no file is to blame, as when a store does not answer."""
     text = str(error)
     if (of_store := spark_failure(text)) and of_store[1].transient:
         return None
     match = _READING.search(text) or _MISSING.search(text)
     if match is None:
         return None
-    found = unquote(next(group for group in match.groups() if group))
-    path = max((path for path in paths if found.endswith(f"/{path}")), key=len, default=None)
+    named = unquote(next(group for group in match.groups() if group))
+    path = max((path for path in paths if named.endswith(f"/{path}")), key=len, default=None)
     if path is None:
         return None
     if _MISSING.search(text) or "FILE_NOT_EXIST" in text:
@@ -63,7 +63,7 @@ def bad_record(path: str, record: BadRecord, line: int | None, *, show: bool) ->
     Args:
         path: of its file.
         record: the record, and what is wrong with it.
-        line: of the record, where it is known.
+        line: of the record, if it is known.
         show: whether the record itself may be told (``show_bad_records``).
     """
     text = record.text if len(record.text) <= _LONGEST_RECORD else record.text[: _LONGEST_RECORD - 3] + "..."

@@ -33,8 +33,8 @@ def unknown_fields(records: DataFrame, schema: StructType, path: Column) -> dict
     # Objects without a value are told apart in few records only: functions over arrays are slow.
     suspect = records.where(F.size(_in_document(record, schema, exact=False)) > 0)
     rows = suspect.select(path.alias("path"), _in_document(record, schema, exact=True).alias("names"))
-    found = rows.where(F.size("names") > 0).groupBy("path").agg(F.min("names").alias("names"))
-    return {row["path"]: list(row["names"]) for row in found.collect()}
+    unknown = rows.where(F.size("names") > 0).groupBy("path").agg(F.min("names").alias("names"))
+    return {row["path"]: list(row["names"]) for row in unknown.collect()}
 
 
 def _in_document(value: Column, schema: StructType, *, exact: bool) -> Column:
@@ -49,21 +49,21 @@ def _in_document(value: Column, schema: StructType, *, exact: bool) -> Column:
 
 
 def _in_object(value: Column, schema: StructType, *, exact: bool) -> Column:
-    """The unknown names of an object and of all that its known fields hold; NULL where it is no object."""
+    """The unknown names of an object and of all that its known fields hold; NULL if it is no object."""
     from pyspark.sql import functions as F
 
     members = F.try_variant_get(value, "$", "map<string,variant>")
-    found = F.array_except(F.map_keys(members), F.array(*[F.lit(name) for name in schema.fieldNames()]))
+    unknown = F.array_except(F.map_keys(members), F.array(*[F.lit(name) for name in schema.fieldNames()]))
     if exact:
-        found = F.filter(
-            found, lambda name: ~F.schema_of_variant(F.try_element_at(members, name)).rlike(_HOLLOW)
+        unknown = F.filter(
+            unknown, lambda name: ~F.schema_of_variant(F.try_element_at(members, name)).rlike(_HOLLOW)
         )
-    parts = [found]
+    parts = [unknown]
     for field in schema.fields:
         if _has_fields(field.dataType):
             inner = _in_value(F.try_element_at(members, F.lit(field.name)), field.dataType, exact=exact)
             parts.append(_below(field.name, inner))
-    return F.concat(*parts) if len(parts) > 1 else found
+    return F.concat(*parts) if len(parts) > 1 else unknown
 
 
 def _has_fields(kind: DataType) -> bool:
@@ -75,7 +75,7 @@ def _has_fields(kind: DataType) -> bool:
 
 
 def _in_value(value: Column, kind: DataType, *, exact: bool) -> Column:
-    """The same of a value of any type; none where it is of another type."""
+    """The same of a value of any type; none if it is of another type."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType
 

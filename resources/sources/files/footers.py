@@ -46,8 +46,8 @@ def footers(place: Place, files: Sequence[SourceFile]) -> dict[str, Footer]:
     """The footers of files, by their paths. A file without one that reads is left out: Spark tells why when it is loaded."""
     filled = [file for file in files if file.size > 0]
     with ThreadPoolExecutor(min(_THREADS, max(1, len(filled)))) as pool:
-        found = list(pool.map(lambda file: _footer(place, file), filled))
-    return {file.path: one for file, one in zip(filled, found, strict=True) if one is not None}
+        read = list(pool.map(lambda file: _footer(place, file), filled))
+    return {file.path: footer for file, footer in zip(filled, read, strict=True) if footer is not None}
 
 
 def _footer(place: Place, file: SourceFile) -> Footer | None:
@@ -80,9 +80,9 @@ def footer_of(schema: pq.ParquetSchema) -> Footer:
     leaves = [schema.column(index) for index in range(len(schema))]
     fields: set[FieldPath] = set()
     nanoseconds: dict[FieldPath, bool] = {}
-    found = (each for top in schema.to_arrow_schema() for each in _walk((top.name,), top.type))
+    nodes = (each for top in schema.to_arrow_schema() for each in _walk((top.name,), top.type))
     number = 0
-    for path, is_field, is_leaf in found:
+    for path, is_field, is_leaf in nodes:
         if is_field:
             fields.add(path)
         if is_leaf:
@@ -111,7 +111,7 @@ def _walk(path: FieldPath, kind: pa.DataType) -> Iterator[tuple[FieldPath, bool,
 
 
 def _nanoseconds(column: pq.ColumnSchema) -> bool | None:
-    """Whether a column's times are instants; None where it has no nanoseconds. Those of old Hive and Spark (INT96) Spark reads itself."""
+    """Whether a column's times are instants; None if it has no nanoseconds. Those of old Hive and Spark (INT96) Spark reads itself."""
     if column.physical_type != "INT64" or column.logical_type.type != "TIMESTAMP":
         return None
     logical = json.loads(column.logical_type.to_json())

@@ -46,8 +46,10 @@ class FileInspector:
         """
         if self._source.format == "parquet":
             known = paths_of(pinned.struct)
-            found = {path: unknown_columns(one, known) for path, one in self._footers.read(files).items()}
-            return {path: [shown(each) for each in names] for path, names in found.items() if names}
+            unknown_of = {
+                path: unknown_columns(footer, known) for path, footer in self._footers.read(files).items()
+            }
+            return {path: [shown(each) for each in names] for path, names in unknown_of.items() if names}
         if self._source.format not in ("ndjson", "json"):
             return {}
         from pyspark.sql.types import StringType, StructField, StructType, VariantType
@@ -69,7 +71,7 @@ class FileInspector:
     def open_quotes(self, spark: SparkSession, files: Sequence[SourceFile]) -> dict[str, str]:
         """A line that ends within quotes, by the path of each CSV file that has one.
 
-        Spark closes the value there, and takes the next line for a record: rows that nobody wrote. Nothing is looked for where values may go
+        Spark closes the value there, and takes the next line for a record: rows that no writer wrote. Nothing is looked for if values may go
         over several lines, or the user's options say what a quote is.
         """
         options = {key.lower(): str(value).lower() for key, value in self._source.options.items()}
@@ -80,7 +82,7 @@ class FileInspector:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType, StructType
 
-        found: dict[str, str] = {}
+        line_of: dict[str, str] = {}
         line, schema = F.col("value"), StructType().add("value", StringType())
         for group in self._scanner.together([file for file in files if file.size > 0]):
             for separator in {separator_of(self._source, file.path) for file in group}:
@@ -93,8 +95,8 @@ class FileInspector:
                 rows = bad.groupBy(self._scanner.path_of(alike).alias("path")).agg(
                     F.first(line).alias("line")
                 )
-                found |= {row["path"]: row["line"] for row in rows.collect()}
-        return found
+                line_of |= {row["path"]: row["line"] for row in rows.collect()}
+        return line_of
 
     def bad_records(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
@@ -106,7 +108,7 @@ class FileInspector:
         form = self._source.format
         if form == "parquet":
             return {}
-        found: dict[str, BadRecord] = {}
+        records: dict[str, BadRecord] = {}
         for group in self._scanner.together(files):
             data = pinned.beside(spellings(file.path for file in group)).data
             schema = StructType([*data.fields, StructField(_CORRUPT, StringType())])
@@ -120,13 +122,13 @@ class FileInspector:
             for each in bad.agg(row.alias("row")).collect():
                 if form == "json":
                     file = next(file for file in group if file.path == each["path"])
-                    found[file.path] = self._bad_document(spark, file, data)
+                    records[file.path] = self._bad_document(spark, file, data)
                     continue
                 parsed = each["row"].asDict(recursive=True)
                 text = parsed.pop(_CORRUPT)
                 why = misfit(form, text, parsed, data, separator_of(self._source, group[0].path))
-                found[each["path"]] = BadRecord(text, why)
-        return found
+                records[each["path"]] = BadRecord(text, why)
+        return records
 
     def _bad_document(self, spark: SparkSession, file: SourceFile, data: StructType) -> BadRecord:
         """The first bad one of the records in a document: Spark gives a row for each of them, in their order."""
@@ -136,13 +138,13 @@ class FileInspector:
         )
 
     def expected_header(self, path: str, pinned: PinnedSchema) -> list[str] | None:
-        """The names that the header of a CSV file must have, in their order; None where files have no header."""
+        """The names that the header of a CSV file must have, in their order; None if files have no header."""
         if self._source.format != "csv" or str(self._source.options.get("header", True)).lower() != "true":
             return None
         return pinned.beside(spellings([path])).data.fieldNames()
 
     def header(self, path: str) -> list[str] | None:
-        """The names in the header of a CSV file; None where it has none, or none that reads."""
+        """The names in the header of a CSV file; None if it has none, or none that reads."""
         text = first_line(self._place, path)
         return None if text is None else values_of(text, separator_of(self._source, path))
 

@@ -13,16 +13,16 @@ from resources.places import Place
 
 
 def first_line(place: Place, path: str) -> str | None:
-    """The first line that is not blank; None where there is none, or none that reads."""
-    found: list[str] = []
+    """The first line that is not blank; None if there is none, or none that reads."""
+    filled: list[str] = []
 
-    def is_one(line: bytes) -> bool:
+    def is_filled(line: bytes) -> bool:
         if line.strip():
-            found.append(line.decode("utf-8-sig", "replace").rstrip("\r\n"))
-        return bool(found)
+            filled.append(line.decode("utf-8-sig", "replace").rstrip("\r\n"))
+        return bool(filled)
 
-    _number_of(place, path, is_one)
-    return found[0] if found else None
+    _number_of(place, path, is_filled)
+    return filled[0] if filled else None
 
 
 def whole_text(place: Place, path: str) -> str:
@@ -35,13 +35,13 @@ def whole_text(place: Place, path: str) -> str:
 
 
 def line_of(place: Place, path: str, record: str) -> int | None:
-    """The number of the first line that holds this text, from 1; None where no line is it."""
+    """The number of the first line that holds this text, from 1; None if no line is it."""
     wanted = record.strip().encode()
     return _number_of(place, path, lambda line: line.strip() == wanted)
 
 
 def line_with_field(place: Place, path: str, field: str) -> int | None:
-    """The number of the first line with a JSON object that has this field, dotted, from 1; None where no line has."""
+    """The number of the first line with a JSON object that has this field, dotted, from 1; None if no line has."""
     return _number_of(place, path, lambda line: _has(line, field))
 
 

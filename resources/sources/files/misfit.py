@@ -1,4 +1,4 @@
-"""Why a record does not fit a schema, in words that quote none of its values: they may be somebody's personal data.
+"""Why a record does not fit a schema, in words that quote none of its values: they may be personal data.
 
 Spark is the judge: a field to blame is one that stands in the record and that Spark could not read.
 """
@@ -36,7 +36,7 @@ def misfit(form: str, text: str, parsed: Mapping[str, Any], schema: StructType, 
     Args:
         form: ``ndjson`` or ``csv``.
         text: the record.
-        parsed: what Spark made of it: NULL where it could not read a field.
+        parsed: what Spark made of it: NULL if it could not read a field.
         schema: that it was read with.
         separator: of the values in a line of CSV.
     """

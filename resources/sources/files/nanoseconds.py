@@ -31,7 +31,7 @@ def folded(path: FieldPath) -> FieldPath:
 
 
 def as_numbers(schema: StructType, nanoseconds: Mapping[FieldPath, bool]) -> StructType:
-    """The schema to read a file with: its times with nanoseconds as whole numbers, where the schema wants times of this kind.
+    """The schema to read a file with: its times with nanoseconds as whole numbers, if the schema wants times of this kind.
 
     An instant is never read as a local time: whose would it be? Spark refuses that, and names the file.
     """
@@ -48,7 +48,7 @@ def as_numbers(schema: StructType, nanoseconds: Mapping[FieldPath, bool]) -> Str
 
 
 def as_inferred(schema: StructType, nanoseconds: Mapping[FieldPath, bool]) -> StructType:
-    """The schema that Spark infers where it takes nanoseconds for whole numbers, with times in their place."""
+    """The schema that Spark infers if it takes nanoseconds for whole numbers, with times in their place."""
     from pyspark.sql.types import LongType, TimestampNTZType, TimestampType
 
     known = {folded(path): instant for path, instant in nanoseconds.items()}

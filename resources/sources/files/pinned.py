@@ -18,7 +18,7 @@ class PinnedSchema:
     Attributes:
         columns: Spark's JSON form of all columns, those of folders included.
         folders: the columns whose values stand in the names of folders.
-        declared: ``source.schema`` as it stood there when it was pinned; None where the schema was inferred.
+        declared: ``source.schema`` as it stood there when it was pinned; None if the schema was inferred.
     """
 
     columns: str
@@ -42,8 +42,8 @@ class PinnedSchema:
     def beside(self, folders: Iterable[str]) -> PinnedSchema:
         """The same of files whose folders name these columns, too: a declared one may come at any time, and stands in no such file then."""
         named = {name.lower() for name in (*folders, *self.folders)}
-        found = tuple(field.name for field in self.struct.fields if field.name.lower() in named)
-        return self if set(found) == set(self.folders) else replace(self, folders=found)
+        folders_of = tuple(field.name for field in self.struct.fields if field.name.lower() in named)
+        return self if set(folders_of) == set(self.folders) else replace(self, folders=folders_of)
 
     def to_text(self) -> str:
         """As JSON text."""

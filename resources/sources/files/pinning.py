@@ -38,7 +38,7 @@ class SchemaPinner:
             files: what is about to be loaded. At most 20 of them, of 64 MiB together, are read.
 
         Returns:
-            None where no file of the sample holds a row and no schema is declared.
+            None if no file of the sample holds a row and no schema is declared.
         """
         from pyspark.sql.types import StringType, StructField, StructType
 
@@ -67,10 +67,10 @@ class SchemaPinner:
         now = {field.name: field.dataType.simpleString() for field in declared.fields}
         gone = [field.name for field in pinned.data.fields if field.name not in now]
         changed = [name for name in now if was.get(name) != now[name]] + gone
-        told = [f"{name} {now[name]}" if name in now else f"no {name}" for name in changed]
-        was_told = ", ".join(f"{name} {kind}" for name, kind in was.items())
+        differences = [f"{name} {now[name]}" if name in now else f"no {name}" for name in changed]
+        pinned_columns = ", ".join(f"{name} {kind}" for name, kind in was.items())
         raise other_schema(
-            f"source.schema: expected the schema that was pinned ({was_told}), found another ({', '.join(told) or 'another order'})",
+            f"source.schema: expected the schema that was pinned ({pinned_columns}), found another ({', '.join(differences) or 'another order'})",
             "Put it back",
             dataflow,
             changed[0] if changed else None,
@@ -98,10 +98,10 @@ class SchemaPinner:
 
     def _infer_parquet(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
         """Spark's own way; of files with nanoseconds apart, since Spark tells these times as whole numbers, if at all."""
-        found = self._footers.read(files)
+        footers = self._footers.read(files)
         groups: dict[frozenset[tuple[FieldPath, bool]], list[SourceFile]] = {}
         for file in files:
-            nanoseconds = found[file.path].nanoseconds if file.path in found else {}
+            nanoseconds = footers[file.path].nanoseconds if file.path in footers else {}
             groups.setdefault(frozenset(nanoseconds.items()), []).append(file)
         if any(groups):
             spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
@@ -126,21 +126,21 @@ def _merged(schemas: Mapping[str, StructType]) -> StructType:
     """The columns of all these schemas, each by the path of a file that has it.
 
     Raises:
-        BadFile: where a column has two types.
+        BadFile: if a column has two types.
     """
     from pyspark.sql.types import StructField, StructType
 
-    found: dict[str, StructField] = {}
+    fields: dict[str, StructField] = {}
     for path, schema in schemas.items():
         for field in schema.fields:
-            known = found.setdefault(field.name.lower(), field)
+            known = fields.setdefault(field.name.lower(), field)
             if known.dataType != field.dataType:
                 kinds = known.dataType.simpleString(), field.dataType.simpleString()
                 why = f"column {field.name}: expected {kinds[0]}, as in other files, found {kinds[1]}"
                 raise BadFile(
                     f"file {path}, {why}. Declare source.schema, or mend the file", path=path, why=why
                 )
-    return StructType(list(found.values()))
+    return StructType(list(fields.values()))
 
 
 def _sample(files: Sequence[SourceFile]) -> list[SourceFile]:

@@ -66,7 +66,7 @@ class FilesReader:
     def read(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, *, origin: bool
     ) -> DataFrame:
-        """Exactly these files, with the pinned columns in their order, and ``_source_file`` where asked for. Fields that are not pinned are left out.
+        """Exactly these files, with the pinned columns in their order, and ``_source_file`` if asked for. Fields that are not pinned are left out.
 
         Raises:
             SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema does not have.
@@ -87,14 +87,14 @@ class FilesReader:
 
     def _alike(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> dict[_Alike, list[SourceFile]]:
         """The files of each scan."""
-        found = self._footers.read(files) if self._source.format == "parquet" else {}
+        footers = self._footers.read(files) if self._source.format == "parquet" else {}
         groups: dict[_Alike, list[SourceFile]] = {}
         for file in files:
             alone = file.path if self._scanner.is_odd(file) else ""
             folders = tuple(spellings([file.path]).values())
             plain = is_plain(file.path)
             hive = plain and is_hive(file.path)
-            numbers = self._numbers(found[file.path], pinned) if file.path in found else ()
+            numbers = self._numbers(footers[file.path], pinned) if file.path in footers else ()
             alike = _Alike(alone, separator(file.path), plain, hive, folders, numbers)
             groups.setdefault(alike, []).append(file)
         return groups
@@ -124,7 +124,7 @@ class FilesReader:
     ) -> DataFrame:
         """Files that are alike, in one scan.
 
-        What a file's path tells is known here where there is one file. Of many Spark tells the folders' values where it reads them as we do,
+        What a file's path tells is known here if there is one file. Of many Spark tells the folders' values if it reads them as Strandline does,
         which costs nothing a row; else they are computed from the path that it reports.
         """
         from pyspark.sql import functions as F
@@ -170,7 +170,7 @@ def _select(
     path: Column | None,
     folders: Mapping[str, Column],
 ) -> DataFrame:
-    """The pinned columns in their order: from the file, or from its folders, by their names in lower case; then the path where it is given."""
+    """The pinned columns in their order: from the file, or from its folders, by their names in lower case; then the path if it is given."""
     from pyspark.sql import functions as F
 
     read = {field.name: field.dataType for field in data.fields}

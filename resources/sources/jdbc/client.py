@@ -17,7 +17,7 @@ from partitions.unit_values import Kind
 from resources.dialects import DIALECTS
 from resources.dialects.dialect import Dialect
 from resources.jdbc import JdbcConnection
-from resources.sources.jdbc.failures import told
+from resources.sources.jdbc.failures import error_of
 
 _CONNECT_SECONDS = 10
 
@@ -139,7 +139,7 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
             yield Client(DIALECTS[connection.system], ask, describe)
     except psycopg.Error as error:
         # Of several servers each has a line of its own; the text may quote the address.
-        raise told(in_one_line(str(error)) or type(error).__name__, connection) from None
+        raise error_of(in_one_line(str(error)) or type(error).__name__, connection) from None
 
 
 @contextmanager
@@ -193,4 +193,4 @@ def _first_server(connection: JdbcConnection, timeout: float | None) -> Any:
 def _said(error: Exception, connection: JdbcConnection) -> SourceError:
     """The last argument of an error is the text; the number before it tells people nothing."""
     said = str(error.args[-1]) if error.args else ""
-    return told(in_one_line(said) or type(error).__name__, connection)
+    return error_of(in_one_line(said) or type(error).__name__, connection)

@@ -24,7 +24,7 @@ _CREDENTIALS = re.compile(
 
 
 def source_error(error: Exception, connection: JdbcConnection) -> SourceError | None:
-    """The error of a read that the database refused or did not answer; None where something else failed."""
+    """The error of a read that the database refused or did not answer; None if something else failed."""
     text = str(error)
     if _NO_DRIVER.search(text):
         return SourceError(
@@ -32,18 +32,18 @@ def source_error(error: Exception, connection: JdbcConnection) -> SourceError | 
             f" --packages {connection.package}; one of `strandline dev` has it after a restart"
         )
     said = first_line(text)
-    return None if said is None else told(said, connection)
+    return None if said is None else error_of(said, connection)
 
 
 def first_line(text: str) -> str | None:
-    """The first line that the database or its driver said, as it stands in Spark's error; None where neither said anything."""
+    """The first line that the database or its driver said, as it stands in Spark's error; None if neither said anything."""
     for pattern in _SAID:
         if match := pattern.search(text):
             return match["said"].strip()
     return None
 
 
-def told(said: str, connection: JdbcConnection) -> SourceError:
+def error_of(said: str, connection: JdbcConnection) -> SourceError:
     """The error for what a database or its driver said."""
     line = in_one_line(connection.hide(said)).rstrip(".") or "nothing"
     if _PASSING.search(line):

@@ -25,7 +25,7 @@ NUMBER = "_strandline_number"
 """The column that says which of several extents a row is of."""
 
 _SAMPLE = Extent(0, 1, ({},))
-"""What stands for the window where only the columns are asked for; its units are NULL."""
+"""What stands for the window if only the columns are asked for; its units are NULL."""
 
 
 class JdbcQuery:
@@ -40,13 +40,13 @@ class JdbcQuery:
             zone: of local times and days.
 
         Raises:
-            ConfigurationError: where the query's placeholders stand in what the database reads as quotes or a comment.
+            ConfigurationError: if the query's placeholders stand in what the database reads as quotes or a comment.
         """
         source.check(dialect.reading)
         self._source, self._dialect, self._zone = source, dialect, zone
 
     def columns(self) -> str:
-        """A query of all columns, and of no row where the database need not look for any."""
+        """A query of all columns, and of no row if the database need not look for any."""
         relation = self._relation(_SAMPLE, sample=True)
         return f"SELECT * FROM {relation} WHERE {sql(NOTHING, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
@@ -54,7 +54,7 @@ class JdbcQuery:
         """The rows of these extents, times as text.
 
         Raises:
-            ConfigurationError: where nothing tells a row's window or unit, or a value cannot be one of its column.
+            ConfigurationError: if nothing tells a row's window or unit, or a value cannot be one of its column.
         """
         if not self._source.placeholders:
             return self._select(self._relation(), extents, schema)

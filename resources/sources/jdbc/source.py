@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.column.slices import Range, rows_in
 from partitions.column.source import Observed
+from partitions.errors import SourceError
 from partitions.predicate import AllOf, Among, Predicate
 from partitions.sources import JdbcSource
 from partitions.unit_values import TIMES, Kind
@@ -21,7 +22,7 @@ from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.client import Client, client
 from resources.sources.jdbc.failures import source_error
 from resources.sources.jdbc.query import NUMBER, JdbcQuery
-from resources.sources.schema import check_columns, check_pinned, kinds, pinned_struct, pinned_text, strict
+from resources.sources.schema import PinsColumns, kinds, pinned_struct, strict
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class JdbcRows:
-    """Reads a table or a query of a database."""
+class JdbcRows(PinsColumns):
+    """Reads a table or a query of a database. ``{unit.NAME}`` is NULL when its columns are looked up."""
 
     def __init__(self, connection: JdbcConnection, source: JdbcSource, zone: tzinfo) -> None:
         """Use a database; nothing is opened yet.
@@ -41,7 +42,7 @@ class JdbcRows:
             zone: the definition's; times and dates without a zone are of it.
 
         Raises:
-            ConfigurationError: where the query's placeholders stand in quotes or in a comment.
+            ConfigurationError: if the query's placeholders stand in quotes or in a comment.
         """
         self._connection, self._source = connection, source
         self._query = JdbcQuery(source, DIALECTS[connection.system], zone)
@@ -49,26 +50,6 @@ class JdbcRows:
     def version(self) -> None:
         """None: a database has no versions that could be read again."""
         return
-
-    def pin(self, spark: SparkSession) -> str:
-        """The source's columns as text. ``{unit.NAME}`` is NULL for that.
-
-        Raises:
-            ConfigurationError: where a column that the definition names is not there, or cannot be compared.
-            SourceError: where the database refuses, or does not answer (SourceUnreachable).
-        """
-        schema = self._columns(spark)
-        check_columns(self._source, schema)
-        return pinned_text(schema)
-
-    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
-        """Compare the source's columns with the pinned ones.
-
-        Raises:
-            SchemaError: naming each column that is new, missing or of another type.
-            SourceError: as for :meth:`pin`.
-        """
-        check_pinned(self._source, self._columns(spark), pinned, dataflow)
 
     def read(
         self,
@@ -83,7 +64,7 @@ class JdbcRows:
         goes wrong then, :meth:`failure` tells.
 
         Raises:
-            ConfigurationError: where nothing tells a row's window or unit, or a unit's value cannot be one of its column.
+            ConfigurationError: if nothing tells a row's window or unit, or a unit's value cannot be one of its column.
             SourceError: as for :meth:`pin`.
         """
         schema = pinned_struct(pinned)
@@ -166,28 +147,28 @@ class JdbcRows:
             return spark.createDataFrame([], schema)
         return strict(reduce(lambda above, below: above.unionAll(below), frames), schema)
 
-    def failure(self, error: Exception) -> Exception | None:
-        """The SourceError for what made a write of a read frame fail; None where it was not the database."""
+    def failure(self, error: Exception) -> SourceError | None:
+        """The SourceError for what made a write of a read frame fail; None if it was not the database."""
         return source_error(error, self._connection)
 
     def _columns(self, spark: SparkSession) -> StructType:
         return self._load(spark, self._query.columns()).schema
 
     def _load(self, spark: SparkSession, query: str) -> DataFrame:
-        with self._told():
+        with self._without_secrets():
             frame = spark.read.format("jdbc").options(**self._connection.options, query=query).load()
             _ = frame.schema  # on Spark Connect it is only now that the database is asked
         return frame
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _without_secrets(self) -> Iterator[None]:
         try:
             yield
         except Exception as error:
-            found = source_error(error, self._connection)
-            if found is None:
+            source_failure = source_error(error, self._connection)
+            if source_failure is None:
                 raise
-            raise found from None  # Spark's own text quotes the options
+            raise source_failure from None  # Spark's own text quotes the options
 
 
 def _typed(value: Any, kind: Kind) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from partitions.errors import TargetError
 from resources.tables.delta.commit import Commit
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.states import stored_state
+from resources.tables.delta.user_metadata import stored_state
 from resources.tables.table import Adopted
 
 
@@ -45,7 +45,7 @@ class RowHistory:
             left = [version for version in left if version <= restored]
 
     def _restored(self, commit: Commit, before: Sequence[int]) -> int | None:
-        """The version that a RESTORE has brought back; None if it cannot be told.
+        """The version that a RESTORE has brought back; None if it is unknown.
 
         One that names an instant goes by the times of the log's files, which a copy of the table does not have: the files that are part
         of the table tell.

@@ -1,6 +1,6 @@
 """Commits of a Delta table, read from its log without Spark.
 
-Only the commits after a known version are read, so the cost does not depend on the size of the table. Where these were
+Only the commits after a known version are read, so the cost does not depend on the size of the table. If these were
 cleaned up already, deltalake reads the checkpoint.
 """
 
@@ -34,7 +34,7 @@ class DeltaLog:
         """The commits after a version, oldest first; all that are still there when ``since`` is None.
 
         Raises:
-            TargetError: where the log cannot be read.
+            TargetError: if the log cannot be read.
         """
         return [self.read(version) for version in self.versions(since)]
 
@@ -50,10 +50,10 @@ class DeltaLog:
         )
 
     def table(self, version: int | None = None) -> DeltaTable | None:
-        """The whole table as a version (None: the newest) knows it, checkpoints included; None where there is none.
+        """The whole table as a version (None: the newest) knows it, checkpoints included; None if there is none.
 
         Raises:
-            TargetError: where it cannot be opened.
+            TargetError: if it cannot be opened.
         """
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
@@ -71,7 +71,7 @@ class DeltaLog:
         """The names of the data files of a version (None: the newest).
 
         Raises:
-            TargetError: where it cannot be opened.
+            TargetError: if it cannot be opened.
         """
         table = self.table(version)
         paths: Any = table.get_add_actions().column("path").to_pylist() if table else []
@@ -93,7 +93,7 @@ class DeltaLog:
         """One commit.
 
         Raises:
-            TargetError: where it cannot be read.
+            TargetError: if it cannot be read.
         """
         return Commit.parse(version, self._text(version))
 

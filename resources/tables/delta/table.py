@@ -26,7 +26,7 @@ from resources.tables.delta.rows import (
     holds_any,
     missing,
 )
-from resources.tables.delta.states import commit_text
+from resources.tables.delta.user_metadata import commit_text
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MOST_TEXTS = 100_000_000
-"""Of a column: more than the files that anybody has loaded one by one."""
+"""Of a column: more than the files that a dataflow has ever loaded."""
 
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""
@@ -165,7 +165,7 @@ class DeltaLakeTable:
         return spark.read.format("delta").load(self._place.spark_url)
 
     def _commit(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> None:
-        """Write in one commit. The first one makes the table, and has nothing to delete."""
+        """Write in one commit. The first one makes the table, and has nothing to delete; Delta refuses it beside a table that came since."""
         text = commit_text(self._place, tag, state)
         tags: dict[str, Any] = {"txnAppId": tag.app_id, "txnVersion": tag.number, "userMetadata": text}
         writer = rows.write.format("delta").options(**tags)
@@ -178,12 +178,16 @@ class DeltaLakeTable:
                 static = {"overwriteSchema": "true", "partitionOverwriteMode": "static"}
                 writer = writer.mode("overwrite").options(**static)
             case Append() | Replace() | ReplaceAll():
-                writer = writer.mode("append")
+                writer = writer.mode("error" if first else "append")
         if self._partition_by and (first or isinstance(load, ReplaceAll)):
             writer = writer.partitionBy(*self._partition_by)
         if first and any(_NEEDS_MAPPING & set(name) for name in rows.columns):
             writer = writer.option("delta.columnMapping.mode", "name")
         writer.save(self._place.spark_url)
+
+    def refuses_rows_outside(self, error: Exception) -> bool:
+        """Return whether ``replaceWhere`` refused a row. Delta shows its condition as a constraint without a name of its own."""
+        return "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in str(error) and "EXPRESSION(" in str(error)
 
     def prepare_next(self, spark: SparkSession) -> None:
         """Make the engine know the table's state, which Delta keeps until the next commit.

@@ -31,12 +31,12 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
 _ANSWER = 20.0
-"""Seconds for the answer to one statement. The server's own limit is shorter and says more, where it can still say anything."""
+"""Seconds for the answer to one statement. The server's own limit is shorter and says more, if it can still say anything."""
 
 _KEPT = 2
 """Connections kept for later calls. Sensors ask every half minute, and a server has few to give."""
 
-# Where several servers are named, all but one are copies, which may lag behind.
+# If several servers are named, all but one are copies, which may lag behind.
 _OF_SEVERAL = {"target_session_attrs": "primary"}
 _DEFAULTS: dict[str, Any] = {
     "connect_timeout": 5,
@@ -59,8 +59,8 @@ class Connections:
             database: where it is.
             patience: seconds after which a call that fails is not tried again.
         """
-        # By itself stamina prints on stdout where structlog is installed, into the JSON of a command.
-        set_on_retry_hooks([_told])
+        # By itself stamina prints on stdout if structlog is installed, into the JSON of a command.
+        set_on_retry_hooks([_log_retry])
         self._database, self._patience = database, patience
         self._idle: deque[tuple[int, psycopg.Connection]] = deque()
 
@@ -123,7 +123,7 @@ class Connections:
         return connection
 
 
-def _told(details: RetryDetails) -> None:
+def _log_retry(details: RetryDetails) -> None:
     _LOG.warning("PostgreSQL: %s; trying again in %.1f s", details.caused_by, details.wait_for)
 
 

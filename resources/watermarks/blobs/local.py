@@ -32,7 +32,7 @@ class LocalBlobs:
                 return None
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Link the name, which fails where it exists."""
+        """Link the name, which fails if it exists."""
         path = self._root / key
         with self._failing("write", key), self._written(path, data) as temporary:
             try:

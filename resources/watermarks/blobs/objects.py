@@ -74,6 +74,6 @@ class ObjectBlobs:
         try:
             yield
         except (BaseError, OSError) as error:
-            found = store_failure(self._place, error)
-            kind = ProviderError if found.transient else ProviderRefused
-            raise kind(f"{self._what} {self._place}: cannot {verb} {key}: {found}") from None
+            failure = store_failure(self._place, error)
+            kind = ProviderError if failure.transient else ProviderRefused
+            raise kind(f"{self._what} {self._place}: cannot {verb} {key}: {failure}") from None

@@ -24,7 +24,7 @@ _PUT_IF_ABSENT, _PUT_OVER = _PUT + "NOTHING", _PUT + "UPDATE SET value = exclude
 
 _HAS_TABLE = "SELECT to_regclass(format('%%I.watermark_log', %s::text)) IS NOT NULL"
 _HAS_SCHEMA = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s)"
-# IF NOT EXISTS fails where two sessions make a thing at once: here they wait for each other.
+# IF NOT EXISTS fails if two sessions make a thing at once: here they wait for each other.
 _ALONE = "SELECT pg_advisory_xact_lock(hashtext('strandline'), hashtext(%s))"
 _MAKE_SCHEMA = "CREATE SCHEMA {schema}"
 _MAKE_TABLE = """CREATE TABLE {schema}.watermark_log (
@@ -79,7 +79,7 @@ class PostgresBlobs:
         self._rows("delete", key, _DELETE, *_split(key))
 
     def _rows(self, verb: str, key: str, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a query finds; nothing where the table is not there yet."""
+        """What a query finds; nothing if the table is not there yet."""
 
         def act(connection: Connection) -> list[tuple[Any, ...]]:
             try:
@@ -90,7 +90,7 @@ class PostgresBlobs:
         return self._connections.run(f"{verb} {key}", act)
 
     def _put(self, key: str, query: str, data: bytes) -> int:
-        """How many rows a statement wrote; the table is made where it is not there yet."""
+        """How many rows a statement wrote; the table is made if it is not there yet."""
 
         def act(connection: Connection) -> int:
             values = (*_split(key), data)

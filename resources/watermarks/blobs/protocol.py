@@ -9,11 +9,11 @@ class Blobs(Protocol):
     """A store of small objects. Every method raises ProviderError when the store fails."""
 
     def get(self, key: str) -> bytes | None:
-        """The value, or None where there is none."""
+        """The value, or None if there is none."""
         ...
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Write durably unless the key exists; False where it does. Of many callers at most one gets True."""
+        """Write durably unless the key exists; False if it does. Of many callers at most one gets True."""
         ...
 
     def put(self, key: str, data: bytes) -> None:
@@ -21,9 +21,9 @@ class Blobs(Protocol):
         ...
 
     def first(self, folder: str, count: int) -> list[str]:
-        """The first names directly in a folder, in key order; none where the folder does not exist."""
+        """The first names directly in a folder, in key order; none if the folder does not exist."""
         ...
 
     def delete(self, key: str) -> None:
-        """Remove the key; nothing happens where it does not exist."""
+        """Remove the key; nothing happens if it does not exist."""
         ...

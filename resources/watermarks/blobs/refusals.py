@@ -20,11 +20,11 @@ class Standby(psycopg.Error):
 
 @dataclass(frozen=True)
 class _Refusal:
-    """Something that stays as it is until somebody changes it.
+    """Something that stays as it is until an operator changes it.
 
     Attributes:
         states: how its SQLSTATE starts.
-        text: what libpq says where it knows no SQLSTATE, which is so for all that goes wrong while it connects.
+        text: what libpq says if it knows no SQLSTATE, which is so for all that goes wrong while it connects.
         advice: what to do; ``{schema}`` is the project's.
     """
 

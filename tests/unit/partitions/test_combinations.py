@@ -4,6 +4,7 @@ from typing import get_args
 
 import pytest
 
+from partitions.column.definition import ColumnWatermark
 from partitions.combinations import FORMATS, KINDS, UNKNOWN_FIELDS, source_refusal
 from partitions.dataflow import Dataflow
 from partitions.path.definition import PathWatermark
@@ -15,7 +16,10 @@ _LOADS = set(get_args(Target.model_fields["load"].annotation))
 
 
 def _kinds() -> set[str]:
-    return {get_args(kind.model_fields["type"].annotation)[0] for kind in (PathWatermark, WindowWatermark)}
+    return {
+        get_args(kind.model_fields["type"].annotation)[0]
+        for kind in (PathWatermark, ColumnWatermark, WindowWatermark)
+    }
 
 
 def test_the_table_has_every_kind_with_every_source_and_every_load() -> None:

@@ -30,9 +30,9 @@ from partitions.errors import ConfigurationError
 from partitions.instants import DAY, milliseconds
 from partitions.request import Due, Forced, Part
 from partitions.window.plan import plan
-from partitions.window.slices import WorkUnit
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, distinct
+from partitions.window.work_unit import WorkUnit
 from tests.support.windows import windowed
 
 NOW = datetime(2020, 1, 8, 12, tzinfo=UTC)

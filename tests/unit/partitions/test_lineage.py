@@ -30,7 +30,7 @@ def reading(name: str, *tables: str) -> Flow:
 
 @st.composite
 def projects(draw: st.DrawFn) -> tuple[list[Flow], list[str]]:
-    """Dataflows without circles, and the names of some in any order."""
+    """Dataflows without cycles, and the names of some in any order."""
     count = draw(st.integers(1, 8))
     flows = []
     for number in range(count):
@@ -90,7 +90,7 @@ def test_an_input_is_the_table_whatever_the_asset_of_its_maker_is_called(
     assert lineage.upstream_assets(reader) == assets
 
 
-def test_only_dataflows_of_a_circle_are_circular() -> None:
+def test_only_dataflows_of_a_cycle_are_circular() -> None:
     into, first, second = (
         reading("into", "bronze/first"),
         reading("first", "bronze/second"),

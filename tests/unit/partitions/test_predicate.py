@@ -14,6 +14,7 @@ from partitions.predicate import (
     Predicate,
     all_of,
     any_of,
+    columns_of,
     matches,
 )
 
@@ -40,6 +41,11 @@ _A, _B = Among("a", (1, 2)), Between("b", 3, None)
 )
 def test_a_row_matches_as_sql_compares_it(predicate: Predicate, matching: list[Any]) -> None:
     assert [value for value in (None, 1, 2, 3) if matches(predicate, {"a": value})] == matching
+
+
+def test_a_predicate_names_each_column_that_it_compares_once() -> None:
+    assert columns_of(AllOf((_A, AnyOf((_B, _A))))) == ("a", "b")
+    assert columns_of(EVERYTHING) == ()
 
 
 def test_a_row_without_the_column_is_refused() -> None:

@@ -14,7 +14,8 @@ from partitions.errors import CorruptWatermark
 from resources.places import Place
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry, following
-from resources.watermarks.ingested import UNPROCESSED, Ingested
+from resources.watermarks.file_ranges import UNPROCESSED
+from resources.watermarks.ingested import Ingested
 from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
 from tests.support.trees import paths

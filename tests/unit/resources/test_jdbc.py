@@ -7,7 +7,7 @@ import pytest
 from partitions.errors import ConfigurationError
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.sources.jdbc.failures import source_error, told
+from resources.sources.jdbc.failures import error_of, source_error
 from resources.spark import SparkEngine
 from resources.spark_runtime import DELTA_PACKAGE, HADOOP_AWS_PACKAGE, MARIADB_PACKAGE, POSTGRESQL_PACKAGE
 
@@ -135,7 +135,7 @@ def test_a_driver_is_there_where_a_database_of_its_kind_is_read() -> None:
     ],
 )
 def test_only_what_may_pass_by_itself_is_tried_again(said: str, transient: bool) -> None:
-    error = told(said, JdbcConnection.parse("jdbc:postgresql://h/db"))
+    error = error_of(said, JdbcConnection.parse("jdbc:postgresql://h/db"))
     assert error.transient == transient
     assert said.rstrip(".") in error.message
 

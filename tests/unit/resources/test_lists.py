@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from partitions.errors import CorruptWatermark, NeedsDecision
-from partitions.window.slices import WorkUnit
+from partitions.window.work_unit import WorkUnit
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList, read_list
 from resources.watermarks.work_units import WORK_UNITS
 

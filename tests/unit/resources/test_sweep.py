@@ -177,8 +177,8 @@ class TestSettle:
         later = NOW + timedelta(minutes=11)
         assert arrivals.planned("release", later) == ["d=1/young.ndjson"]
         peek = arrivals.platform.path_kind(arrivals.flow).peek
-        assert peek(arrivals.newest, NOW, Budget(), None).found.files == ()
-        assert [file.path for file in peek(arrivals.newest, later, Budget(), None).found.files] == [
+        assert peek(arrivals.newest, NOW, Budget(), None).listed.files == ()
+        assert [file.path for file in peek(arrivals.newest, later, Budget(), None).listed.files] == [
             "d=1/young.ndjson"
         ]
 
@@ -189,6 +189,6 @@ class TestSettle:
         arrivals.put("a.ndjson", age=30)
         arrivals.put("b.ndjson")
         behind = ["b.ndjson"] if tracking == "set" else []
-        assert [file.path for file in peek(None, NOW, Budget(), None).found.files] == behind
+        assert [file.path for file in peek(None, NOW, Budget(), None).listed.files] == behind
         arrivals.put("a.ndjson")
-        assert len(peek(None, NOW, Budget(), None).found.files) == 2
+        assert len(peek(None, NOW, Budget(), None).listed.files) == 2

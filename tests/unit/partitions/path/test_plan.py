@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from pydantic import ByteSize
 
 from partitions.errors import ConfigurationError
+from partitions.path.above import adopted, position, upper_bound
+from partitions.path.cold_start import earliest_cold_start
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.path.order import FileKey
-from partitions.path.plan import PendingFiles, adopted, plan, position, upper_bound
+from partitions.path.plan import PendingFiles, plan
 from partitions.path.position import AbovePartitions, AbovePath, FromBeginning
 from partitions.path.slices import PathSlice
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
@@ -397,6 +399,28 @@ def test_loaded_files_of_a_filtered_cold_start_leave_what_lies_before_the_oldest
         "paths": {"": "001", "d=2026-01-27": "001", "d=2026-01-28": "002"},
         "closed_before": datetime(2026, 1, 27, tzinfo=UTC),
     }
+
+
+@pytest.mark.parametrize(
+    ("scope", "template", "paths", "began"),
+    [
+        ("global", "d=%Y-%m-%d", ["001", "d=2026-01-28/b", "d=2026-01-27/h=09/b"], {"path": "d=2026-01-27/"}),
+        ("global", "d=%m-%d", ["d=01-28/b", "d=01-27/b"], {"path": "d=01-27/"}),
+        ("partition", "d=%Y-%m-%d", ["001", "d=2026-01-27/b"], {"paths": {}, "closed_before": datetime(2026, 1, 27, tzinfo=UTC)}),
+        ("global", "d=%Y-%m-%d", ["001", "region=eu/001"], None),
+        ("partition", "d=%Y-%m-%d", ["001"], None),
+    ],
+)  # fmt: skip
+def test_loaded_files_tell_the_prefix_that_a_filtered_cold_start_began_with(
+    scope: str, template: str, paths: list[str], began: object
+) -> None:
+    chosen = PartitionFilter(prefix_template=template, lookback=1)
+    definition = PathWatermark(type="path", scope=scope, partition_filter=chosen)
+    assert earliest_cold_start(definition, paths) == began
+
+
+def test_loaded_files_tell_no_cold_start_where_no_filter_has_narrowed_it() -> None:
+    assert earliest_cold_start(PathWatermark(type="path"), ["d=1/a"]) is None
 
 
 def test_only_late_files_are_planned_when_only_they_are_asked_for() -> None:

@@ -13,8 +13,8 @@ from partitions.request import DUE, Forced, Part
 from partitions.sentinels import deserialise, serialise
 from partitions.window.definition import WindowWatermark
 from partitions.window.plan import plan
-from partitions.window.slices import FailedUnit, WorkUnit
 from partitions.window.state import WindowState
+from partitions.window.work_unit import FailedUnit, WorkUnit
 from tests.support.naive_windows import Asked, Naive, Work, highs, keys
 
 # Each with a day near a change of its clocks; in Apia a whole day was left out.

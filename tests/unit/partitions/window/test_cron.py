@@ -44,7 +44,7 @@ def ticks(definition: TimeWindowPartitionsDefinition) -> Iterator[tuple[int, int
 
 def ours(watermark: WindowWatermark) -> Iterator[tuple[int, int]]:
     """The windows as they follow from the definition, without end."""
-    grid, start = watermark.default_grid, watermark.from_at(None)
+    grid, start = watermark.default_grid, watermark.time_range.start(None)
     while True:
         yield start, (start := grid.end(start))
 
@@ -138,7 +138,7 @@ def test_cron_ticks_where_the_first_window_starts_and_its_key_says_when(
 ) -> None:
     partitions = WindowPartitions.of("flow", windowed(start, window=window, timezone=zone))
     assert partitions.cron is not None
-    first = partitions.watermark.from_at(None)
+    first = partitions.watermark.time_range.start(None)
     assert (partitions.cron.schedule, partitions.window_key(first), partitions.window_of(key)) == (
         schedule,
         key,

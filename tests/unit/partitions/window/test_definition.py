@@ -8,9 +8,11 @@ import pytest
 
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, milliseconds
-from partitions.window.definition import MOST_WINDOWS, WindowWatermark
-from partitions.window.grid import Grid, Stretch
+from partitions.window.definition import WindowWatermark
+from partitions.window.grid import Grid
+from partitions.window.time_range import MOST_WINDOWS
 from partitions.window.units import listed
+from partitions.window.windows import Stretch
 
 TIME = {"name": "system", "type": "datetime", "range": {"from": "2017-01-02", "to": "-"}}
 UNIT = {"name": "surveyId", "type": "unit", "units": "id1,id2,id3"}
@@ -48,7 +50,7 @@ def test_an_empty_array_is_one_unit_without_time() -> None:
     found = _of(())
     assert (found.units, found.time_entry, found.unit_entry, found.unit_fields) == (({},), None, None, ())
     with pytest.raises(ConfigurationError, match="datetime entry"):
-        found.from_at(NOW)
+        found.time_range.start(NOW)
 
 
 def test_an_object_in_the_list_of_units_is_the_unit() -> None:
@@ -185,8 +187,8 @@ def test_more_windows_than_anybody_has_are_a_mistake() -> None:
 
 def test_a_range_that_begins_before_from_neither_leaves_a_gap_nor_overlaps() -> None:
     found = _ranged("2020-01-05", "2020-02-01", window={"daily": ["2020-01-01", "2020-02-01"]})
-    assert found.uncovered(NOW) == ([], [])
-    assert _ranged("2020-01-05", "2020-02-01", window="daily").uncovered(NOW) == ([], [])
+    assert found.time_range.uncovered(NOW) == ([], [])
+    assert _ranged("2020-01-05", "2020-02-01", window="daily").time_range.uncovered(NOW) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -217,4 +219,4 @@ def test_what_counts_from_now_cuts_windows_otherwise_unless_they_start_where_the
 ) -> None:
     entry = {"name": "t", "type": "datetime", "range": {"from": start, "to": "-"}}
     definition = WindowWatermark.of({"definition": [entry], "window": window})
-    assert [text for _, text in definition.moving()] == moves
+    assert [text for _, text in definition.time_range.moving()] == moves

@@ -12,10 +12,10 @@ from partitions.instants import milliseconds
 from partitions.plan import Plan
 from partitions.request import DUE, Forced, Part, Request
 from partitions.sentinels import deserialise, serialise
-from partitions.window.asking import asked_for
 from partitions.window.definition import WindowWatermark
 from partitions.window.ledger import ledger
 from partitions.window.plan import plan
+from partitions.window.run_requests import worth_a_run
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
@@ -147,7 +147,7 @@ def test_what_has_come_wakes_a_run() -> None:
     state = ahead(definition, "01-10T12:00:00", "01-20T12:00:00")
     made = planned(definition, state, "01-12T12:00:00", since="01-10T12:30:00")
     due = [one for piece in made.slices for one in piece.works]
-    assert len(asked_for(definition, state, due, at("01-12T12:00:00"))) == 2
+    assert len(worth_a_run(definition, state, due, at("01-12T12:00:00"))) == 2
 
 
 def test_clocks_that_differ_by_less_than_an_hour_are_no_reason_to_warn() -> None:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.instants import DAY, HOUR, MINUTE, milliseconds
-from partitions.window.grid import GRAINS, Grain, Grid, Stretch, Windows, steps
+from partitions.window.grid import GRAINS, Grain, Grid, steps
+from partitions.window.windows import Stretch, Windows
 
 ZONES = sorted(available_timezones())
 LONG = {

@@ -13,7 +13,8 @@ from partitions.instants import DAY, milliseconds
 from partitions.window.definition import WindowWatermark
 from partitions.window.grid import Grid
 from partitions.window.ledger import ABSTINENT, GROWS, LEFT_OUT, NEVER, Gap, Ledger, UnitLedger, ledger
-from partitions.window.state import DeferredUnits, Failure, LoadedUnit, WindowState
+from partitions.window.state import WindowState
+from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit
 
 A, B = '{"u":"a"}', '{"u":"b"}'
 DAILY = Grid("daily")

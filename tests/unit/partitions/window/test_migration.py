@@ -13,8 +13,8 @@ from partitions.request import DUE, Forced, Part, Request
 from partitions.window.definition import WindowWatermark
 from partitions.window.migration import migrate_state
 from partitions.window.plan import plan
-from partitions.window.slices import FailedUnit, WorkUnit
 from partitions.window.state import WindowState
+from partitions.window.work_unit import FailedUnit, WorkUnit
 
 NOW = datetime(2020, 3, 20, tzinfo=UTC)
 A, B = '{"id":1}', '{"id":2}'

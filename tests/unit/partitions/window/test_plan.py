@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from partitions.errors import PlanError
 from partitions.plan import Plan
 from partitions.request import DUE, Due, Forced, LateOnly, Part, Request
-from partitions.window import plan as planning
+from partitions.window import packing
 from partitions.window.definition import WindowWatermark
 from partitions.window.plan import plan
-from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit
+from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, unit_of
+from partitions.window.work_unit import FailedUnit, WorkUnit
 
 NO_FAILURES: frozenset[str] = frozenset()
 
@@ -383,13 +384,13 @@ def test_without_time_and_units_there_is_one_read() -> None:
 
 def test_no_more_work_units_are_made_than_a_plan_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    original = planning._Planning._work
+    original = packing.Packing._work
 
     def counting(self: Any, *arguments: Any) -> WorkUnit:
         made.append(1)
         return original(self, *arguments)
 
-    monkeypatch.setattr(planning._Planning, "_work", counting)
+    monkeypatch.setattr(packing.Packing, "_work", counting)
     units = [f"u{number}" for number in range(10_000)]
     end = (datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=1000)).isoformat()[:19]
     found = _plan(_definition("2020-01-01", grace=3), WindowState(), end, units=units)

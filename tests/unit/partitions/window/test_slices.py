@@ -9,8 +9,10 @@ from partitions.instants import as_datetime, zone_of
 from partitions.sentinels import Watermark
 from partitions.window.due import Reason
 from partitions.window.extent import Extent
-from partitions.window.slices import FailedUnit, WindowSlice, WorkUnit, extents
-from partitions.window.state import DeferredUnits, Failure, WindowState
+from partitions.window.slices import WindowSlice
+from partitions.window.state import WindowState
+from partitions.window.work_outcomes import DeferredUnits, Failure
+from partitions.window.work_unit import FailedUnit, WorkUnit, extents
 
 DAY = 86_400_000
 HALF = DAY // 2

@@ -16,12 +16,14 @@ from partitions.instants import milliseconds
 from partitions.request import DUE, Forced, Part, Request
 from partitions.sentinels import deserialise, serialise
 from partitions.window.definition import WindowWatermark
-from partitions.window.grid import Grid, Stretch, Windows
+from partitions.window.grid import Grid
 from partitions.window.migration import migrate_state
 from partitions.window.plan import plan
-from partitions.window.slices import FailedUnit, WindowSlice
+from partitions.window.slices import WindowSlice
 from partitions.window.stale import bounds, each, waits
 from partitions.window.state import WindowState
+from partitions.window.windows import Stretch, Windows
+from partitions.window.work_unit import FailedUnit
 
 A, B = '{"u":"a"}', '{"u":"b"}'
 CELL = 6 * 3_600_000

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.window.grid import Grid
-from partitions.window.state import LoadedUnit, WindowState
+from partitions.window.state import WindowState
 from partitions.window.upper_bound import upper_bound
+from partitions.window.work_outcomes import LoadedUnit
 from tests.support.naive_windows import highs
 
 DAY = 86_400_000

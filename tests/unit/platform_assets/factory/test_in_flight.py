@@ -16,7 +16,7 @@ from resources.loop import lease
 from resources.loop.holder import is_alive, process_is_alive
 from resources.reporting import DATAFLOW_TAG
 from resources.watermarks.entry import Holder, Intent, new_id, utc_now
-from resources.watermarks.log import LEASES
+from resources.watermarks.stored_objects import LEASES
 from tests.support.ticks import Ticker, asked, flow_of
 
 MakeRun = Callable[..., DagsterRun]

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from partitions.combinations import FORMATS, KINDS
+from partitions.sources import SOURCES
 from platform_assets.project import Settings
 from platform_assets.project.pending import DATAFLOW, SETTINGS
+from platform_assets.project.shapes import any_of
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make
@@ -19,12 +22,12 @@ FLOWS = [
     (
         "source: {type: table, table: bronze/events}\nwatermark: {type: stream, event_time: ts, split: d, engine: splits}\n",
         [
-            ("watermark.type", "stream", "path or window (stream watermarks are"),
+            ("watermark.type", "stream", f"{any_of([*KINDS])} (stream watermarks are"),
         ],
     ),
     (
         "source: {type: api, connection: shop, path: /o, params: {kind: all}, paging: {type: page}}\nwatermark: {type: path}\n",
-        [("source.type", "api", "files, jdbc or table (HTTP APIs as sources are")],
+        [("source.type", "api", f"{any_of([*SOURCES])} (HTTP APIs as sources are")],
     ),
     (
         "source: {type: files, path: x, format: xml, row_tag: a}\nwatermark: {type: path}\n",
@@ -36,15 +39,15 @@ FLOWS = [
     ),
     (
         SOURCE + "watermark: {type: column, columns: [updated_at], backward: {days: 7}}\n",
-        [("watermark.type", "column", "path or window (column watermarks are")],
+        [("watermark.type", "column", f"{any_of([*KINDS])} (column watermarks are")],
     ),
     (
         GOOD + "target: {load: scd2, merge_keys: [id], effective_column: at}\n",
-        [("target.load", "scd2", "append or merge_overwrite (other load types are")],
+        [("target.load", "scd2", f"{any_of([*FORMATS['delta']])} (other load types are")],
     ),
     (
         GOOD + "target: {format: iceberg}\n",
-        [("target.format", "iceberg", "delta (Iceberg and Parquet tables are")],
+        [("target.format", "iceberg", f"{any_of([*FORMATS])} (Iceberg and Parquet tables are")],
     ),
     (
         GOOD + "target: {schema_mode: rescue}\n",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.instants import DAY
-from partitions.window.slices import WorkUnit
+from partitions.window.work_unit import WorkUnit
 from resources.kinds.window_failures import bad_units, failing
 
 UNITS = ('{"u":"a"}', '{"u":"b"}', '{"u":"c"}')

@@ -26,7 +26,7 @@ def _list(place: Place, position: Position | None = None, **more: object) -> Lis
 
 
 def _found(listing: Listing) -> list[str]:
-    return [file.path for file in listing.found.files]
+    return [file.path for file in listing.listed.files]
 
 
 @given(scene=scenes)
@@ -45,7 +45,7 @@ def test_the_steps_of_a_listing_are_the_whole_listing_and_find_nothing_twice(
 ) -> None:
     place = write_files(tmp_path_factory.mktemp("tree"), scene.tree)
     found: list[str] = []
-    step = Listing(_list(place, scene.position).found, complete=False)
+    step = Listing(_list(place, scene.position).listed, complete=False)
     while not step.complete:
         step = _list(place, scene.position, budget=Budget(pages=pages), resume=step.resume)
         found += _found(step)
@@ -56,7 +56,7 @@ def test_only_folders_that_can_hold_something_above_are_opened(tmp_path: Path) -
     place = write_files(tmp_path, [f"d=2026-01-{day:02}/a{ENDING}" for day in range(1, 29)])
     listing = _list(place, AbovePath(FileKey("d=2026-01-27", "a")))
     assert _found(listing) == [f"d=2026-01-27/a{ENDING}", f"d=2026-01-28/a{ENDING}"]
-    assert listing.found.calls == 3, "the root, the watermark's folder and the one after it"
+    assert listing.listed.calls == 3, "the root, the watermark's folder and the one after it"
 
 
 def test_a_closed_partition_is_not_opened(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_closed_partition_is_not_opened(tmp_path: Path) -> None:
     position = AbovePartitions(
         {"d=2026-01-28": "a"}, TimeTemplate("d=%Y-%m-%d"), datetime(2026, 1, 28, tzinfo=UTC)
     )
-    assert _list(place, position).found.calls == 2
+    assert _list(place, position).listed.calls == 2
 
 
 def test_only_new_files_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_only_new_files_are_looked_at(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_file_is_listed_with_its_size_and_time(tmp_path: Path) -> None:
     place = write_files(tmp_path, [f"a{ENDING}"], b"four")
     os.utime(tmp_path / f"a{ENDING}", ns=(0, 1_700_000_000_123_456_789))
-    (file,) = _list(place).found.files
+    (file,) = _list(place).listed.files
     assert (file.size, file.version, file.modified) == (4, "1700000000123456789", 1_700_000_000_123)
 
 
@@ -96,9 +96,9 @@ def test_endings_are_case_sensitive_and_any_of_them_will_do(tmp_path: Path) -> N
 def test_root_files_are_reported_where_they_have_the_ending(tmp_path: Path) -> None:
     place = write_files(tmp_path, ["d=1/a.json", "README.md"])
     position = AbovePath(FileKey("d=1", "a.json"))
-    assert not _list(place, position).found.root_files
+    assert not _list(place, position).listed.root_files
     write_files(tmp_path, ["a.json"])
-    assert _list(place, position).found.root_files
+    assert _list(place, position).listed.root_files
 
 
 ODD = [
@@ -132,7 +132,7 @@ def test_ten_thousand_files_of_one_partition_are_listed_by_opening_it_once(tmp_p
         (folder / f"{number:05}.json").touch()
     listing = _list(Place(str(tmp_path)))
     assert _found(listing) == [f"d=1/{number:05}.json" for number in range(10_000)]
-    assert listing.found.calls == 2
+    assert listing.listed.calls == 2
 
 
 def test_an_empty_folder_is_no_error(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_seconds_are_by_the_given_clock_and_each_step_gets_on(tmp_path: Path) ->
     ticks = count()
     first = _list(place, budget=Budget(seconds=2, clock=lambda: float(next(ticks))))
     assert not first.complete
-    assert first.found.calls == 2
+    assert first.listed.calls == 2
     stuck = _list(place, budget=Budget(seconds=0), resume=first.resume)
     assert stuck.resume is not None
     assert stuck.resume != first.resume

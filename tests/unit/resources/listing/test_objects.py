@@ -46,7 +46,7 @@ def _list(
 
 
 def _found(listing: Listing) -> list[str]:
-    return [file.path for file in listing.found.files]
+    return [file.path for file in listing.listed.files]
 
 
 def _names(folder: str, numbers: range) -> list[str]:
@@ -75,7 +75,7 @@ class TestTheLaw:
     @_LARGE
     def test_calls_are_the_requests_that_were_made(self, scene: Scene, small_pages: KeyedS3) -> None:
         place = small_pages.hold(scene.tree)
-        assert _list(place, scene.position).found.calls == small_pages.lists
+        assert _list(place, scene.position).listed.calls == small_pages.lists
 
     @given(scene=scenes, pages=st.integers(1, 3))
     @_LARGE
@@ -90,7 +90,7 @@ class TestTheLaw:
             found += _found(step)
             resume = step.resume
             assert step.complete == (resume is None)
-            assert step.found.calls <= pages or scene.closes
+            assert step.listed.calls <= pages or scene.closes
             assert step.resume is None or step.resume != before, "else it would never end"
         once = found if not scene.closes else set(found)
         assert sorted(once, key=FileKey.of) == scene.expected
@@ -108,7 +108,7 @@ class TestItsCost:
             [*old, *_names("d=2", range(3000, 3000 + new // 2)), *_names("d=3", range(new - new // 2))]
         )
         listing = _list(place, AbovePath(FileKey.of(old[-1]), leaf=True))
-        assert (len(listing.found.files), keyed_s3.lists, listing.found.calls) == (new, 2, 2)
+        assert (len(listing.listed.files), keyed_s3.lists, listing.listed.calls) == (new, 2, 2)
 
     def test_layout_leaf_partitions_between_the_watermarks_text_and_its_files_are_in_the_two_calls(
         self, keyed_s3: KeyedS3
@@ -116,7 +116,7 @@ class TestItsCost:
         old = _names("d=1", range(3000))
         place = keyed_s3.hold([*old, *_names("d=1-b", range(400)), *_names("d=2", range(600))])
         listing = _list(place, AbovePath(FileKey.of(old[-1]), leaf=True))
-        assert (len(listing.found.files), keyed_s3.lists) == (1000, 2)
+        assert (len(listing.listed.files), keyed_s3.lists) == (1000, 2)
 
     def test_a_small_partition_costs_one_call(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold([*_names("d=1", range(5000)), *_names("d=2", range(20))])
@@ -137,13 +137,13 @@ class TestItsCost:
     def test_a_cold_start_lists_only_its_prefixes(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold([path for day in range(10, 20) for path in _names(f"d={day}", range(1000))])
         listing = _list(place, FromBeginning.within(["d=13", "d=14", "d=99"]))
-        assert (len(listing.found.files), keyed_s3.lists) == (2000, 4), (
+        assert (len(listing.listed.files), keyed_s3.lists) == (2000, 4), (
             "two pages, one to see the end of d=14, none after"
         )
 
     def test_hidden_folders_are_jumped_over(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold([*_names("_delta_log", range(5000)), *_names("a", range(10))])
-        assert (len(_list(place, FromBeginning()).found.files), keyed_s3.lists) == (10, 2)
+        assert (len(_list(place, FromBeginning()).listed.files), keyed_s3.lists) == (10, 2)
 
     def test_scope_partition_leaf_jumps_over_what_each_open_partition_has_committed(
         self, keyed_s3: KeyedS3
@@ -151,7 +151,7 @@ class TestItsCost:
         place = keyed_s3.hold([*_names("a", range(3000)), *_names("b", range(3000)), *_names("c", range(5))])
         names = {"a": f"02999{ENDING}", "b": f"02990{ENDING}"}
         listing = _list(place, AbovePartitions(names, leaf=True))
-        assert (len(listing.found.files), keyed_s3.lists) == (14, 3)
+        assert (len(listing.listed.files), keyed_s3.lists) == (14, 3)
 
     def test_what_lies_beside_closed_partitions_is_found_for_one_call_more(self, keyed_s3: KeyedS3) -> None:
         days = [path for day in range(10, 28) for path in _names(f"2026-01-{day}", range(1000))]
@@ -166,7 +166,7 @@ class TestItsCost:
             f"2026-01-15-again/a{ENDING}",
             f"2026-01-27/00999{ENDING}",
         ]
-        assert (keyed_s3.lists, listing.found.calls) == (5, 5), (
+        assert (keyed_s3.lists, listing.listed.calls) == (5, 5), (
             "a page, what lies beside, the folder that is no day, and two pages from the first open day on"
         )
 
@@ -210,15 +210,15 @@ class TestKeysOfEveryKind:
 def test_ten_thousand_files_of_one_partition(keyed_s3: KeyedS3) -> None:
     paths = _names("d=1", range(10_000))
     listing = _list(keyed_s3.hold(paths), FromBeginning())
-    assert (_found(listing), listing.found.calls) == (paths, 10)
+    assert (_found(listing), listing.listed.calls) == (paths, 10)
 
 
 def test_seconds_are_by_the_given_clock_and_each_step_gets_on(keyed_s3: KeyedS3) -> None:
     place, ticks = keyed_s3.hold(_names("d=1", range(4000))), count()
     first = _list(place, FromBeginning(), Budget(seconds=2, clock=lambda: float(next(ticks))))
-    assert (first.complete, first.found.calls) == (False, 2)
+    assert (first.complete, first.listed.calls) == (False, 2)
     stuck = _list(place, FromBeginning(), Budget(seconds=0), first.resume)
-    assert (stuck.complete, stuck.found.calls) == (False, 1)
+    assert (stuck.complete, stuck.listed.calls) == (False, 1)
 
 
 def test_a_token_that_does_not_read_starts_anew(keyed_s3: KeyedS3) -> None:

@@ -31,7 +31,7 @@ _FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChe
 
 
 def _found(listing: Listing) -> list[str]:
-    return [file.path for file in listing.found.files]
+    return [file.path for file in listing.listed.files]
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +90,8 @@ def counted(large: str, seaweed: Seaweed, proxy: CountingProxy) -> tuple[Place, 
 def test_calls_are_the_requests_that_were_made(counted: tuple[Place, Record], leaf: bool, calls: int) -> None:
     place, record = counted
     listing = list_above(place, AbovePath(FileKey("d=1", f"02400{ENDING}"), leaf), (ENDING,))
-    assert listing.found.calls == len(record.lists)
-    assert len(listing.found.files) == 1399
+    assert listing.listed.calls == len(record.lists)
+    assert len(listing.listed.files) == 1399
     assert len(record.lists) == calls, (
         "1,399 new files; layout leaf jumps over 1,400 of the 2,401 that are committed"
     )
@@ -100,7 +100,7 @@ def test_calls_are_the_requests_that_were_made(counted: tuple[Place, Record], le
 def test_two_calls_find_up_to_a_thousand_new_files(counted: tuple[Place, Record]) -> None:
     place, record = counted
     listing = list_above(place, AbovePath(FileKey("d=2", f"00299{ENDING}"), leaf=True), (ENDING,))
-    assert (len(listing.found.files), len(record.lists), listing.found.calls) == (1000, 2, 2)
+    assert (len(listing.listed.files), len(record.lists), listing.listed.calls) == (1000, 2, 2)
 
 
 def test_scope_partition_the_root_s_own_files_are_found_between_closed_days(bucket: Place) -> None:
@@ -116,7 +116,7 @@ def test_scope_partition_the_root_s_own_files_are_found_between_closed_days(buck
 def test_no_page_is_asked_for_ahead(counted: tuple[Place, Record]) -> None:
     place, record = counted
     listing = list_above(place, FromBeginning(), (ENDING,), budget=Budget(pages=2))
-    assert (len(listing.found.files), listing.complete, len(record.lists)) == (2000, False, 2)
+    assert (len(listing.listed.files), listing.complete, len(record.lists)) == (2000, False, 2)
 
 
 def test_a_listing_that_breaks_off_returns_nothing(counted: tuple[Place, Record]) -> None:

@@ -21,7 +21,7 @@ PATHS = ["a=1-b/x.json", "a=1/x.json", "a=1/y.json", "root.json"]
 
 
 def _listed(place: Place) -> tuple[SourceFile, ...]:
-    return list_above(place, FromBeginning(), (ENDING,)).found.files
+    return list_above(place, FromBeginning(), (ENDING,)).listed.files
 
 
 class TestLocal:

@@ -9,7 +9,8 @@ from partitions.instants import DAY, milliseconds
 from partitions.window.definition import WindowWatermark
 from partitions.window.grid import Grid
 from partitions.window.ledger import Ledger, ledger
-from partitions.window.state import LoadedUnit, WindowState
+from partitions.window.state import WindowState
+from partitions.window.work_outcomes import LoadedUnit
 from platform_assets.kinds.window.pictures import ledger_metadata, picture
 
 START = datetime(2020, 1, 1, tzinfo=UTC)

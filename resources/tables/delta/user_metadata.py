@@ -1,4 +1,4 @@
-"""The state that a commit carries: in its text, or beside the table if it is long (docs/protocol.md)."""
+"""The user metadata of a commit: number, owner and state, in its text or beside the table if the state is long (docs/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which due work is worth waking a run for, without anybody asking (docs/dagster.md).
+"""Which due work is worth waking a run for, by itself (docs/dagster.md).
 
-Everything within the grace is due at every look; and where ``to`` is now, a minute is due every minute. A run that goes on
+Everything within the grace is due at every look; and if ``to`` is now, a minute is due every minute. A run that starts
 anyway takes both along, but neither wakes one: a schedule says how often they are wanted.
 """
 
@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from partitions.instants import milliseconds
+from partitions.window.cutoffs import job_cutoff
 from partitions.window.definition import WindowWatermark
-from partitions.window.due import job_cutoff
-from partitions.window.slices import WorkUnit
 from partitions.window.state import WindowState
+from partitions.window.work_unit import WorkUnit
 
 
-def asked_for(
+def worth_a_run(
     definition: WindowWatermark, state: WindowState, due: Iterable[WorkUnit], now: datetime
 ) -> tuple[WorkUnit, ...]:
-    """The due work units that a run is asked for now; none where nothing of it is worth waking one.
+    """The due work units that a run is asked for now; none if nothing of it is worth waking one.
 
     Args:
         definition: what the user declared.
@@ -47,5 +47,5 @@ def _wakes(definition: WindowWatermark, state: WindowState, work: WorkUnit, cuto
         # Only what the cap has left out is due behind the cutoff. Within the grace it is due with or without that, and in each run
         # what has the lowest high goes first: waking for it would read the same again and again.
         return cutoff is not None and work.end <= cutoff
-    grows_by_the_minute = work.open and definition.to_floor == "minute"
+    grows_by_the_minute = work.open and definition.time_range.to_floor == "minute"
     return not grows_by_the_minute

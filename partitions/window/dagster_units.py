@@ -1,0 +1,28 @@
+"""Where units show in Dagster: as partitions, in buckets, or in the ledger only (docs/dagster.md)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from partitions.model import Model
+
+MOST_KEYS = 10_000
+"""Keys of one dimension that Dagster and its UI bear."""
+
+MANY = (
+    "Set dagster_units: {buckets: 64}, and Dagster shows buckets of units; or ledger: Dagster then shows the windows alone."
+    " The ledger shows every unit"
+)
+"""What to do with more."""
+
+
+class Buckets(Model):
+    """Units show as a fixed number of buckets; by a hash of its identity each unit is in one of them."""
+
+    buckets: Annotated[int, Field(ge=1, le=MOST_KEYS, strict=True)]
+
+
+DagsterUnits = Literal["auto", "partitions", "ledger"] | Buckets
+"""Where units show: as a dimension of Dagster's partitions, each for itself or in buckets, or in the ledger only."""

@@ -1,0 +1,64 @@
+"""Windows that were loaded before their time, by a clock that ran ahead: found, and read again once they are over (docs/guide-windows.md, A clock that ran ahead)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from partitions.instants import HOUR, floor_minute, milliseconds
+from partitions.intervals import Interval, difference, union
+from partitions.window.state import WindowState
+from partitions.window.work_outcomes import DeferredUnits
+
+AHEAD = HOUR
+"""How far a high may lie above now: the clocks of several machines differ."""
+
+
+def began_ahead(state: WindowState, now: datetime, history: Iterable[tuple[int, int]]) -> int | None:
+    """Return since when windows were loaded before their time; None if none was, or the state says it already.
+
+    Args:
+        state: what is committed.
+        now: the clock, aware.
+        history: of each entry, the newest first: its time, and the highest high of its state, epoch milliseconds.
+    """
+    limit = milliseconds(now) + AHEAD
+    known = all(
+        not difference(_spans(intervals), union(_spans(state.early.get(unit, ()))))
+        for unit, intervals in state.loaded_after(limit).items()
+    )
+    if known:
+        return None
+    # The first that ran ahead knows what time it was, unless its machine did not; then the one before it; then how far that had come.
+    times: list[int] = []
+    for time, highest in history:
+        times.insert(0, time)
+        if highest <= limit:
+            times = [*times[1:2], times[0], highest]
+            break
+    return next((at for at in times[:3] if at <= milliseconds(now)), 0)
+
+
+def loaded_early(state: WindowState, since: int | None) -> Iterator[DeferredUnits]:
+    """Yield what was loaded beyond an instant; nothing if there is none."""
+    if since is not None:
+        for unit, intervals in state.loaded_after(since).items():
+            for interval in intervals:
+                yield DeferredUnits(unit, interval[0], interval[1], state.grid_of(interval).text)
+
+
+def still_to_come(state: WindowState, now: datetime) -> dict[Interval, list[str]]:
+    """Return the stretches that are loaded and not over yet, each with its units."""
+    minute = floor_minute(now)
+    units: dict[Interval, list[str]] = {}
+    early, above = state.early, state.loaded_after(minute + AHEAD)
+    for unit in dict.fromkeys([*early, *above]):
+        intervals = (*early.get(unit, ()), *above.get(unit, ()))
+        ahead = sorted((interval[0], interval[1]) for interval in intervals if interval[1] > minute)
+        for stretch in union(ahead):
+            units.setdefault(stretch, []).append(unit)
+    return units
+
+
+def _spans(intervals: Iterable[list[int]]) -> list[Interval]:
+    return sorted((interval[0], interval[1]) for interval in intervals)

@@ -1,0 +1,189 @@
+"""What a plan says of itself: why it is as it is, what it skips, and what the user should know (docs/guide-windows.md)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from partitions.instants import as_datetime, floor_minute, milliseconds
+from partitions.plan import Skip, counted
+from partitions.window.due import Due, UnitDue
+from partitions.window.early import still_to_come
+from partitions.window.units import NO_UNIT
+from partitions.window.work_unit import words
+from partitions.window.workload import Workload
+
+_SHOWN = 200
+"""Skips that a plan tells one by one; what is beyond is counted."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Puts a workload into words."""
+
+    load: Workload
+
+    def why(self) -> str:
+        """The plan in a sentence."""
+        if not self.load.units:
+            return "the secondary input gives no unit, so nothing is planned"
+        counts = self.load.selector.counts.copy()
+        for group in self.load.due_groups:
+            counts[self.load.reason(group)] += group.size - len(group.bound.rest)
+            counts["rest"] += len(group.bound.rest)
+        counts = +counts
+        if not counts:
+            return self._idle()
+        total = sum(counts.values())
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+        size = (
+            ""
+            if self.load.windows is None
+            else f" of {counted(len(self.load.windows), 'window')} x {counted(len(self.load.units), 'unit')}"
+        )
+        left = total - len(self.load.selector.taken) - sum(group.size for group in self.load.taken_groups)
+        waits = f"; {left:,} left for later runs ({self._cap})" if left else ""
+        return f"{counted(total, 'work unit')}{size} due: {reasons}{waits}"
+
+    @property
+    def _cap(self) -> str:
+        most = self.load.definition.parallelism
+        if most is not None and len(self.load.selector.taken) == most:
+            return f"parallelism {most}"
+        return f"max_slices {self.load.budget.slices} of {counted(self.load.budget.limit, 'work unit')}"
+
+    def _idle(self) -> str:
+        if self.load.windows is not None and not len(self.load.windows):
+            return "there is no window yet: from lies at or after to"
+        chosen = " of what was asked for" if self.load.part else ""
+        return f"no work unit{chosen} is due"
+
+    def skips(self) -> Iterator[Skip]:
+        """Yield what is skipped, each with its reason; the first of them one by one."""
+        all_skips = self._skips()
+        yield from islice(all_skips, _SHOWN)
+        if next(all_skips, None) is not None:
+            yield Skip("more", f"only the first {_SHOWN} are listed; the others are skipped for such reasons")
+
+    def _skips(self) -> Iterator[Skip]:
+        """Windows to come, units that are gone, what is left for later, and what is loaded."""
+        if self.load.windows is not None:
+            to = self.load.definition.time_range.end(self.load.now)
+            if to > milliseconds(self.load.now):
+                what = f"[{self._at(floor_minute(self.load.now))}, {self._at(to)})"
+                yield Skip(what, "future: windows are planned when their time has come")
+        gone = set(self.load.state.units) - set(self.load.units) - {NO_UNIT}
+        yield from (
+            Skip(words(unit), "gone: the units no longer hold it; what was loaded of it stays known")
+            for unit in sorted(gone)
+        )
+        yield from self._left_for_later()
+        if self.load.unit_due is not None:
+            yield from self._loaded(self.load.unit_due)
+
+    def _left_for_later(self) -> Iterator[Skip]:
+        """What is due and not taken: groups, what waits for windows to come, and what the cap leaves out."""
+        for group in self.load.due_groups:
+            if group not in self.load.taken_groups:
+                yield Skip(
+                    self._label(group.bound.first, group.bound.after, self.load.units[group.place]),
+                    "left for a later run: read in one commit, since they share windows as they were cut before",
+                )
+        for place, bound, wanted in self.load.groups.waiting:
+            lacks = ", ".join(self._shown(*part) for part in wanted)
+            yield Skip(
+                self._label(bound.first, bound.after, self.load.units[place]),
+                f"waits for windows that hold {lacks}: the rows of windows as they were cut before stay until then",
+            )
+        for first, after, (_, place) in self.load.selector.left:
+            what = self._label(first, after, self.load.units[place])
+            yield Skip(what, f"left for a later run by {self._cap}")
+
+    def _loaded(self, unit_due: UnitDue) -> Iterator[Skip]:
+        """Ranges of neighbouring windows that are loaded and not due."""
+        job = self.load.cutoffs.job
+        since = (
+            f", and end at or before the job's cutoff {self._at(job)}"
+            if job is not None and self.load.cutoffs.grace
+            else ""
+        )
+        for unit in self.load.units:
+            dues = self.load.due(unit)
+            for known in unit_due.known(unit):
+                for first, after in _left(known[0], known[1], dues):
+                    yield Skip(
+                        self._label(first, after, unit), f"{counted(after - first, 'window')} loaded{since}"
+                    )
+
+    def warnings(self) -> Iterator[str]:
+        """What a user should know although the run continues."""
+        if self.load.definition.time_entry is None:
+            if self.load.definition.window != "none":
+                yield "window has no meaning: the definition has no datetime entry, so each run reads every unit as a whole"
+            return
+        yield from self._ahead()
+        yield from self._old_windows()
+        gaps, overlaps = self.load.definition.time_range.uncovered(self.load.now)
+        for what, ranges in (("leave a gap", gaps), ("overlap, and the earlier one counts", overlaps)):
+            yield from (
+                f"the sub-ranges of window {what}: {self._shown(start, end)}" for start, end in ranges
+            )
+        skipped = ((unit, range_) for unit, ranges in self.load.state.skipped.items() for range_ in ranges)
+        for unit, (start, end) in islice(skipped, _SHOWN):
+            yield f"a gap that abstinence has left unread: {self._shown(start, end)}{_of(unit)}"
+
+    def _ahead(self) -> Iterator[str]:
+        """What was loaded before its time, with what becomes of it."""
+        units = still_to_come(self.load.state, self.load.now)
+        for (start, end), some in islice(units.items(), _SHOWN):
+            of = _of(some[0]) if len(some) == 1 else f" of {len(some):,} units"
+            yield (
+                f"{self._shown(start, end)}{of} was loaded before its time, by a clock that ran ahead, or --now: each window of it is read again"
+                " once it is over. To read them as they grow, go back to the state before (state rewind)"
+            )
+
+    def _old_windows(self) -> Iterator[str]:
+        """What is in the table as it was cut before, and what becomes of it."""
+        count = sum(len(each.old) for unit in self.load.units for each in self.load.groups.bounds(unit))
+        if count:
+            yield (
+                f"{counted(count, 'window')} of a unit {'is' if count == 1 else 'are'} in the table as they were cut before: the commit that"
+                " reads over one again deletes all of its rows, and reads all that it held"
+            )
+        for place, bound, wanted in self.load.groups.waiting[:_SHOWN]:
+            lacks = ", ".join(self._shown(*part) for part in wanted)
+            yield (
+                f"{self._label(bound.first, bound.after, self.load.units[place])} waits for windows that hold {lacks}, which windows as they were cut"
+                " before have loaded, and no window holds now. If none ever will, put `from` or `to` back, or load the table again"
+                " (state reset --replace)"
+            )
+
+    def _label(self, first: int, after: int, unit: str) -> str:
+        if self.load.windows is None:
+            return words(unit)
+        return f"{self._shown(self.load.windows.starts[first], self.load.windows.ends[after - 1])}{_of(unit)}"
+
+    def _at(self, instant: int) -> str:
+        return as_datetime(instant, self.load.definition.zone).isoformat()
+
+    def _shown(self, start: int, end: int) -> str:
+        return f"[{self._at(start)}, {self._at(end)})"
+
+
+def _of(unit: str) -> str:
+    return "" if unit == NO_UNIT else f" of {words(unit)}"
+
+
+def _left(first: int, after: int, dues: Sequence[Due]) -> Iterator[tuple[int, int]]:
+    """What is left of a range of windows without those that are due, which are ascending."""
+    reached = first
+    for due in dues[bisect_right(dues, first, key=lambda due: due.after) :]:
+        if due.first >= after:
+            break
+        if reached < due.first:
+            yield reached, due.first
+        reached = due.after
+    if reached < after:
+        yield reached, after

@@ -1,0 +1,144 @@
+"""Which planned windows the state knows: an interval was cut by its own grid, and says something only of windows that start where its own did.
+
+Windows are spoken of as ranges of indexes, so that a unit that is complete costs the same however many windows it has.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+from partitions.window.grid import Grid, steps
+from partitions.window.state import WindowState
+from partitions.window.window_intervals import WindowInterval
+from partitions.window.windows import Windows
+
+Known = tuple[int, int, int | None]
+"""Windows ``[first, after)`` that have a high: their end, or the third if only a part is loaded."""
+
+
+@dataclass(frozen=True)
+class KnownWindows:
+    """Compares the intervals of a state with planned windows.
+
+    Attributes:
+        state: what is committed; its own grid is the definition's.
+        windows: all of the plan.
+    """
+
+    state: WindowState
+    windows: Windows
+    _coinciding: dict[tuple[int, int, str], Coinciding] = field(default_factory=dict)
+
+    def known(self, unit: str) -> list[Known]:
+        """The windows of a unit that have a high, ascending; of two highs of one window the higher counts."""
+        known: list[Known] = []
+        firsts, afters = self.edges
+        reached, apart = 0, True
+        for interval in self.state.units.get(unit, ()):
+            first, after = firsts.get(interval[0]), afters.get(interval[1])
+            if first is None or after is None or len(interval) > 2:
+                known += self.of(interval)
+                apart = False
+                continue
+            known.append((first, after, None))
+            if first < reached:
+                apart = False
+            reached = after
+        if not apart:
+            known.sort(key=lambda each: each[:2])
+            if any(below[1] > above[0] for below, above in pairwise(known)):
+                return _apart(known, self.windows)
+        return known
+
+    def marked(self, intervals: Iterable[WindowInterval]) -> list[tuple[int, int]]:
+        """Return the windows that any of these intervals says something of; neighbours are joined."""
+        made: list[tuple[int, int]] = []
+        for first, after in sorted(part[:2] for interval in intervals for part in self.of(interval)):
+            if made and first <= made[-1][1]:
+                made[-1] = made[-1][0], max(after, made[-1][1])
+            else:
+                made.append((first, after))
+        return made
+
+    def of(self, interval: WindowInterval) -> Iterator[Known]:
+        """The planned windows that an interval says something of."""
+        windows, high, coinciding = self.windows, interval[1], self._coincide(interval)
+        for first, last in coinciding.ranges:
+            # Only the last may be loaded in part; and one that now cuts short may have been loaded further than now.
+            odd = high < windows.ends[last - 1] or last - 1 in windows.cut
+            if last - odd > first:
+                yield first, last - odd, None
+            if odd:
+                whole = windows.cut.get(last - 1, windows.ends[last - 1])
+                yield last - 1, last, min(high, whole)
+        for index, end in coinciding.singles:
+            yield index, index + 1, min(high, end)
+
+    @cached_property
+    def edges(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Of the windows of the state's own grid: index by start, and index after by end if that is the grid's."""
+        windows = self.windows
+        for stretch, (first, after) in zip(windows.stretches, windows.bounds, strict=True):
+            if stretch.grid == self.state.grid:
+                inside = range(first, after)
+                return {windows.starts[index]: index for index in inside}, {
+                    windows.ends[index]: index + 1 for index in inside if index not in windows.cut
+                }
+        return {}, {}
+
+    def _coincide(self, interval: WindowInterval) -> Coinciding:
+        grid = self.state.grid_of(interval)
+        key = (interval[0], interval[1], grid.text)
+        if key not in self._coinciding:
+            self._coinciding[key] = Coinciding.of(self.windows, grid, interval[0], interval[1])
+        return self._coinciding[key]
+
+
+@dataclass(frozen=True)
+class Coinciding:
+    """Which planned windows start where windows of an interval start, below its high.
+
+    Attributes:
+        ranges: those that follow each other as the interval's do.
+        singles: those of another grid, with the end that the interval's grid gives them.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+    singles: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, windows: Windows, grid: Grid, start: int, high: int) -> Coinciding:
+        """Compare the windows with those of a grid from a start on, up to a high."""
+        ranges, singles, own = [], [], steps(grid, start)
+        for stretch, (first, after) in zip(windows.stretches, windows.bounds, strict=True):
+            below = bisect_left(windows.starts, start, first, after)
+            above = bisect_left(windows.starts, high, below, after)
+            same = (index for index in range(below, above) if own.on(windows.starts[index]))
+            if stretch.grid == grid:
+                if (lowest := next(same, None)) is not None:
+                    ranges.append((lowest, above))
+            else:
+                singles += [(index, own.next(windows.starts[index])) for index in same]
+        return cls(tuple(ranges), tuple(singles))
+
+
+def _apart(known: Sequence[Known], windows: Windows) -> list[Known]:
+    """One answer for each window, if several intervals know it; ``known`` is ascending."""
+    made: list[Known] = []
+    edges = sorted({edge for first, after, _ in known for edge in (first, after)})
+    number, active = 0, list[Known]()
+    for first, after in pairwise(edges):
+        while number < len(known) and known[number][0] == first:
+            active.append(known[number])
+            number += 1
+        active = [answer for answer in active if answer[1] > first]
+        if active:
+            # Of several windows at once all answers are their ends.
+            ends = [windows.ends[first] if high is None else high for _, _, high in active]
+            whole = max(ends) == windows.ends[first] and first not in windows.cut
+            made.append((first, after, None if whole else max(ends)))
+    return made

@@ -1,0 +1,141 @@
+"""A state of windows while a commit changes it (docs/watermarks.md, Window watermarks)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import in_one_line
+from partitions.window.grid import Grid
+from partitions.window.window_intervals import WindowIntervals
+from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit, TimeBound
+
+if TYPE_CHECKING:
+    from partitions.window.state import WindowState
+
+_SHOWN = 500
+"""Letters of an error that a state keeps: every failed work unit has one."""
+
+
+class StateChanges:
+    """A state that is being changed; what is not changed is shared with the old one."""
+
+    def __init__(self, state: WindowState) -> None:
+        """Begin without a change."""
+        self._old = state
+        self._intervals: dict[str, dict[str, WindowIntervals]] = {
+            "units": {},
+            "left": {},
+            "whole": {},
+            "stale": {},
+            "early": {},
+        }
+        self._open, self._failed, self._skipped = dict(state.open), dict(state.failed), dict(state.skipped)
+        self._retried = False
+
+    def state(self) -> WindowState:
+        """Return the state with all changes."""
+        parts = {
+            name: {**getattr(self._old, name), **{unit: of_unit.items for unit, of_unit in of_units.items()}}
+            for name, of_units in self._intervals.items()
+        }
+        return replace(
+            self._old,
+            units=parts["units"],
+            open=_filled(self._open),
+            failed=_filled(self._failed),
+            skipped=_filled(self._skipped),
+            left=_filled(parts["left"]),
+            whole=_filled(parts["whole"]),
+            stale=_filled(parts["stale"]),
+            early=_filled(parts["early"]),
+            retried=self._retried,
+        )
+
+    def tried(self, unit: str, start: TimeBound, error: str, at: int | None) -> None:
+        """Count an attempt that failed."""
+        before = self._failure(unit, start)
+        attempts = (before.attempts if before else 0) + 1
+        self._set_failure(unit, start, Failure(attempts, in_one_line(error, _SHOWN), at))
+
+    def _failure(self, unit: str, start: TimeBound) -> Failure | None:
+        return self._failed.get(unit, {}).get(start)
+
+    def _set_failure(self, unit: str, start: TimeBound, failure: Failure) -> None:
+        self._retried |= failure.attempts > 1
+        self._failed[unit] = {**self._failed.get(unit, {}), start: failure}
+
+    def deferred(self, units: DeferredUnits, at: int | None) -> None:
+        """Keep in mind what was due and has to wait."""
+        if units.start is not None and units.end is not None:
+            self._of("whole" if units.whole else "left", units.unit).added(
+                units.start, units.end, Grid.parse(units.grid)
+            )
+        elif self._failure(units.unit, None) is None:
+            self._set_failure(units.unit, None, Failure(0, None, at))
+
+    def succeeded(self, loaded: LoadedUnit) -> None:
+        """Load a work unit up to its end."""
+        if (failure := self._failure(loaded.unit, loaded.start)) is not None:
+            self._retried |= failure.attempts > 0
+            self._failed[loaded.unit] = {
+                start: other for start, other in self._failed[loaded.unit].items() if start != loaded.start
+            }
+        intervals = self._of("units", loaded.unit)
+        if loaded.start is None or loaded.end is None or loaded.lower is None:
+            if self._has("stale", loaded.unit):
+                self._of("stale", loaded.unit).items.clear()  # all rows of the unit are deleted
+            return
+        before = intervals.raised(loaded.start, loaded.end, loaded.grid)
+        self._read(loaded.unit, before, loaded.lower, loaded.end)
+        if self._has("early", loaded.unit) and (before is None or before <= loaded.end):
+            self._of("early", loaded.unit).dropped(loaded.start)
+        for name in ("left", "whole"):
+            if self._has(name, loaded.unit):
+                self._of(name, loaded.unit).dropped(loaded.start)
+        starts = [start for start in self._open.get(loaded.unit, ()) if start != loaded.start]
+        self._open[loaded.unit] = sorted([*starts, loaded.start]) if loaded.open else starts
+
+    def early(self, deferred: Iterable[DeferredUnits]) -> None:
+        """Keep in mind what was loaded before its time."""
+        for units in deferred:
+            if units.start is not None and units.end is not None:
+                self._of("early", units.unit).added(units.start, units.end, Grid.parse(units.grid))
+
+    def replaced(self, old: Iterable[tuple[str, int]]) -> None:
+        """Forget old windows whose rows were deleted."""
+        for unit, start in old:
+            self._of("stale", unit).dropped(start)
+
+    def kept(self, unit: str, start: int, end: int) -> None:
+        """Keep in mind rows that no window holds now."""
+        self._of("stale", unit).added(start, end, Grid("none"))
+
+    def _has(self, name: str, unit: str) -> bool:
+        return unit in self._intervals[name] or unit in getattr(self._old, name)
+
+    def _of(self, name: str, unit: str) -> WindowIntervals:
+        made = self._intervals[name]
+        if unit not in made:
+            made[unit] = WindowIntervals(getattr(self._old, name).get(unit, ()), self._old.grid)
+        return made[unit]
+
+    def _read(self, unit: str, before: int | None, lower: int, end: int) -> None:
+        """Keep what abstinence has left unread: what lies between the high and where a read started."""
+        left = list(_less(self._skipped.get(unit, ()), lower, end))
+        if before is not None and lower > before:
+            left.append([before, lower])
+        self._skipped[unit] = left
+
+
+def _filled(of_units: Mapping[str, Any]) -> dict[str, Any]:
+    return {unit: of_unit for unit, of_unit in of_units.items() if of_unit}
+
+
+def _less(ranges: Iterable[list[int]], lower: int, upper: int) -> Iterator[list[int]]:
+    for start, end in ranges:
+        if start < min(end, lower):
+            yield [start, min(end, lower)]
+        if max(start, upper) < end:
+            yield [max(start, upper), end]

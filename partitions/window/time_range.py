@@ -1,0 +1,144 @@
+"""The range of the time dimension, and its windows at an instant: in one grain, or in several over sub-ranges (docs/guide-windows.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from partitions.errors import ConfigurationError
+from partitions.instants import DAY, Floor, Instant, floor_minute, zone_of
+from partitions.window.grid import Grain, Grid
+from partitions.window.windows import Stretch, Windows
+
+Composite = dict[Grain, tuple[str, str]]
+"""Grains and their sub-ranges, from and to."""
+
+MOST_WINDOWS = 1_000_000
+"""More windows than any dataflow has; a definition that has more is a mistake (hours since the year 1)."""
+
+_SHORTEST = {"hourly": DAY / 24, "daily": DAY * 0.9}
+
+
+@dataclass(frozen=True)
+class TimeRange:
+    """From when to when, and how it is cut.
+
+    Attributes:
+        from_: text of an instant.
+        to: text of an instant; it may be ``-``.
+        window: the grain, or several over sub-ranges.
+        timezone: of texts without a zone, of day floors and of calendar steps.
+        partial: whether the short last window stays.
+    """
+
+    from_: str
+    to: str
+    window: Grain | Composite
+    timezone: str
+    partial: bool
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone."""
+        return zone_of(self.timezone)
+
+    @property
+    def _composite(self) -> Composite:
+        return self.window if isinstance(self.window, dict) else {}
+
+    def start(self, now: datetime | None) -> int:
+        """Where the first window starts."""
+        return self._at(self.from_, now)
+
+    def end(self, now: datetime | None) -> int:
+        """Where the last window ends, in the future too."""
+        return self._at(self.to, now)
+
+    @property
+    def to_floor(self) -> Floor | None:
+        """What ``to`` is floored to; None if it is constant."""
+        return Instant.parse(self.to, self.zone).floor
+
+    def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
+        """All windows at an instant.
+
+        Args:
+            now: the clock, aware; None if no text needs it.
+            clipped: whether windows end at now, floored to the minute.
+        """
+        start, end = self.start(now), self.end(now)
+        limit = floor_minute(now) if clipped and now is not None else None
+        end = end if limit is None else min(end, limit)
+        stretches = self._stretches(start, end, now)
+        if sum(map(_count, stretches)) > MOST_WINDOWS:
+            raise ConfigurationError(
+                f"definition.range: expected at most {MOST_WINDOWS:,} windows, found more from {self.from_!r} on"
+            )
+        return Windows.of(stretches, partial=self.partial)
+
+    def moving(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """What cuts windows otherwise from one day to the next, since it counts from now: its key and text."""
+        given = self.from_
+        if not all(self._stands(given, grain) for grain in self._composite or (self.window,)):
+            yield ("definition",), given
+        for grain, (lower, upper) in self._composite.items():
+            if not self._stands(lower, grain):
+                yield ("window", grain), lower
+            others = [begin for name, (begin, _) in self._composite.items() if name != grain]
+            if self._floats(upper) and not all(self._begins_before(begin, lower) for begin in others):
+                yield ("window", grain), upper
+
+    def _floats(self, text: str) -> bool:
+        return Instant.parse(text, self.zone).floor is not None
+
+    def _begins_before(self, begin: str, other: str) -> bool:
+        """Whether a range begins before another, whatever the time is."""
+        fixed = not self._floats(begin) and not self._floats(other)
+        return fixed and self._at(begin, None) < self._at(other, None)
+
+    def _stands(self, text: str, grain: object) -> bool:
+        """Whether windows of a grain that are cut from an instant on start where they started a day before."""
+        floor, zone = Instant.parse(text, self.zone).floor, text.partition(".")[2]
+        if floor is None:
+            return True
+        if grain == "hourly":
+            return floor != "minute"
+        return grain == "daily" and floor == "day" and zone in ("", self.timezone)
+
+    def _stretches(self, start: int, end: int, now: datetime | None) -> list[Stretch]:
+        if isinstance(self.window, str):
+            return [Stretch(Grid(self.window, self.timezone), start, end)]
+        made: list[Stretch] = []
+        reached = start
+        ranges = [
+            (self._at(lower, now), self._at(upper, now), Instant.parse(upper, self.zone).floor is None, grain)
+            for grain, (lower, upper) in self.window.items()
+        ]
+        for lower, upper, fixed, grain in sorted(ranges):
+            first, reached = max(lower, reached), max(reached, upper)
+            made.append(Stretch(Grid(grain, self.timezone), first, min(upper, end), fixed and upper < end))
+        return [stretch for stretch in made if stretch.start < stretch.end]
+
+    def uncovered(self, now: datetime | None) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """Gaps and overlaps between the sub-ranges of a composite, inside the watermark's range."""
+        start, end = self.start(now), self.end(now)
+        ranges = sorted((self._at(a, now), self._at(b, now)) for a, b in self._composite.values())
+        gaps, overlaps, reached = [], [], start
+        for lower, upper in ranges:
+            if lower > reached:
+                gaps.append((reached, min(lower, end)))
+            elif lower < min(reached, upper) and reached > start:
+                overlaps.append((max(lower, start), min(reached, upper)))
+            reached = max(reached, upper)
+        if ranges and reached < end:
+            gaps.append((reached, end))
+        return [gap for gap in gaps if gap[0] < gap[1]], [lap for lap in overlaps if lap[0] < lap[1]]
+
+    def _at(self, text: str, now: datetime | None) -> int:
+        return Instant.parse(text, self.zone).at(now)
+
+
+def _count(stretch: Stretch) -> float:
+    """At most about so many windows."""
+    return (stretch.end - stretch.start) / _SHORTEST.get(stretch.grid.grain, DAY * 7)

@@ -1,0 +1,130 @@
+"""A work unit: one window of one unit, as it is planned, read, replaced and shown (docs/guide-windows.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import tzinfo
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from partitions.instants import as_datetime
+from partitions.window.due import Reason
+from partitions.window.extent import Extent
+from partitions.window.units import unit_of
+from partitions.window.work_outcomes import TimeBound
+
+
+class WorkUnit(NamedTuple):
+    """One window of one unit.
+
+    Attributes:
+        start: of the window, epoch milliseconds; None without a time dimension.
+        end: of the window, exclusive.
+        unit: its identity.
+        lower: what is read starts here; it ends with the window.
+        reason: why it runs.
+        open: whether now has cut the window short.
+        grid: text of how the window was cut.
+        bound: tells the work units of a unit that must be read in one commit, since they share old windows; None for all others.
+    """
+
+    start: TimeBound
+    end: TimeBound
+    unit: str
+    lower: TimeBound
+    reason: Reason
+    open: bool = False
+    grid: str = "none"
+    bound: TimeBound = None
+
+    @property
+    def key(self) -> tuple[TimeBound, str]:
+        """What its state is kept by: the window's start and the unit."""
+        return self.start, self.unit
+
+    def describe(self, zone: tzinfo) -> dict[str, Any]:
+        """The public JSON form (docs/cli.md)."""
+        return {
+            "window": _range(self.start, self.end, zone),
+            "unit": unit_of(self.unit),
+            "read": _range(self.lower, self.end, zone),
+            "reason": self.reason,
+        }
+
+    def label(self, zone: tzinfo) -> str:
+        """The work unit in a line, for people."""
+        return describe_works((self,), zone)
+
+
+def describe_works(works: Collection[WorkUnit], zone: tzinfo) -> str:
+    """Work units for people: windows of one unit that follow each other are one range."""
+    by_unit: dict[str, list[list[TimeBound]]] = {}
+    for work in sorted(works, key=lambda work: work.start or 0):
+        ranges = by_unit.setdefault(work.unit, [])
+        if ranges and work.start is not None and ranges[-1][1] == work.start:
+            ranges[-1][1] = work.end
+        else:
+            ranges.append([work.start, work.end])
+    shown = [
+        " ".join(filter(None, (_span(start, end, zone), words(unit)))) or "everything"
+        for unit, ranges in by_unit.items()
+        for start, end in ranges
+    ]
+    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+    return ", ".join(shown[:5]) + more or "nothing"
+
+
+def words(unit: str) -> str:
+    """A unit for people: ``airport LGA``; nothing for the one unit of a definition without units."""
+    return ", ".join(f"{name} {value}" for name, value in unit_of(unit).items())
+
+
+class Old(NamedTuple):
+    """A window as it was cut before, whose rows are deleted.
+
+    Attributes:
+        unit: its identity.
+        start: of the window, epoch milliseconds.
+        bound: of the work units that read again what it held.
+    """
+
+    unit: str
+    start: int
+    bound: TimeBound
+
+
+class FailedUnit(NamedTuple):
+    """A work unit that could not be read, and why."""
+
+    work: WorkUnit
+    error: str
+
+
+def together(work: WorkUnit) -> tuple[TimeBound, str, bool]:
+    """The same for all that must be read in one commit."""
+    return (work.start, work.unit, False) if work.bound is None else (work.bound, work.unit, True)
+
+
+def extents(works: Collection[WorkUnit]) -> tuple[Extent, ...]:
+    """Join neighbouring windows of the same units: in planning order, windows outside."""
+    rows: list[tuple[TimeBound, TimeBound, tuple[str, ...]]] = []
+    for (lower, end), same in groupby(works, lambda work: (work.lower, work.end)):
+        units = tuple(dict.fromkeys(work.unit for work in same))
+        if rows and rows[-1][1] is not None and rows[-1][1] == lower and rows[-1][2] == units:
+            rows[-1] = (rows[-1][0], end, units)
+        else:
+            rows.append((lower, end, units))
+    return tuple(Extent(lower, end, tuple(map(unit_of, units))) for lower, end, units in rows)
+
+
+def _span(start: TimeBound, end: TimeBound, zone: tzinfo) -> str:
+    if start is None or end is None:
+        return ""
+    return f"[{as_datetime(start, zone).isoformat()}, {as_datetime(end, zone).isoformat()})"
+
+
+def _range(start: TimeBound, end: TimeBound, zone: tzinfo) -> dict[str, str | None]:
+    return {
+        "start": None if start is None else as_datetime(start, zone).isoformat(),
+        "end": None if end is None else as_datetime(end, zone).isoformat(),
+    }

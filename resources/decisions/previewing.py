@@ -1,0 +1,109 @@
+"""What a decision would lead to: shown before it is taken, on a rehearsal of the log (docs/state.md, Decisions by hand)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import CorruptWatermark
+from partitions.plan import Plan
+from resources.decisions.deciding import append_draft
+from resources.decisions.draft import Draft, DraftBuilder
+from resources.decisions.guards import leads_on
+from resources.decisions.kinds import rules_of
+from resources.loop.holder import RunIsLive
+from resources.loop.table_guard import check_table
+from resources.platform import Platform
+from resources.watermarks.entry import Entry, Intent
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a decision would lead to.
+
+    Attributes:
+        draft: as it would be appended now.
+        plan: what the next run would do then.
+        lines: sentences for people.
+    """
+
+    draft: Draft
+    plan: Plan[Any]
+    lines: tuple[str, ...]
+
+
+def preview(
+    platform: Platform,
+    dataflow: Dataflow,
+    build_draft: DraftBuilder,
+    now: datetime,
+    run_is_live: RunIsLive = lambda run_id: None,
+) -> Preview:
+    """What the next run would do if this was decided. Changes nothing, starts no Spark.
+
+    Raises:
+        Held: while a living run works on a slice.
+    """
+    last, open_ = platform.unfinished(dataflow, now, run_is_live).preview()
+    then = platform.rehearsal()
+    if last is not None and open_ is not None:
+        then.log.append(dataflow.name, last, expected=last.previous)
+    draft = build_draft(then, dataflow, last)
+    if not leads_on(dataflow, last, draft):
+        check_table(dataflow, platform.log.newest(dataflow.name), platform.table(dataflow), open_)
+    entry = append_draft(then, dataflow, draft)
+    plan = then.kind(dataflow).plan(entry, now)
+    before, after = last.watermark if last else "{}", draft.entry.watermark
+    lines = [
+        f"the watermark goes from {before} to {after}"
+        if before != after
+        else f"the watermark stays at {after}"
+    ]
+    if open_ is not None:
+        lines.insert(0, _ended(open_, last))
+    if draft.dealt_with:
+        lines.append(draft.dealt_with)
+    lines.extend(draft.remarks)
+    lines.append(f"next run: {plan.why}")
+    lines.extend(f"warning: {warning}" for warning in plan.warnings)
+    # An adopted state tells what is in the table; the one before it may speak of rows that are gone.
+    lines.extend(_again(then, dataflow, entry if entry.why == "adopt" else last, draft, plan))
+    return Preview(draft, plan, tuple(lines))
+
+
+def _ended(intent: Intent, last: Entry | None) -> str:
+    """Return what becomes of an intent that was left open."""
+    if intent.is_decision:
+        return f"number {intent.number}, of another decision ({intent.why}) that was begun and not finished, is dropped"
+    landed = last is not None and last.why != "abandon"
+    ended = "appended: it was written" if landed else "given up: its work is planned again"
+    return f"slice {intent.number}, which a run left unfinished, is {ended}"
+
+
+def _again(
+    platform: Platform, dataflow: Dataflow, known: Entry | None, draft: Draft, plan: Plan[Any]
+) -> list[str]:
+    """What happens to rows that were loaded before, as far as an entry knows; nothing if there is no table to hold them."""
+    if not platform.table(dataflow).exists():
+        return []
+    try:
+        count, part = rules_of(platform, dataflow).count_already_loaded(plan.slices, known)
+    except CorruptWatermark as error:  # which a decision may be made for
+        return [f"it is unknown how much of it was loaded before: {error.message}"]
+    if not count:
+        return []
+    verb = "ingested" if part == "file" else "loaded"
+    times_loaded = f"{count:,} of these {part}s {'was' if count == 1 else 'were'} {verb} before"
+    if draft.entry.replace_table:
+        return [f"{times_loaded}; the first commit empties the table, so their rows are there once"]
+    adding = [slice_ for slice_ in plan.slices if not slice_.replaces]
+    added, _ = rules_of(platform, dataflow).count_already_loaded(adding, known)
+    if draft.entry.replace_until or dataflow.target.replace_by_watermark or not added:
+        own = "the rows of its own files" if part == "file" else "what it reads of them,"
+        return [
+            f"{times_loaded}; each commit deletes {own} and inserts {'them' if part == 'file' else 'it'} again"
+        ]
+    hint = " (--replace makes room for them)" if draft.entry.why in ("rewind", "reset") else ""
+    return [f"{times_loaded}; load: {dataflow.target.load} adds their rows a second time{hint}"]

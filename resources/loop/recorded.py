@@ -1,0 +1,33 @@
+"""What the log says of a number that another run has planned or committed: its slice, and its commit with the statistics (docs/protocol.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from resources.kinds.kind import Kind, SliceT
+from resources.loop.outcome import Committed
+from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.lists import SEEN_WORK_UNITS
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.stored_objects import OBSERVED
+
+
+def recorded_slice(log: WatermarkLog, kind: Kind[SliceT], intent: Intent) -> SliceT:
+    """Return the slice of an intent, from the list that was stored with it.
+
+    Raises:
+        CorruptWatermark: the list is gone, or does not read.
+        NeedsDecision: code ``newer_state``: another version of the product wrote it.
+    """
+    return kind.slice_from_rows(intent, log.get_list(intent.file_list, kind.list_kind))
+
+
+def recorded_commit(log: WatermarkLog, dataflow: str, kind: Kind[Any], entry: Entry) -> Committed | None:
+    """Return a slice as another run has committed it; None if the log is too short to tell."""
+    intent = log.intent(dataflow, entry.number)
+    if intent is None or intent.id != entry.id:
+        return None
+    slice_ = recorded_slice(log, kind, intent)
+    stored = log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}", SEEN_WORK_UNITS)
+    stats = {(start, unit): counts for start, unit, *counts in stored.rows} if stored else {}
+    return Committed(entry, entry.rows, entry.files, 0, 0.0, slice=slice_, stats=stats)
