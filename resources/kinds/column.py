@@ -18,7 +18,7 @@ from partitions.instants import milliseconds
 from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.plan import Plan
 from partitions.predicate import EVERYTHING, AllOf, Among, Predicate
-from partitions.request import DUE, Due, Request
+from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.observation import observed
@@ -85,11 +85,14 @@ class ColumnKind:
             PlanError: a column cannot have a watermark, or has NULLs and must not.
             SourceError: the source refuses, or does not answer.
         """
-        if not isinstance(request, Due):
-            raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: expected a run of what is due, found another request; a column watermark has no windows"
-            )
         definition, state = self._definition, state_of(ColumnState, self.dataflow, entry)
+        number = entry.number if entry else 0
+        if isinstance(request, LateOnly):
+            return Plan(self.dataflow.name, "column", number, now, "no row of a column watermark is late")
+        if isinstance(request, Forced):
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: expected a run of what is due, found a forced one; a column watermark has no windows"
+            )
         seen = self.above.observe(definition.columns, now)
         until = ColumnState.of(deserialise(entry.replace_until)) if entry and entry.replace_until else None
         ranges = bounds(definition, state, seen, now, until)
@@ -101,7 +104,7 @@ class ColumnKind:
             seen,
             now,
             dataflow=self.dataflow.name,
-            number=entry.number if entry else 0,
+            number=number,
             cuts=self._cuts(ranges, seen.version),
             parts=_PARTS,
             replace_until=until,

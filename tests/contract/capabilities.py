@@ -87,7 +87,27 @@ SUITES = (
             ),
         },
     ),
-    Suite("test_kind", "Kinds of watermark", ("path", "window"), {}),
+    Suite(
+        "test_above",
+        "Sources of rows above a column watermark",
+        ("postgresql", "mariadb", "table"),
+        {
+            ("test_the_highest_value_of_an_indexed_column_is_known", "table"): Cannot(
+                "never", "statistics of files are rounded, and know nothing of deleted rows"
+            ),
+            ("test_a_column_without_an_index_is_neither_scanned_nor_cut", "table"): Cannot(
+                "never", "a table of the lake has no indexes; its files tell"
+            ),
+        },
+    ),
+    Suite(
+        "test_kind",
+        "Kinds of watermark",
+        ("path", "column", "window"),
+        {
+            ("test_a_slice_knows_its_own_bad_parts", "column"): Cannot("never", "a range of rows is read whole, or not at all"),
+        },
+    ),
 )  # fmt: skip
 
 

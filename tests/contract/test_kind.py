@@ -105,9 +105,34 @@ class _Window(Subject):
         return BadUnits("it is torn", part="work", units={work.key: "torn"})
 
 
+class _Column(Subject):
+    def __init__(self, folder: Path, engine: SparkEngine) -> None:
+        self.feed = Feed(
+            folder,
+            engine,
+            {
+                "source": {"type": "table", "table": "bronze/events", "path": None, "format": None},
+                "watermark": {"type": "column", "columns": ["at"], "checkpoint": {"interval_rows": 4}},
+            },
+        )
+        self.table = LakeTable(self.feed.folder / "lake" / "bronze" / "events")
+        for hour in range(8):
+            self.table.add(event(hour, f"2020-01-01T0{hour}:00"))
+
+    def put_more(self) -> None:
+        self.table.add(event(9, "2020-01-05T12:00"))
+
+    def bad(self, slice_: Any) -> BadPart:
+        raise NotImplementedError
+
+
 @pytest.fixture
 def subject(request: pytest.FixtureRequest, tmp_path: Path, engine: SparkEngine) -> Subject:
-    make: dict[str, Callable[[Path, SparkEngine], Subject]] = {"path": _Path, "window": _Window}
+    make: dict[str, Callable[[Path, SparkEngine], Subject]] = {
+        "path": _Path,
+        "column": _Column,
+        "window": _Window,
+    }
     return make[request.param](tmp_path / "project", engine)
 
 

@@ -1,0 +1,285 @@
+"""What every source promises that is read above a column watermark (docs/guide-columns.md)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from partitions.column.slices import Range, rows_in
+from partitions.dataflow import Dataflow
+from partitions.errors import SourceError
+from partitions.predicate import Among, Between, Predicate
+from resources.jdbc import JdbcConnection
+from resources.places import Place
+from resources.sources import open_source
+from resources.sources.source import ReadsAbove, RowSource
+from scripts import postgres as pg
+from tests.contract.capabilities import pytest_generate_tests
+from tests.support.mariadb import MariaDB
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from resources.spark import SparkEngine
+
+__all__ = ["pytest_generate_tests"]
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+COLUMNS = ("id", "instant", "local", "day", "amount", "word", "other")
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def row(number: int, **values: Any) -> dict[str, Any]:
+    """A row whose columns grow with its number."""
+    made = {
+        "id": number,
+        "instant": NOON + timedelta(microseconds=number),
+        "local": datetime.fromisoformat("2026-03-29T02:30:00")
+        + timedelta(microseconds=number),  # a hole in Berlin
+        "day": date(2026, 1, 1) + timedelta(days=number),
+        "amount": Decimal(number) / 100,
+        "word": f"w{number:02d}",
+        "other": number,
+    }
+    return made | values
+
+
+class Subject(ABC):
+    """A table with the columns ``COLUMNS``; all but ``word`` and ``other`` can be looked up in an index, if the source has some."""
+
+    spark: SparkSession
+
+    @property
+    @abstractmethod
+    def source(self) -> ReadsAbove:
+        """The source, opened anew."""
+
+    @abstractmethod
+    def put(self, *rows: dict[str, Any]) -> None:
+        """Add rows."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """The table goes away."""
+
+    def ids(self, *parts: Predicate) -> list[int]:
+        """The ids of the rows of some parts."""
+        source = self.source
+        pinned = cast("RowSource", source).pin(self.spark)
+        return sorted(found["id"] for found in source.read_rows(self.spark, parts, pinned, None).collect())
+
+    def _open(self, source: dict[str, Any], given: Any) -> ReadsAbove:
+        dataflow = Dataflow.model_validate(
+            {"name": "flow", "source": source, "watermark": {"type": "column", "columns": ["id"]}}
+        )
+        return cast("ReadsAbove", open_source(dataflow, given))
+
+
+class _PostgreSQL(Subject):
+    def __init__(self, server: pg.Postgres) -> None:
+        self.server, self.table = server, f"t_{uuid4().hex[:8]}"
+        server.ask(
+            "CREATE TABLE {name} (id bigint, instant timestamptz, local timestamp, day date, amount numeric(20, 2), word text, other int)",
+            name=self.table,
+        )
+        for column in COLUMNS[:5]:
+            server.ask("CREATE INDEX ON {name} ({column})", name=self.table, column=column)
+
+    @property
+    def source(self) -> ReadsAbove:
+        url = f"jdbc:postgresql://127.0.0.1:{self.server.port}/postgres"
+        connection = JdbcConnection.parse(url, "postgres", self.server.password)
+        return self._open({"type": "jdbc", "connection": "erp", "table": self.table}, connection)
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        for each in rows:
+            self.server.ask(
+                "INSERT INTO {name} VALUES (%s, %s, %s, %s, %s, %s, %s)", *each.values(), name=self.table
+            )
+
+    def remove(self) -> None:
+        self.server.ask("DROP TABLE {name}", name=self.table)
+
+
+class _MariaDB(Subject):
+    def __init__(self, server: MariaDB) -> None:
+        self.server, self.table = server, f"t_{uuid4().hex[:8]}"
+        server.ask(
+            f"CREATE TABLE {self.table} (id bigint, instant timestamp(6) NULL, local datetime(6), day date, amount decimal(20, 2),"
+            " word varchar(50) CHARACTER SET utf8mb4, other int, KEY (id), KEY (instant), KEY (local), KEY (day), KEY (amount))"
+        )
+
+    @property
+    def source(self) -> ReadsAbove:
+        return self._open({"type": "jdbc", "connection": "erp", "table": self.table}, self.server.connection)
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        for each in rows:
+            values = [
+                "NULL"
+                if value is None
+                else f"'{value.astimezone(UTC).replace(tzinfo=None)}'"
+                if isinstance(value, datetime) and value.tzinfo
+                else f"'{value}'"
+                for value in each.values()
+            ]
+            self.server.ask(f"INSERT INTO {self.table} VALUES ({', '.join(values)})")
+
+    def remove(self) -> None:
+        self.server.ask(f"DROP TABLE {self.table}")
+
+
+class _Table(Subject):
+    _SCHEMA = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("instant", pa.timestamp("us", "UTC")),
+            ("local", pa.timestamp("us")),
+            ("day", pa.date32()),
+            ("amount", pa.decimal128(20, 2)),
+            ("word", pa.string()),
+            ("other", pa.int32()),
+        ]
+    )
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        write_deltalake(str(folder), self._SCHEMA.empty_table())
+
+    @property
+    def source(self) -> ReadsAbove:
+        return self._open({"type": "table", "table": "bronze/rows"}, Place(str(self.folder)))
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        for each in rows:
+            write_deltalake(str(self.folder), pa.Table.from_pylist([each], self._SCHEMA), mode="append")
+
+    def remove(self) -> None:
+        self.folder.rename(self.folder.with_suffix(".gone"))
+
+
+@pytest.fixture(scope="module")
+def spark(engine: SparkEngine) -> SparkSession:
+    return engine.session()
+
+
+@pytest.fixture
+def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> Subject:
+    make: dict[str, Callable[[], Subject]] = {
+        "postgresql": lambda: _PostgreSQL(request.getfixturevalue("postgres")),
+        "mariadb": lambda: _MariaDB(request.getfixturevalue("mariadb")),
+        "table": lambda: _Table(tmp_path / "rows"),
+    }
+    made = make[request.param]()
+    made.spark = spark
+    return made
+
+
+def test_rows_between_bounds_are_read_to_the_microsecond_and_the_last_digit(subject: Subject) -> None:
+    subject.put(*map(row, range(1, 5)))
+    low, high = row(1), row(3)
+    for column in COLUMNS[:6]:
+        found = [
+            subject.ids(
+                rows_in(
+                    [Range(column, low[column], high[column], lower_inclusive=lower, upper_inclusive=upper)]
+                )
+            )
+            for lower, upper in ((False, True), (True, False))
+        ]
+        assert (column, found) == (column, [[2, 3], [1, 2]])
+
+
+def test_text_is_compared_by_bytes(subject: Subject) -> None:
+    words = ["Z", "a", "b", "ä", "𝄞", "'; DROP TABLE x; --", "\\"]
+    subject.put(*[row(number, word=word) for number, word in enumerate(words)])
+    for bound in words:
+        expected = [number for number, word in enumerate(words) if word.encode() > bound.encode()]
+        assert (bound, subject.ids(Between("word", bound, None, lower_inclusive=False))) == (bound, expected)
+
+
+def test_columns_are_joined_by_or_and_rows_without_a_value_match_by_the_others(subject: Subject) -> None:
+    subject.put(row(1), row(2, id=2, other=None), row(3, day=None), row(4, day=None, other=None))
+    asked = [Range("day", date(2026, 1, 2), None), Range("other", 2, None)]
+    assert subject.ids(rows_in(asked)) == [2, 3]
+    assert subject.ids(rows_in(asked, nulls=["day", "other"])) == [2, 3, 4]
+
+
+def test_parts_are_read_together_each_row_once(subject: Subject) -> None:
+    subject.put(*map(row, range(1, 7)))
+    parts = [rows_in([Range("id", low, high)]) for low, high in ((None, 2), (2, 4), (4, None))]
+    assert subject.ids(*parts) == [1, 2, 3, 4, 5, 6]
+
+
+def test_no_part_is_no_row_of_the_same_columns(subject: Subject) -> None:
+    subject.put(row(1))
+    source = subject.source
+    pinned = cast("RowSource", source).pin(subject.spark)
+    none = source.read_rows(subject.spark, [], pinned, None)
+    some = source.read_rows(subject.spark, [rows_in([Range("id", 0, None)])], pinned, None)
+    assert (none.dtypes, none.count()) == (some.dtypes, 0)
+
+
+def test_it_knows_whether_there_is_any_row(subject: Subject) -> None:
+    subject.put(row(1), row(2, other=None))
+    source = subject.source
+    asked: Sequence[Predicate] = (
+        Between("id", 1, None, lower_inclusive=False),
+        Between("id", 2, None, lower_inclusive=False),
+        Among("other", (None,)),
+    )
+    assert [source.holds_any(rows, None) for rows in asked] == [True, False, True]
+
+
+def test_it_tells_its_clock_and_what_its_columns_hold(subject: Subject) -> None:
+    seen = subject.source.observe(COLUMNS, NOW)
+    assert seen.now.tzinfo is not None
+    assert seen.now == NOW or abs(seen.now - datetime.now(UTC)) < timedelta(minutes=5)
+    kinds = ("whole", "instant", "local", "day", "number", "text", "whole")
+    assert dict(seen.kinds) == dict(zip(COLUMNS, kinds, strict=True))
+
+
+def test_the_highest_value_of_an_indexed_column_is_known(subject: Subject) -> None:
+    indexed = COLUMNS[:5]
+    assert subject.source.observe(COLUMNS, NOW).maxima == dict.fromkeys(indexed)
+    subject.put(row(1), row(3), row(2))
+    seen = subject.source.observe(COLUMNS, NOW)
+    assert seen.maxima == {column: row(3)[column] for column in indexed}
+
+
+def test_a_range_is_cut_into_parts_of_about_as_many_rows(subject: Subject) -> None:
+    subject.put(*map(row, range(1, 9)))
+    first, last = row(1)["day"], row(8)["day"]
+    cuts = subject.source.cuts(Range("day", first, last), 2, 10, None)
+    assert list(cuts) == sorted(set(cuts))
+    counts = [
+        len(subject.ids(rows_in([Range("day", low, high)]))) for low, high in pairwise([first, *cuts, last])
+    ]
+    assert (sum(counts), max(counts) <= 3) == (7, True)
+    assert len(subject.source.cuts(Range("day", None, last), 1, 3, None)) == 3
+
+
+def test_a_column_without_an_index_is_neither_scanned_nor_cut(subject: Subject) -> None:
+    subject.put(*map(row, range(1, 9)))
+    source = subject.source
+    assert "other" not in source.observe(["other"], NOW).maxima
+    assert list(source.cuts(Range("other", None, 8), 2, 10, None)) == []
+
+
+def test_a_source_that_is_gone_is_an_error_and_never_no_rows(subject: Subject) -> None:
+    subject.remove()
+    source = subject.source
+    with pytest.raises(SourceError):
+        source.observe(["id"], NOW)
+    with pytest.raises(SourceError):
+        source.holds_any(Between("id", 1, None), None)

@@ -1,0 +1,183 @@
+"""A real MariaDB for tests: Debian's server as a child process on a port of the loopback interface, with its own data."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+from resources.connect_server import free_port
+from resources.jdbc import JdbcConnection
+
+_SERVER, _MAKER = "mariadbd", "mariadb-install-db"
+_PATIENCE = 60
+
+
+@dataclass
+class MariaDB:
+    """A server.
+
+    Attributes:
+        folder: its data and log.
+        port: on 127.0.0.1.
+        password: of the user ``tests``, who may do everything.
+    """
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    password: str = field(default_factory=lambda: secrets.token_hex(12))
+    _process: subprocess.Popen[bytes] | None = None
+
+    def make(self) -> None:
+        """Make its data folder, and the user."""
+        done = self._popen(
+            str(_program(_MAKER)),
+            "--no-defaults",
+            f"--datadir={self._data}",
+            "--skip-test-db",
+            "--auth-root-authentication-method=normal",
+        )
+        if done.wait(_PATIENCE):
+            raise OSError(f"{_MAKER} made no database: {self.log}")
+        statements = (
+            f"CREATE USER IF NOT EXISTS tests@'localhost' IDENTIFIED BY '{self.password}'",
+            "GRANT ALL ON *.* TO tests@'localhost' WITH GRANT OPTION",
+            "CREATE DATABASE IF NOT EXISTS shop",
+        )
+        # One statement a line is what the server reads.
+        (self.folder / "init.sql").write_text("".join(f"{statement};\n" for statement in statements))
+
+    def start(self) -> None:
+        """Start, and wait until it accepts a connection."""
+        self._process = self._popen(
+            str(_program(_SERVER)),
+            "--no-defaults",
+            f"--datadir={self._data}",
+            f"--port={self.port}",
+            "--bind-address=127.0.0.1",
+            f"--socket={self.folder / 'socket'}",
+            f"--pid-file={self.folder / 'pid'}",
+            f"--init-file={self.folder / 'init.sql'}",
+            "--innodb-buffer-pool-size=16M",
+            "--innodb-log-file-size=8M",
+            "--default-time-zone=+05:30",  # of which nothing may show
+        )
+        deadline = time.monotonic() + _PATIENCE
+        while not self._answers():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"MariaDB on port {self.port} does not respond: {self.log}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """Stop."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(_PATIENCE)
+            self._process = None
+
+    @property
+    def url(self) -> str:
+        """The address for JDBC."""
+        return f"jdbc:mariadb://127.0.0.1:{self.port}/shop"
+
+    @property
+    def connection(self) -> JdbcConnection:
+        """As a dataflow reaches it."""
+        return JdbcConnection.parse(self.url, "tests", self.password)
+
+    def ask(self, *statements: str) -> list[tuple[Any, ...]]:
+        """The rows of the last of some statements. Times are in UTC."""
+        with self._connect() as session, session.cursor() as cursor:
+            cursor.execute("SET time_zone = '+00:00'")
+            for statement in statements:
+                cursor.execute(statement)
+            session.commit()
+            return list(cursor.fetchall())
+
+    @property
+    def log(self) -> str:
+        """The end of its output."""
+        return (self.folder / "log").read_text()[-3000:]
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    def _connect(self) -> Any:
+        return pymysql.connect(
+            host="127.0.0.1",
+            port=self.port,
+            user="tests",
+            password=self.password,
+            database="shop",
+            charset="utf8mb4",
+        )
+
+    def _answers(self) -> bool:
+        if self._process is None or self._process.poll() is not None:
+            raise OSError(f"MariaDB on port {self.port} ended: {self.log}")
+        try:
+            self._connect().close()
+        except pymysql.Error:
+            return False
+        return True
+
+    def _popen(self, *command: str) -> subprocess.Popen[bytes]:
+        """Start a command, as another user if this one is root, which MariaDB refuses."""
+        other = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+        user: dict[str, Any] = (
+            {"user": other.pw_uid, "group": other.pw_gid, "extra_groups": []} if other else {}
+        )
+        with (self.folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                command,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={"TZ": "UTC", "PATH": _PATH},
+                **user,
+            )
+
+
+_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
+
+
+def available() -> bool:
+    """Return whether Debian's package is installed."""
+    return all(shutil.which(name, path=_PATH) for name in (_SERVER, _MAKER))
+
+
+def _program(name: str) -> Path:
+    found = shutil.which(name, path=_PATH)
+    assert found is not None
+    return Path(found)
+
+
+@contextmanager
+def running() -> Iterator[MariaDB]:
+    """Run a server with new data; stop and remove it at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="strandline-mariadb-"))
+    server = MariaDB(folder)
+    try:
+        if os.geteuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+        server.make()
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder)
