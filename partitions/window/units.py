@@ -108,7 +108,7 @@ class SecondaryInput(Model):
     Attributes:
         table: ``<layer>/<name>`` in the lake.
         asset: the key of an upstream asset whose table is meant, ``<layer>/<name>``.
-        path: a Delta table anywhere: a folder, or an object store's URL.
+        path: a table anywhere: a folder, or an object store's URL.
         fields: the columns that make a unit.
         filters: column to regular expression: a row counts if each matches the whole text of its value; NULL never does.
     """

@@ -1,4 +1,4 @@
-"""The rows of extents over a table's columns: for a read of the lake, and for the delete on a Delta target."""
+"""The rows of extents over a table's columns: for a read of the lake, and for the delete on a target."""
 
 from __future__ import annotations
 

@@ -133,9 +133,14 @@ def _check_pinned(source: RowsSource, schema: StructType, pinned: str, dataflow:
         if now.get(name, was[name]) != was[name]
     }
     if changes:
+        query = (
+            "Name the columns in a query, so that new ones do not count, or put"
+            if source.has_query
+            else "Put"
+        )
         raise other_schema(
             f"source: expected the columns of {source.shown} that were pinned, found others: {'; '.join(changes.values())}",
-            "Name the columns in a query, so that new ones do not count, or put the source back",
+            f"{query} the source back",
             dataflow,
             next(iter(changes)),
         )

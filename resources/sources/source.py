@@ -36,11 +36,10 @@ class RowSource(Protocol):
         ...
 
     def pin(self, spark: SparkSession) -> str:
-        """Return the schema of the source, as :func:`resources.sources.schema.pinned_text` writes it.
+        """Return the schema of the source, as text; :class:`resources.sources.schema.PinsColumns` does it for a source that knows its columns.
 
         Raises:
-            ConfigurationError: a column that the definition names is not there, or cannot be compared
-                (:func:`resources.sources.schema.check_columns`).
+            ConfigurationError: a column that the definition names is not there, or cannot be compared.
             SourceError: the source refuses, or does not answer.
         """
         ...
