@@ -52,6 +52,8 @@ def _project(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         }, FILES
     if "source" in block and "watermark" in block:
         return SETTINGS, block
+    if block.get("watermark", {}).get("type") == "column":
+        return SETTINGS, {"source": {"type": "table", "table": "bronze/orders"}} | block
     if set(block) & {"source", "sql"} or block.get("watermark", {}).get("type") == "path":
         base = WINDOWS if block.get("source", {}).get("type") in ("jdbc", "table") else FILES
         return SETTINGS, base | block
