@@ -174,6 +174,10 @@ class _Planning:
     def _idle(self) -> str:
         if self.windows is not None and not len(self.windows):
             return "there is no window yet: from lies at or after to"
+        asked_for = self.part.ranges if self.forced and self.part else None
+        if asked_for and self.windows and not any(self.windows.touching(*range_) for range_ in asked_for):
+            there = self._shown(self.windows.starts[0], self.windows.ends[-1])
+            return f"no window intersects what was asked for: there are the windows of {there}"
         chosen = " of what was asked for" if self.part else ""
         return f"no work unit{chosen} is due"
 

@@ -202,9 +202,10 @@ def _print_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> Non
         else:
             click.echo(f"{document['number']:>6}  unfinished {document['why']}")
         if intent := document["intent"]:
+            version = intent["table_version"]
             click.echo(
                 f"        intended {intent['time']} by process {intent['holder']['pid']} on {intent['holder']['host']}:"
-                f" {counted(intent['files'], 'file')}, table version {intent['table_version']}"
+                f" {counted(intent['files'], 'file')}, {'no table yet' if version is None else f'table version {version}'}"
             )
 
 

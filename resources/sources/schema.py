@@ -115,10 +115,18 @@ def check_pinned(source: JdbcSource | TableSource, schema: StructType, pinned: s
     if changes:
         raise other_schema(
             f"source: expected the columns of {source.shown} that were pinned, found others: {'; '.join(changes.values())}",
-            "Name the columns in a query, so that new ones do not count, or put the source back",
+            _way_back(source, dataflow),
             dataflow,
             next(iter(changes)),
         )
+
+
+def _way_back(source: JdbcSource | TableSource, dataflow: str) -> str:
+    """Return how to keep the pinned columns. Only a database takes a query, and another query is another definition."""
+    if not isinstance(source, JdbcSource):
+        return "Put the table's columns back"
+    accept = f"`strandline state accept {dataflow} --reason TEXT`"
+    return f"Put the source back; or name the columns in a `query`, so that new ones do not count, and accept the changed definition by {accept}"
 
 
 def strict(frame: DataFrame, schema: StructType) -> DataFrame:
