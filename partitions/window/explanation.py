@@ -57,6 +57,11 @@ class Explanation:
     def _idle(self) -> str:
         if self.load.windows is not None and not len(self.load.windows):
             return "there is no window yet: from lies at or after to"
+        asked_for = self.load.part.ranges if self.load.forced and self.load.part else None
+        windows = self.load.windows
+        if asked_for and windows and not any(windows.touching(*range_) for range_ in asked_for):
+            there = self._shown(windows.starts[0], windows.ends[-1])
+            return f"no window intersects what was asked for: there are the windows of {there}"
         chosen = " of what was asked for" if self.load.part else ""
         return f"no work unit{chosen} is due"
 

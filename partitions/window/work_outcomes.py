@@ -26,7 +26,11 @@ class Failure(NamedTuple):
 
     def rested(self, now: int) -> bool:
         """Whether the pause is over."""
-        return self.at is None or rest(self.attempts, self.at / 1000, now / 1000) == 0
+        return self.wait(now) == 0
+
+    def wait(self, now: int) -> float:
+        """Return the seconds until the pause is over."""
+        return 0.0 if self.at is None else rest(self.attempts, self.at / 1000, now / 1000)
 
 
 class LoadedUnit(NamedTuple):

@@ -24,7 +24,7 @@ def command() -> None:
 @_REASON
 @shared
 def release_command(context: Context, name: str, paths: tuple[str, ...], reason: str) -> None:
-    """Take files out of quarantine: the next run loads them, in a slice of their own."""
+    """Take files out of quarantine. The next run loads them, in a slice of their own."""
     from resources.decisions import release
 
     entry = apply_decision(context, name, release(reason, paths), reason, yes=True)

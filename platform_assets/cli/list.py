@@ -151,7 +151,7 @@ def _attempt(attempt: dict[str, Any] | None, now: datetime) -> str:
     if attempt is None:
         return "none"
     status, since = attempt["status"], attempt["failing_since"]
-    if since and status not in _UNDECIDED:
+    if since and status not in (*_UNDECIDED, "died"):
         return f"{status} for {lasting(_seconds(since, now))}"
     return f"{'nothing new' if status == 'nothing' else status} {_ago(attempt['time'], now)}"
 

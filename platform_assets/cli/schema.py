@@ -21,7 +21,7 @@ def command() -> None:
 @click.argument("name")
 @shared
 def show(context: Context, name: str) -> None:
-    """Show what is pinned, what is declared, and the table's columns; starts no Spark."""
+    """Show what is pinned and declared, and the table's columns. Starts no Spark."""
     (flow,) = context.dataflows([name])
     document = known_schemas(build_platform(context.project), flow)
     context.emit(document, lambda: _print_show(context, document))
@@ -31,7 +31,7 @@ def show(context: Context, name: str) -> None:
 @click.argument("name")
 @shared
 def infer(context: Context, name: str) -> None:
-    """Show what a first run would infer from a sample, and how it differs from what is pinned; changes nothing."""
+    """Show what a first run would infer from a sample. Says how it differs from what is pinned; changes nothing."""
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
     document = fresh_schema(platform, flow, context.now or datetime.now(UTC))

@@ -98,7 +98,7 @@ def export(context: Context, name: str) -> None:
 @YES
 @shared
 def reset_command(context: Context, name: str, replace: bool, reason: str, yes: bool) -> None:
-    """Append an empty watermark: the next run loads everything in the source."""
+    """Append an empty watermark: the next run loads everything."""
     from resources.decisions import reset
 
     _apply(context, name, reset(reason, replace=replace), reason, yes)
@@ -110,7 +110,7 @@ def reset_command(context: Context, name: str, replace: bool, reason: str, yes: 
 @YES
 @shared
 def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
-    """Accept a changed definition: the watermark stays, and an unfinished slice of a run is abandoned."""
+    """Accept a changed definition. The watermark stays, and an unfinished slice of a run is abandoned."""
     from resources.decisions import accept
 
     _apply(context, name, accept(reason), reason, yes)
@@ -126,7 +126,7 @@ def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
 @YES
 @shared
 def rewind_command(context: Context, name: str, to: int, replace: bool, reason: str, yes: bool) -> None:
-    """Append the watermark of an older entry: data above it is read again."""
+    """Append an older entry's watermark: data above is read again."""
     from resources.decisions import rewind
 
     _apply(context, name, rewind(reason, to, replace=replace), reason, yes)
@@ -139,7 +139,7 @@ def rewind_command(context: Context, name: str, to: int, replace: bool, reason: 
 @YES
 @shared
 def set_command(context: Context, name: str, watermark: str, reason: str, yes: bool) -> None:
-    """Append a watermark of your own, not below the current one; files that it passes over are not loaded."""
+    """Append a watermark of your own, not below the current one. Files that it passes over are not loaded."""
     from resources.decisions import set_watermark
 
     _apply(context, name, set_watermark(reason, watermark), reason, yes)
@@ -151,7 +151,7 @@ def set_command(context: Context, name: str, watermark: str, reason: str, yes: b
 @YES
 @shared
 def adopt_command(context: Context, name: str, reason: str, yes: bool) -> None:
-    """Append the watermark derived from the target table: for a lost state."""
+    """Append the watermark that the table tells: for a lost state."""
     from resources.decisions import adopt
 
     _apply(context, name, adopt(reason), reason, yes)
@@ -202,9 +202,10 @@ def _print_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> Non
         else:
             click.echo(f"{document['number']:>6}  unfinished {document['why']}")
         if intent := document["intent"]:
+            version = intent["table_version"]
             click.echo(
                 f"        intended {intent['time']} by process {intent['holder']['pid']} on {intent['holder']['host']}:"
-                f" {counted(intent['files'], 'file')}, table version {intent['table_version']}"
+                f" {counted(intent['files'], 'file')}, {'no table yet' if version is None else f'table version {version}'}"
             )
 
 

@@ -60,7 +60,21 @@ class PathRules:
         return serialise(deserialise(text))
 
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:  # noqa: ARG002 - the contract's
-        """All of it: a path means the same files."""
+        """All of it: a path means the same files.
+
+        Raises:
+            ConfigurationError: it is of another scope: none of its parts would be found again, and all files would count as new.
+        """
+        name, scope, state = self._dataflow.name, self._definition.scope, PathState.of(deserialise(text))
+        if state.status != "initial" and (scope == "global") != (state.last is not None):
+            raise ConfigurationError(
+                f"dataflow {name}: expected a watermark of scope: {scope}, found {text[:200]}, which is of the other scope and stands for no"
+                " file here. Run `state reset --replace` to load everything again",
+                choices=(
+                    f"strandline state reset {name} --replace --reason TEXT",
+                    f"strandline state reset {name} --reason TEXT",
+                ),
+            )
         return text
 
     def watermark_from_rows(self) -> str | None:

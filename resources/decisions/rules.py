@@ -34,6 +34,9 @@ class StateRules(Protocol):
             text: the watermark.
             now: the clock, aware.
             last: the newest entry, which says what is in the table; None if it does not count.
+
+        Raises:
+            ConfigurationError: nothing of it holds.
         """
         ...
 

@@ -32,9 +32,13 @@ def check_definition(dataflow: Dataflow, entry: Entry | None, log: WatermarkLog)
         if any(change.changes_form for change in changed)
         else (f"strandline state accept {name} --reason TEXT",)
     )
+    way_on = (
+        "Run `state accept` if the watermark is still valid, else `state reset`"
+        if accept
+        else "Run `state reset`, or put the old definition back"
+    )
     raise NeedsDecision(
-        f"dataflow {dataflow.name}: its definition differs from the one that entry {entry.number} was made with{said}."
-        " Run `state accept` if the watermark is still valid, else `state reset`",
+        f"dataflow {dataflow.name}: its definition differs from the one that entry {entry.number} was made with{said}. {way_on}",
         code="definition_changed",
         choices=(
             *accept,

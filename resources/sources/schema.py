@@ -133,17 +133,20 @@ def _check_pinned(source: RowsSource, schema: StructType, pinned: str, dataflow:
         if now.get(name, was[name]) != was[name]
     }
     if changes:
-        query = (
-            "Name the columns in a query, so that new ones do not count, or put"
-            if source.has_query
-            else "Put"
-        )
         raise other_schema(
             f"source: expected the columns of {source.shown} that were pinned, found others: {'; '.join(changes.values())}",
-            f"{query} the source back",
+            _way_back(source, dataflow),
             dataflow,
             next(iter(changes)),
         )
+
+
+def _way_back(source: RowsSource, dataflow: str) -> str:
+    """Return how to keep the pinned columns. Only a database takes a query, and another query is another definition."""
+    if not source.has_query:
+        return "Put the table's columns back"
+    accept = f"`strandline state accept {dataflow} --reason TEXT`"
+    return f"Put the source back; or name the columns in a `query`, so that new ones do not count, and accept the changed definition by {accept}"
 
 
 def strict(frame: DataFrame, schema: StructType) -> DataFrame:

@@ -69,6 +69,15 @@ class TestMistakes:
         assert feed.load().rows == 2
         assert (feed.ids, whys(feed)) == ([1, 2], ["abandon", "accept", "run"])
 
+    def test_a_watermark_of_another_form_is_not_offered_to_be_accepted(self, feed: Feed) -> None:
+        feed.put("a.ndjson", 1)
+        feed.load()
+        feed.define(watermark={"scope": "partition"})
+        error = feed.cli("plan", NAME).error
+        assert error["code"] == "definition_changed"
+        assert "state accept" not in json.dumps(error)
+        assert error["message"].endswith("Run `state reset`, or put the old definition back")
+
     def test_a_number_that_was_given_up_cannot_be_taken_by_the_writer_that_had_it(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)
         feed.load()

@@ -171,6 +171,10 @@ def test_a_changed_column_is_named(
     with pytest.raises(SchemaError) as changed:
         reader.check_schema(spark, pinned, "flow")
     assert said in changed.value.message
+    assert (
+        "accept the changed definition by `strandline state accept flow --reason TEXT`"
+        in changed.value.message
+    )
     assert (changed.value.field, changed.value.reason) == (field, "incompatible_schema")
 
 

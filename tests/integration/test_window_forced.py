@@ -57,7 +57,11 @@ def test_forced_windows_are_read_and_replaced_as_a_whole_and_lower_no_high(
         (("--force", "2020-01-01"), "START..END"),
         (("--force", "2020-01-02..2020-01-01"), "START before END"),
         (("--force", "2020-01-01..2020-01-02", "--unit", '{"u": "z"}'), A),
-        (("--force", "2020-01-01..2020-01-02", "--unit", "a"), "JSON"),
+        (
+            ("--force", "2020-01-01..2020-01-02", "--unit", "a"),
+            f"--unit: expected JSON such as {A}, found 'a'",
+        ),
+        (("--force", "2020-01-01T10:00..2020-01-02"), "--force: expected a date"),
     ],
 )
 def test_what_cannot_be_forced_is_refused(
@@ -67,6 +71,19 @@ def test_what_cannot_be_forced_is_refused(
     answer = made.feed.cli("run", NAME, *arguments)
     assert answer.code == 2
     assert expected in answer.error["message"]
+
+
+def test_a_forced_range_that_no_window_intersects_names_the_windows_that_there_are(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    made = on_lake(tmp_path / "project", engine, watermark=watermark("2020-01-01", "2020-01-03"))
+    made.table.put(event(1, "2020-01-01"))
+    answer = made.feed.cli("run", NAME, "--now", "2020-01-05", "--force", "2019-01-01..2019-02-01")
+    assert (answer.code, answer.json[0]["status"]) == (0, "nothing")
+    assert (
+        "no window intersects what was asked for: there are the windows of"
+        " [2020-01-01T00:00:00+00:00, 2020-01-03T00:00:00+00:00)" in answer.err
+    )
 
 
 @pytest.mark.postgres

@@ -8,6 +8,7 @@ from typing import Any
 from dagster import SensorDefinition
 
 from partitions.dataflow import Dataflow
+from partitions.plan import counted
 from platform_assets.factory.keys import run_request
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from resources.listing import Budget
@@ -26,7 +27,7 @@ def files_sensor(
         listing = platform.path_kind(dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
         if not listing.listed.files:
             more = "continues at the next tick" if listing.resume else "no file is above the watermark"
-            return NoWork(f"{more} ({listing.listed.calls} listing calls)", listing.resume or "")
+            return NoWork(f"{more} ({counted(listing.listed.calls, 'listing call')})", listing.resume or "")
         first = listing.listed.files[0]
         return Work(
             entry,

@@ -138,9 +138,7 @@ def late_sensor(
         )
         if step.complete and step.listed:
             events.append(AssetObservation(watermark_key(dataflow.name), metadata=completeness(step.sweep)))
-        looked_at = (
-            f"{counted(step.listed, 'file')} looked at ({step.calls} listing calls), {late.count} late"
-        )
+        looked_at = f"{counted(step.listed, 'file')} looked at ({counted(step.calls, 'listing call')}), {late.count} late"
         if not late.files or dataflow.late_files not in ("ingest", "quarantine"):
             return NoWork(looked_at, events=events)
         return Work(

@@ -25,7 +25,10 @@ def forced(platform: Platform, dataflow: Dataflow, force: str, unit: str | None,
             f"--force: expected START..END, such as 2020-01-01..2020-02-01, found {force!r}"
         )
     zone = dataflow.window.zone
-    lower, upper = Instant.parse(start, zone).at(now), Instant.parse(end, zone).at(now)
+    try:
+        lower, upper = Instant.parse(start, zone).at(now), Instant.parse(end, zone).at(now)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--force: {error.message}") from error
     if lower >= upper:
         raise ConfigurationError(f"--force: expected a START before END, found {force!r}")
     units = frozenset((_known_unit(platform, dataflow, unit),)) if unit else None
@@ -33,13 +36,12 @@ def forced(platform: Platform, dataflow: Dataflow, force: str, unit: str | None,
 
 
 def _known_unit(platform: Platform, dataflow: Dataflow, text: str) -> str:
+    units = platform.units(dataflow)
     try:
         wanted = identity(json.loads(text))
     except (ValueError, TypeError) as error:
-        raise ConfigurationError(
-            f'--unit: expected JSON such as {{"airport": "LGA"}}, found {text!r}'
-        ) from error
-    units = platform.units(dataflow)
+        such_as = units[0] if units else '{"airport": "LGA"}'
+        raise ConfigurationError(f"--unit: expected JSON such as {such_as}, found {text!r}") from error
     if wanted not in units:
         raise ConfigurationError(
             f"--unit: expected a unit of {dataflow.name}, such as {', '.join(units[:5]) or 'none'}, found {wanted}"

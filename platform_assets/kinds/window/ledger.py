@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partitions.dataflow import Dataflow
+from partitions.plan import counted
 
 if TYPE_CHECKING:
     from platform_assets.cli.context import Context
@@ -23,7 +24,7 @@ def print_unit_ledger(context: Context, dataflow: Dataflow, document: Mapping[st
     units, complete = document["units"], document["complete_up_to"]
     gaps = sum(len(unit["gaps"]) for unit in units)
     up_to = f"complete up to {complete}" if complete else "nothing is complete"
-    click.secho(f"{dataflow.name}: {up_to}, {len(units)} units, {gaps} gaps", bold=True)
+    click.secho(f"{dataflow.name}: {up_to}, {counted(len(units), 'unit')}, {counted(gaps, 'gap')}", bold=True)
     table = Table("unit", "complete up to", "gaps", "overlaps")
     for unit in units[:_UNITS]:
         gaps_, overlaps = _ranges_in_words(unit["gaps"]), _ranges_in_words(unit["overlaps"])

@@ -26,7 +26,8 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from partitions.definitions import PartitionRange, WindowPartitions
-from partitions.plan import Plan, counted
+from partitions.instants import milliseconds
+from partitions.plan import Plan, counted, lasting
 from partitions.window.run_requests import worth_a_run
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
@@ -115,7 +116,9 @@ def window_sensor(
     def look(tick: Tick) -> NoWork | Work:
         due = due_runs(dataflow, platform, partitions, tick.instance, tick.now, everything=False)
         if not due.works:
-            return NoWork(f"{due.plan.why}; nothing of it is worth waking a run")
+            return NoWork(
+                f"{due.plan.why}; nothing of it is worth waking a run{_next_attempt(due, tick.now)}"
+            )
         return Work(
             due.entry, due.digest, lambda attempt: _requests(dataflow, due, attempt), new_keys=due.new_keys
         )
@@ -124,6 +127,19 @@ def window_sensor(
         f"Finds windows of {dataflow.name} that became due or failed, and asks for runs over ranges of them."
     )
     return SensorShell("windows", description, clock=clock).build(dataflow, platform, job, look)
+
+
+def _next_attempt(due: DueRuns, now: datetime) -> str:
+    """Return when failed work units are tried again, for people; "" if none waits."""
+    state = WindowState.of(due.entry.state() if due.entry else None)
+    waits = [
+        failure.wait(milliseconds(now))
+        for slice_ in due.plan.slices
+        for work in slice_.works
+        if (failure := state.failed.get(work.unit, {}).get(work.start)) is not None
+    ]
+    left = [wait for wait in waits if wait > 0]
+    return f"; what failed is tried again in {lasting(min(left))}" if left else ""
 
 
 def window_schedule(

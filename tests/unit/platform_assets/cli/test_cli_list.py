@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,7 @@ class TestTheLastAttempt:
             "the process that began slice 2 at 2026-05-31T00:00:00.000+00:00 is gone"
             in attempt["error"]["message"]
         )
+        assert re.search(r"│ died [0-9]+ days ago ", call(project, "list").stdout)
 
     def test_a_slice_that_another_machine_works_on_is_running(self, project: Path, log: WatermarkLog) -> None:
         append(log)
@@ -240,6 +242,14 @@ class TestWhatWaits:
             in good["waiting"]["why"]
         )
         assert "very-secret" not in answer.output
+
+
+def test_an_intent_before_the_first_commit_shows_that_there_was_no_table(
+    project: Path, log: WatermarkLog
+) -> None:
+    log.put_intent(intent(1, holder.this_process(None), "2026-05-31T00:00:00.000+00:00"))
+    answer = call(project, "state", "history", "good", "--intents")
+    assert answer.stdout.endswith("0 files, no table yet\n")
 
 
 def test_list_shows_the_lag_in_words(project: Path, log: WatermarkLog) -> None:

@@ -257,6 +257,13 @@ def test_help_lists_every_command_without_importing_it(monkeypatch: pytest.Monke
         assert text in answer.stdout
 
 
+@pytest.mark.parametrize("group", ["state", "schema", "files"])
+def test_the_help_of_a_group_cuts_no_text_of_a_command(group: str) -> None:
+    answer = CliRunner().invoke(main.strandline, [group, "--help"], terminal_width=80)
+    assert answer.exit_code == 0
+    assert not [line for line in answer.stdout.splitlines()[1:] if line.endswith("...")]
+
+
 def test_every_registered_command_exists() -> None:
     for name in main.COMMANDS:
         command = main.strandline.get_command(click.Context(main.strandline), name)

@@ -43,7 +43,7 @@ def ticker(make_ticker: Callable[..., Ticker]) -> Ticker:
 
 
 def test_an_empty_landing_zone_asks_for_nothing(ticker: Ticker) -> None:
-    assert ticker.tick() == "no file is above the watermark (1 listing calls)"
+    assert ticker.tick() == "no file is above the watermark (1 listing call)"
 
 
 def test_one_run_is_asked_for_however_many_files_are_new_and_it_carries_the_dataflow_s_tag(
@@ -56,7 +56,7 @@ def test_one_run_is_asked_for_however_many_files_are_new_and_it_carries_the_data
 def test_files_at_or_below_the_committed_watermark_ask_for_nothing(ticker: Ticker) -> None:
     ticker.put("a.ndjson", "b.ndjson")
     ticker.commit("b.ndjson")
-    assert ticker.tick() == "no file is above the watermark (1 listing calls)"
+    assert ticker.tick() == "no file is above the watermark (1 listing call)"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_file_that_was_released_asks_for_a_run_and_one_in_quarantine_does_not(
     ticker.put("a.ndjson", "b.ndjson")
     ticker.commit("b.ndjson")
     ticker.set_aside("a.ndjson", released=False)
-    assert ticker.tick() == "no file is above the watermark (1 listing calls)"
+    assert ticker.tick() == "no file is above the watermark (1 listing call)"
     ticker.set_aside("a.ndjson", released=True)
     asked(ticker.tick())
 
@@ -232,6 +232,6 @@ def test_only_files_that_were_not_loaded_ask_for_a_run_with_tracking_set(
     ticker.put("a.ndjson", "m.ndjson")
     first = asked(ticker.tick())
     ticker.commit("a.ndjson", "m.ndjson")
-    assert ticker.tick() == "no file is above the watermark (1 listing calls)"
+    assert ticker.tick() == "no file is above the watermark (1 listing call)"
     ticker.put("b.ndjson")
     assert asked(ticker.tick()).run_key != first.run_key
