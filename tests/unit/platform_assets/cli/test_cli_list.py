@@ -181,6 +181,7 @@ class TestWhatWaits:
         _, (document,) = answers(project, "list")
         assert document["waiting"] == {
             "files": 3,
+            "new_rows": None,
             "work_units": None,
             "failed_units": None,
             "more": False,

@@ -38,8 +38,8 @@ FLOWS = [
         [("source.path", "gs://b/x", "a folder or s3://bucket/prefix (other object stores are")],
     ),
     (
-        SOURCE + "watermark: {type: column, columns: [updated_at], backward: {days: 7}}\n",
-        [("watermark.type", "column", f"{any_of([*KINDS])} (column watermarks are")],
+        SOURCE + "watermark: {type: stream, event_time: at, split: device}\n",
+        [("watermark.type", "stream", f"{any_of([*KINDS])} (stream watermarks are")],
     ),
     (
         GOOD + "target: {load: scd2, merge_keys: [id], effective_column: at}\n",
