@@ -99,7 +99,9 @@ def test_a_run_that_did_not_commit_is_asked_for_again_after_a_pause(ticker: Tick
 def test_the_schedule_asks_for_a_run_at_each_of_its_times(ticker: Ticker, tmp_path: Path) -> None:
     schedule = column_schedule(ticker.flow, ticker.platform, dataflow_job(ticker.flow))
     times = [moment(day).replace(hour=6) for day in (1, 2)]
-    with DagsterInstance.local_temp(str(tmp_path / "dagster")) as instance:
+    home = tmp_path / "dagster"
+    home.mkdir()
+    with DagsterInstance.local_temp(str(home)) as instance:
         contexts = [build_schedule_context(instance, scheduled_execution_time=time) for time in times]
         answers = [schedule.evaluate_tick(context).run_requests or [] for context in contexts]
     assert [request.run_key for requests in answers for request in requests] == [
