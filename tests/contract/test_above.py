@@ -126,14 +126,10 @@ class _MariaDB(Subject):
     def put(self, *rows: dict[str, Any]) -> None:
         for each in rows:
             values = [
-                "NULL"
-                if value is None
-                else f"'{value.astimezone(UTC).replace(tzinfo=None)}'"
-                if isinstance(value, datetime) and value.tzinfo
-                else f"'{value}'"
+                value.replace(tzinfo=None) if isinstance(value, datetime) else value
                 for value in each.values()
             ]
-            self.server.ask(f"INSERT INTO {self.table} VALUES ({', '.join(values)})")
+            self.server.ask(f"INSERT INTO {self.table} VALUES ({', '.join(['%s'] * len(values))})", *values)
 
     def remove(self) -> None:
         self.server.ask(f"DROP TABLE {self.table}")

@@ -97,12 +97,11 @@ class MariaDB:
         """As a dataflow reaches it."""
         return JdbcConnection.parse(self.url, "tests", self.password)
 
-    def ask(self, *statements: str) -> list[tuple[Any, ...]]:
-        """The rows of the last of some statements. Times are in UTC."""
+    def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a statement. Times are in UTC."""
         with self._connect() as session, session.cursor() as cursor:
             cursor.execute("SET time_zone = '+00:00'")
-            for statement in statements:
-                cursor.execute(statement)
+            cursor.execute(statement, values or None)
             session.commit()
             return list(cursor.fetchall())
 
