@@ -21,6 +21,7 @@ from pathlib import Path
 
 from resources.spark_runtime import (
     DELTA_PACKAGE,
+    MARIADB_PACKAGE,
     POSTGRESQL_PACKAGE,
     archive_path,
     find_java,
@@ -38,10 +39,12 @@ CACHE = ROOT / ".strandline" / "cache"
 LOG = ROOT / ".strandline" / "jars.log"
 PACKAGES = (DELTA_PACKAGE,)
 """Packages of every session."""
-WITH_DATABASE = (DELTA_PACKAGE, POSTGRESQL_PACKAGE)
-"""Packages of demo and tests, which also read a PostgreSQL: one start of Spark fetches all of them."""
-DRIVER = ("org.postgresql_", "org.checkerframework_")
-"""Prefixes of the driver's files in Ivy's cache."""
+WITH_POSTGRESQL = (DELTA_PACKAGE, POSTGRESQL_PACKAGE)
+"""Packages of the demo."""
+WITH_DATABASES = (DELTA_PACKAGE, POSTGRESQL_PACKAGE, MARIADB_PACKAGE)
+"""Packages of the tests: one start of Spark fetches all of them."""
+POSTGRESQL_FILES, MARIADB_FILES = ("org.postgresql_", "org.checkerframework_"), ("org.mariadb.jdbc_",)
+"""Prefixes of the drivers' files in Ivy's cache."""
 FETCH_SECONDS = 1800
 JARS, TRAINED = "strandline-jars ", "strandline-trained"
 
@@ -67,7 +70,8 @@ def fetch() -> int:
     """Fetch the jars and make the archive if either is missing; return the exit code."""
     archive = archive_path(CACHE, PACKAGES)
     if is_sealed(archive) and all(
-        "spark.jars" in jar_settings(CACHE, one) for one in (PACKAGES, WITH_DATABASE)
+        "spark.jars" in jar_settings(CACHE, packages)
+        for packages in (PACKAGES, WITH_POSTGRESQL, WITH_DATABASES)
     ):
         say("jars and class-data archive exist already")
         return 0
@@ -78,7 +82,7 @@ def fetch() -> int:
         resolved, trained = _train(draft)
         if resolved is None:
             print(
-                f"jars: expected Spark to start with {', '.join(WITH_DATABASE)}, found: {_reason()}. See {LOG}, then run this again",
+                f"jars: expected Spark to start with {', '.join(WITH_DATABASES)}, found: {_reason()}. See {LOG}, then run this again",
                 file=sys.stderr,
             )
             return 1
@@ -94,10 +98,15 @@ def fetch() -> int:
 
 
 def _remember(resolved: str) -> None:
-    """Store the files of both sets of packages."""
-    remember_jars(CACHE, WITH_DATABASE, resolved)
-    without = [jar for jar in resolved.split(",") if not jar.rpartition("/")[2].startswith(DRIVER)]
-    remember_jars(CACHE, PACKAGES, ",".join(without))
+    """Store the files of all sets of packages."""
+    sets = {
+        WITH_DATABASES: (),
+        WITH_POSTGRESQL: MARIADB_FILES,
+        PACKAGES: (*MARIADB_FILES, *POSTGRESQL_FILES),
+    }
+    for packages, drivers in sets.items():
+        files = [jar for jar in resolved.split(",") if not jar.rpartition("/")[2].startswith(drivers)]
+        remember_jars(CACHE, packages, ",".join(files))
 
 
 def _train(draft: Path) -> tuple[str | None, bool]:
@@ -203,7 +212,7 @@ def train() -> int:
     from pyspark.sql import Observation, SparkSession
     from pyspark.sql import functions as F
 
-    settings = jar_settings(CACHE, WITH_DATABASE) | {
+    settings = jar_settings(CACHE, WITH_DATABASES) | {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",

@@ -21,6 +21,7 @@ from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources.look import look_at_database, look_at_table
 from scripts import postgres as pg
+from tests.support.mariadb import MariaDB
 
 
 @pytest.fixture
@@ -95,11 +96,17 @@ def test_a_database_that_does_not_answer_may_answer_later(postgres: pg.Postgres)
         look_at_database(_connection(postgres, port=str(free_port())), _source(table="t"))
 
 
-def test_mariadb_is_left_to_the_first_run() -> None:
-    connection = JdbcConnection.parse("jdbc:mariadb://h/db")
-    assert look_at_database(connection, _source(table="t")) == (
-        "mariadb://h/db: not tried, since only Spark has its driver; the first run tells"
-    )
+def test_mariadb_says_what_it_has(mariadb: MariaDB) -> None:
+    name = f"t_{uuid4().hex[:8]}"
+    mariadb.ask(f"CREATE TABLE {name} (at datetime(6), sid varchar(9))")
+    shown = f"mariadb://127.0.0.1:{mariadb.port}/shop"
+    assert look_at_database(mariadb.connection, _source(table=name)).startswith(f"{shown}: reads, {name} of ")
+    with pytest.raises(SourceError, match=r"expected rows, found: Table 'shop\.nope' doesn't exist"):
+        look_at_database(mariadb.connection, _source(table="nope"))
+    wrong = JdbcConnection.parse(mariadb.url, "tests", "not the password")
+    with pytest.raises(SourceError, match="expected to be let in, found: Access denied") as refused:
+        look_at_database(wrong, _source(table=name))
+    assert "not the password" not in refused.value.message
 
 
 def test_a_table_of_the_lake_says_what_it_has(tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ def test_a_changed_column_is_refused(subject: Subject) -> None:
     subject.change_column()
     with pytest.raises(SchemaError, match="id") as refused:
         subject.check_schema(pinned)
-    assert ("Name the columns in a query" in refused.value.message) == subject.takes_queries
+    assert ("name the columns in a `query`" in refused.value.message) == subject.takes_queries
 
 
 def test_a_version_is_read_again_as_it_was(subject: Subject) -> None:
