@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Literal
@@ -67,18 +67,18 @@ class Range:
         return " and ".join(bounds) or f"{self.column} has any value"
 
 
-def rows_in(ranges: Iterable[Range], *, nulls: Sequence[str] = ()) -> Predicate:
+def rows_in(ranges: Iterable[Range]) -> Predicate:
     """Return the rows that any of the ranges holds: the columns of a watermark are joined by OR.
 
     Args:
         ranges: one a column. A column without a bound takes no part; if no column has one, all rows are meant.
-        nulls: columns; rows with NULL in all of them are meant, too. Others with NULL in a column match by the other columns only.
     """
     bounded = [range_.rows for range_ in ranges if range_.is_bounded]
-    if not bounded:
-        return EVERYTHING
-    without = (AllOf(tuple(Among(name, (None,)) for name in nulls)),) if nulls else ()
-    return any_of((*bounded, *without))
+    return any_of(bounded) if bounded else EVERYTHING
+
+
+def _parts(predicate: Predicate) -> tuple[Predicate, ...]:
+    return predicate.parts if isinstance(predicate, AnyOf) else (predicate,)
 
 
 def replaced_rows(ranges: Iterable[Range]) -> Predicate | None:
@@ -119,9 +119,13 @@ class ColumnSlice:
     @property
     def rows(self) -> Predicate:
         """The rows that it reads."""
-        return rows_in(
-            self.ranges, nulls=[range_.column for range_ in self.ranges] if self.reads_nulls else ()
-        )
+        without = AllOf(tuple(Among(range_.column, (None,)) for range_ in self.ranges))
+        return AnyOf((*_parts(self.rows_with_value), without)) if self.reads_nulls else self.rows_with_value
+
+    @property
+    def rows_with_value(self) -> Predicate:
+        """The rows that it reads, but those with NULL in every column."""
+        return rows_in(self.ranges)
 
     @property
     def lower(self) -> Watermark | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from partitions.column.definition import ColumnWatermark
 from partitions.column.plan import bounds, nothing_new, plan
 from partitions.column.slices import ColumnSlice, Range, replaced_rows, rows_in
-from partitions.column.state import ColumnState, Mark
+from partitions.column.source import Observed
+from partitions.column.state import ColumnState, next_state
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, PlanError
 from partitions.instants import milliseconds
-from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.load import Append, Load, Replace
 from partitions.plan import Plan
-from partitions.predicate import EVERYTHING, AllOf, Among, Predicate
+from partitions.predicate import AllOf, Among, Predicate
 from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
+from partitions.unit_values import TIMES
 from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.observation import observed
 from resources.kinds.states import state_of
@@ -93,7 +95,7 @@ class ColumnKind:
             raise ConfigurationError(
                 f"dataflow {self.dataflow.name}: expected a run of what is due, found a forced one; a column watermark has no windows"
             )
-        seen = self.above.observe(definition.columns, now)
+        seen = self._completed(self.above.observe(definition.columns, now), state)
         until = ColumnState.of(deserialise(entry.replace_until)) if entry and entry.replace_until else None
         ranges = bounds(definition, state, seen, now, until)
         self._refuse_nulls(seen.nulls, seen.version)
@@ -119,10 +121,25 @@ class ColumnKind:
         """
         definition = self._definition.model_copy(update={"backward": None, "boundary": "exclusive"})
         state = state_of(ColumnState, self.dataflow, entry)
-        seen = self.above.observe(definition.columns, now)
+        seen = self._completed(self.above.observe(definition.columns, now), state)
         ranges = bounds(definition, state, seen, now)
         made = plan(definition, state, ranges, seen, now, dataflow=self.dataflow.name, number=0)
-        return any(self.above.holds_any(rows_in(slice_.ranges), slice_.version) for slice_ in made.slices)
+        return any(self.above.holds_any(slice_.rows_with_value, slice_.version) for slice_ in made.slices)
+
+    @property
+    def _has_step(self) -> bool:
+        """Whether a step of the user may drop rows that were read, so that the rows that are written do not tell how far a run came."""
+        return bool(self.dataflow.sql or self.dataflow.transform)
+
+    def _completed(self, seen: Observed, state: ColumnState) -> Observed:
+        """The look, with the highest value above the stored one of each column that neither time nor an index bounds."""
+        open_ = [
+            name
+            for name in self._definition.columns
+            if name in seen.kinds and seen.kinds[name] not in TIMES and name not in seen.maxima
+        ]
+        found = {name: self.above.highest(name, _above(name, state), seen.version) for name in open_}
+        return replace(seen, maxima={**seen.maxima, **found})
 
     def _cuts(self, ranges: Sequence[Range], version: int | str | None) -> Sequence[Any]:
         if len(ranges) != 1 or ranges[0].is_empty:
@@ -134,7 +151,7 @@ class ColumnKind:
     def _holds_rows(self, made: Plan[ColumnSlice]) -> bool:
         """Whether a plan reads anything. A slice that replaces what it reads is also loaded empty: its rows may be gone at the source."""
         for slice_ in made.slices:
-            if self._deletes(slice_) or self.above.holds_any(slice_.rows, slice_.version):
+            if self._deletes(slice_) or self.above.holds_any(slice_.rows_with_value, slice_.version):
                 return True
         return not made.slices
 
@@ -221,7 +238,7 @@ class ColumnKind:
     def load(self, slice_: ColumnSlice, rows: DataFrame) -> Load:
         """Replace exactly what was read, after a rewind that replaces, or if the target replaces by watermark; else append."""
         if slice_.replaces:
-            return ReplaceAll() if slice_.rows == EVERYTHING else Replace(slice_.rows)
+            return Replace(slice_.rows)
         replaced = replaced_rows(slice_.ranges) if self.dataflow.target.replace_by_watermark else None
         return Append() if replaced is None else Replace(replaced)
 
@@ -261,25 +278,15 @@ class ColumnKind:
 
         return rows.observe(observation, *asked, F.count(F.when(without, 1)).alias("without")), stats
 
-    def state_after(
-        self, intent: Intent, stats: WriteStats, highest: Callable[[Sequence[str]], Mapping[str, Any]]
-    ) -> str:
-        """The highest value that was written; of a write that nobody saw the bound, or what its rows tell if there was none."""
-        before, planned = deserialise(intent.before), ColumnState.of(deserialise(intent.watermark))
-        if stats:
-            marks = {
-                name: Mark(value[0])
-                for name, value in stats.items()
-                if name != self.WITHOUT and value[0] is not None
-            }
-        else:
-            upper = ColumnState.of(deserialise(intent.upper)).marks if intent.upper else {}
-            unbounded = [name for name in self._definition.columns if name not in upper]
-            found = highest(unbounded) if unbounded else {}
-            marks = dict(planned.marks) | {
-                name: Mark(value) for name, value in found.items() if value is not None
-            }
-        return serialise(ColumnState.of(before).raised(marks).watermark())
+    def state_after(self, intent: Intent, stats: WriteStats) -> str:
+        """The highest value that was written; of a write that nobody saw, and behind a step of the user's, the bound."""
+        without = stats[self.WITHOUT][0] if stats else 0
+        written = {name: value[0] for name, value in stats.items() if name != self.WITHOUT}
+        has_values = any(value is not None for value in written.values())
+        if not stats or self._has_step or (without and not has_values):
+            return intent.watermark
+        before = deserialise(intent.before)
+        return serialise(next_state(before, written) or before)
 
     def find_bad_part(self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception) -> None:
         """None: a range has no parts. What the source says of the error is raised.
@@ -304,8 +311,14 @@ def _parts(slice_: ColumnSlice) -> Sequence[Predicate]:
     inner = [Range(range_.column, lower, upper) for lower, upper in pairwise(slice_.cuts)]
     first = replace(range_, upper=slice_.cuts[0], upper_inclusive=True)
     last = replace(range_, lower=slice_.cuts[-1], lower_inclusive=False)
-    nulls = [range_.column] if slice_.reads_nulls else ()
-    return (rows_in([first], nulls=nulls), *(rows_in([part]) for part in (*inner, last)))
+    return (replace(slice_, ranges=(first,)).rows, *(part.rows for part in (*inner, last)))
+
+
+def _above(column: str, state: ColumnState) -> Predicate:
+    """The rows above the stored value of a column, or at it if it was not read itself; without one all rows."""
+    mark = state.marks.get(column)
+    lower = mark.value if mark else None
+    return rows_in([Range(column, lower, None, lower_inclusive=mark is not None and not mark.inclusive)])
 
 
 def _without_value(columns: Sequence[str]) -> Predicate:

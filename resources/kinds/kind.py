@@ -146,15 +146,12 @@ class SetsAside(Protocol[SliceT]):
 class SavesHighest(Protocol):
     """A kind whose state after a slice is the highest value of the rows that the slice wrote."""
 
-    def state_after(
-        self, intent: Intent, stats: WriteStats, highest: Callable[[Sequence[str]], Mapping[str, Any]]
-    ) -> str:
+    def state_after(self, intent: Intent, stats: WriteStats) -> str:
         """Return the state after a slice that is in the table, sentinel JSON text.
 
         Args:
             intent: of the slice.
             stats: what the write counted; nothing if another process wrote the slice, or the write was skipped.
-            highest: reads the highest value of columns from the rows that the slice's commit has added.
         """
         ...
 

@@ -53,7 +53,7 @@ def foreseen_entry(
         entry,
         intent,
         counted,
-        watermark=_watermark_after(run, intent, commit, stats or {}),
+        watermark=_watermark_after(run, intent, stats or {}),
         replace_until=until,
         job_id=run.job_id,
         guarded=guarded,
@@ -61,12 +61,12 @@ def foreseen_entry(
     return made, counted
 
 
-def _watermark_after(run: RunContext[SliceT], intent: Intent, commit: TaggedCommit, stats: WriteStats) -> str:
+def _watermark_after(run: RunContext[SliceT], intent: Intent, stats: WriteStats) -> str:
     """The state after a slice: the intent's, unless its rows tell more exactly how far it came."""
     kind = run.kind
     if not isinstance(kind, SavesHighest):
         return intent.watermark
-    return kind.state_after(intent, stats, lambda columns: run.table.highest(commit, columns))
+    return kind.state_after(intent, stats)
 
 
 def append_abandoned(

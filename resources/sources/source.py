@@ -106,6 +106,10 @@ class ReadsAbove(Protocol):
         """Return whether there is at least one of these rows."""
         ...
 
+    def highest(self, column: str, rows: Predicate, version: Version | None) -> Any:
+        """Return the highest value of a column in some rows; None: none has a value. It may scan them: asked only if nothing else tells it."""
+        ...
+
     def read_rows(
         self, spark: SparkSession, parts: Sequence[Predicate], pinned: str, version: Version | None
     ) -> DataFrame:

@@ -108,6 +108,10 @@ class TableRows(PinsColumns):
         """Ask for one row, without Spark."""
         return self._table.holds_any(self._read_from(version), rows)
 
+    def highest(self, column: str, rows: Predicate, version: Version | None) -> Any:
+        """Ask for it, without Spark."""
+        return self._table.highest_values([column], self._read_from(version), rows)[column]
+
     def read_rows(
         self, spark: SparkSession, parts: Sequence[Predicate], pinned: str, version: Version | None
     ) -> DataFrame:

@@ -239,16 +239,16 @@ class Table(Protocol):
         """Return the number of rows; 0 if there is no table."""
         ...
 
-    def highest(self, commit: TaggedCommit, columns: Sequence[str]) -> dict[str, Any]:
-        """Return the highest value of columns in the files that a commit added, for a slice whose own count of it is lost.
+    def highest_values(
+        self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
+    ) -> dict[str, Any]:
+        """Return the highest value of columns; None: no row has a value. Types are kept as by :meth:`distinct_rows`, texts compared by bytes.
 
-        Rows that the commit only moved are among them. Types are kept as by :meth:`distinct_rows`; None: no row has a value. Texts are
-        compared by bytes.
+        Args:
+            columns: with single values.
+            version: of the table; None: the newest.
+            rows: that are looked at; None: all.
         """
-        ...
-
-    def highest_values(self, columns: Sequence[str]) -> dict[str, Any]:
-        """Return the highest value of columns in the newest version; None: no row has a value. Types are kept as by :meth:`distinct_rows`."""
         ...
 
     def texts(self, column: str) -> set[str]:

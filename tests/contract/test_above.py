@@ -18,7 +18,7 @@ from deltalake import write_deltalake
 from partitions.column.slices import Range, rows_in
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
-from partitions.predicate import Among, Between, Predicate
+from partitions.predicate import AllOf, Among, AnyOf, Between, Predicate
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources import open_source
@@ -208,7 +208,8 @@ def test_columns_are_joined_by_or_and_rows_without_a_value_match_by_the_others(s
     subject.put(row(1), row(2, id=2, other=None), row(3, day=None), row(4, day=None, other=None))
     asked = [Range("day", date(2026, 1, 2), None), Range("other", 2, None)]
     assert subject.ids(rows_in(asked)) == [2, 3]
-    assert subject.ids(rows_in(asked, nulls=["day", "other"])) == [2, 3, 4]
+    both = AllOf((Among("day", (None,)), Among("other", (None,))))
+    assert subject.ids(AnyOf((rows_in(asked), both))) == [2, 3, 4]
 
 
 def test_parts_are_read_together_each_row_once(subject: Subject) -> None:
@@ -235,6 +236,17 @@ def test_it_knows_whether_there_is_any_row(subject: Subject) -> None:
         Among("other", (None,)),
     )
     assert [source.holds_any(rows, None) for rows in asked] == [True, False, True]
+
+
+def test_it_looks_up_the_highest_value_of_some_rows(subject: Subject) -> None:
+    subject.put(row(1, word="Z"), row(2, word="a"), row(3, word="ä"), row(4, word=None, other=None))
+    source = subject.source
+    below = Between("id", None, 2, upper_inclusive=True)
+    found = [source.highest(column, below, None) for column in (*COLUMNS[1:5], "word", "other")]
+    assert found == [row(2)[column] for column in COLUMNS[1:5]] + ["a", 2]
+    above = Between("id", 3, None)
+    assert [source.highest(column, above, None) for column in ("word", "other")] == ["ä", 3]
+    assert source.highest("word", Between("id", 4, None), None) is None
 
 
 def test_it_tells_its_clock_and_what_its_columns_hold(subject: Subject) -> None:

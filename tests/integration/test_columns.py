@@ -210,3 +210,31 @@ def test_a_column_that_vanished_or_changed_stops_the_run_before_anything_is_begu
     assert error.exit_code in (1, 4)
     assert flow.feed.open_intent is None
     assert flow.ids == [1]
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("indexed", ["id", None])
+def test_rows_that_a_query_drops_are_read_once(
+    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres, indexed: str | None
+) -> None:
+    table = PostgresRows(postgres, indexed=indexed)
+    by_id = {"type": "column", "columns": ["id"]}
+    flow = on_postgres(tmp_path, engine, table, watermark=by_id, sql="SELECT * FROM input WHERE value > 0")
+    table.put((1, at(1), 1), (2, at(1), 0))
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1], {"id": 2})
+    assert flow.run().status == "nothing"
+
+
+@pytest.mark.postgres
+def test_rows_without_a_value_alone_are_not_loaded_before_there_is_a_value_to_save(
+    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
+) -> None:
+    table = PostgresRows(postgres, indexed=None)
+    flow = on_postgres(tmp_path, engine, table, watermark={"type": "column", "columns": ["id"]})
+    table.put((None, at(1), 1))
+    assert flow.run().status == "nothing"
+    table.put((1, at(1), 2))
+    flow.run()
+    assert flow.run().status == "nothing"
+    assert sorted(flow.feed.rows("value")) == [(1,), (2,)]

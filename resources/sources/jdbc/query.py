@@ -78,11 +78,24 @@ class JdbcQuery:
         names = ", ".join(map(self._dialect.name, columns))
         return f"SELECT {names} FROM {self._relation()} WHERE {sql(NOTHING, self._dialect)}"  # noqa: S608 - as above
 
-    def highest(self, column: str, *, timed: bool) -> str:
-        """The highest value of a column; of times the highest that Spark knows."""
+    def highest(self, column: str, *, timed: bool, rows: Predicate | None = None) -> str:
+        """The highest value of a column, in some rows or in all; of times the highest that Spark knows."""
         name = self._dialect.name(column)
-        where = f" WHERE {self._dialect.finite(column)}" if timed else ""
+        conditions = [
+            *([self._dialect.finite(column)] if timed else []),
+            *([f"({sql(rows, self._dialect)})"] if rows is not None else []),
+        ]
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return f"SELECT max({name}) FROM {self._relation()}{where}"  # noqa: S608 - as above
+
+    def last(self, column: str, rows: Predicate) -> str:
+        """The highest value of a column in the rows that a predicate means, texts by their bytes; no row without one."""
+        name, order = self._dialect.name(column), self._dialect.ordered(column)
+        some = sql(rows, self._dialect)
+        return (
+            f"SELECT {name} FROM {self._relation()} WHERE ({some}) AND {name} IS NOT NULL"  # noqa: S608 - as above
+            f" ORDER BY {order} DESC LIMIT 1"
+        )
 
     def nth(self, column: str, rows: Predicate, number: int) -> str:
         """The value of a column in the row of a number, from 1, of the rows that a predicate means, ordered by it."""

@@ -133,6 +133,18 @@ class JdbcRows(PinsColumns):
         with client(self._connection) as database:
             return bool(database.ask(self._query.some(rows)))
 
+    def highest(self, column: str, rows: Predicate, version: object) -> Any:  # noqa: ARG002 - a database has no versions
+        """Order them, or take the first of an index."""
+        with client(self._connection) as database:
+            (described,) = database.describe(self._query.only([column]))
+            is_text = described.kind == "text"
+            query = (
+                self._query.last(column, rows)
+                if is_text
+                else self._query.highest(column, timed=False, rows=rows)
+            )
+            return _typed(database.value(query), described.kind or "text")
+
     def read_rows(
         self,
         spark: SparkSession,

@@ -6,7 +6,6 @@ cleaned up already, deltalake reads the checkpoint.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -96,15 +95,6 @@ class DeltaLog:
             TargetError: if it cannot be read.
         """
         return Commit.parse(version, self._text(version))
-
-    def added(self, version: int) -> list[str]:
-        """The data files that a commit adds, as it writes their paths: percent-encoded, relative to the table.
-
-        Raises:
-            TargetError: where it cannot be read.
-        """
-        lines = self._text(version).splitlines()
-        return [json.loads(line)["add"]["path"] for line in lines if line.startswith(b'{"add"')]
 
     def removes(self, version: int, file: str) -> bool:
         """Whether a commit removes a data file of this name."""

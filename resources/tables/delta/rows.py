@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, TargetError, in_one_line
-from partitions.predicate import Predicate
+from partitions.predicate import EVERYTHING, Predicate
 from resources.dialects.datafusion import DATAFUSION
 from resources.dialects.predicates import sql
 from resources.places import Place
@@ -71,8 +71,10 @@ def holds_any(log: DeltaLog, version: int, rows: Predicate) -> bool:
         raise _unreadable(log.place, error) from error
 
 
-def highest_values(log: DeltaLog, columns: Sequence[str]) -> dict[str, Any]:
-    """Return the highest value of columns in the newest version.
+def highest_values(
+    log: DeltaLog, columns: Sequence[str], version: int | None = None, rows: Predicate | None = None
+) -> dict[str, Any]:
+    """Return the highest value of columns in some rows of a version; see :meth:`resources.tables.table.Table.highest_values`.
 
     Raises:
         SourceError: if it cannot be read.
@@ -80,12 +82,13 @@ def highest_values(log: DeltaLog, columns: Sequence[str]) -> dict[str, Any]:
     import pyarrow as pa
     from deltalake import QueryBuilder
 
+    table = source_table(log, version)
     asked = ", ".join(f"max({DATAFUSION.name(name)}) AS v{number}" for number, name in enumerate(columns))
+    condition = sql(EVERYTHING if rows is None else rows, DATAFUSION)
+    query = f"SELECT {asked} FROM source WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
     try:
-        batches = QueryBuilder().register("source", source_table(log)).execute(f"SELECT {asked} FROM source")  # noqa: S608 - names are quoted
+        batches = QueryBuilder().register("source", table).execute(query)
         (row,) = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
-    except SourceError:
-        raise
     except Exception as error:
         raise _unreadable(log.place, error) from error
     return {name: row[f"v{number}"] for number, name in enumerate(columns)}

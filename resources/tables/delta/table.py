@@ -14,7 +14,6 @@ from resources.dialects.spark import SPARK
 from resources.places import Place
 from resources.sql import literal, quoted
 from resources.tables.delta.head import compared, tip_of
-from resources.tables.delta.highest import highest
 from resources.tables.delta.history import adopted
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.rows import (
@@ -109,13 +108,11 @@ class DeltaLakeTable:
         table = self._log.table()
         return (table.version(), table.schema().to_json()) if table else None
 
-    def highest(self, commit: TaggedCommit, columns: Sequence[str]) -> dict[str, Any]:
-        """Return the highest values in the files that a commit added."""
-        return highest(self._log, int(commit.version), columns)
-
-    def highest_values(self, columns: Sequence[str]) -> dict[str, Any]:
+    def highest_values(
+        self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
+    ) -> dict[str, Any]:
         """Ask for them, without Spark."""
-        return highest_values(self._log, columns)
+        return highest_values(self._log, columns, None if version is None else int(version), rows)
 
     def texts(self, column: str) -> set[str]:
         """Return all texts of a column."""

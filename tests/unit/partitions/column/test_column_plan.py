@@ -184,7 +184,7 @@ _VALUES = st.one_of(st.none(), st.integers(0, 20))
     st.booleans(),
 )
 def test_every_row_is_read_once_whatever_slices_it_falls_into(
-    steps: list[tuple[list[int | None], list[int]]], known: bool
+    steps: list[tuple[list[int | None], list[int]]], indexed: bool
 ) -> None:
     """Rows come at and above what was read before, or without a value in the beginning; the run between sees them."""
     definition, state = watermark(), ColumnState()
@@ -197,19 +197,15 @@ def test_every_row_is_read_once_whatever_slices_it_falls_into(
                 continue  # policy: never after the first run
             rows.append({"id": len(rows), "u": None if value is None else reached + 1 + value})
         highest = max((row["u"] for row in rows if row["u"] is not None), default=None)
-        observed = replace(seen("whole", highest), maxima={"u": highest} if known or highest is None else {})
+        above = highest if highest is not None and highest > reached else None
+        observed = replace(seen("whole", highest), maxima={"u": highest if indexed else above})
         inside = sorted({reached + 1 + cut for cut in cuts if highest is None or reached + 1 + cut < highest})
         ranges = bounds(definition, state, observed, NOW)
         plan_ = plan(
             definition, state, ranges, observed, NOW, dataflow="flow", number=number, cuts=inside, parts=2
         )
         for slice_ in plan_.slices:
-            found = [row for row in rows if matches(slice_.rows, row)]
-            read += [row["id"] for row in found]
-            highest_read = [row["u"] for row in found if row["u"] is not None]
-            after = slice_.advance(state.watermark())
-            state = ColumnState.of(after if slice_.upper else state.watermark())
-            if not slice_.upper and highest_read:
-                state = ColumnState.of({"u": max(highest_read)})
+            read += [row["id"] for row in rows if matches(slice_.rows, row)]
+            state = ColumnState.of(slice_.advance(state.watermark()))
     if state.marks:
         assert sorted(read) == [row["id"] for row in rows]
