@@ -69,7 +69,7 @@ def test_a_source_without_an_index_is_read_up_to_the_clock_and_an_empty_range_wr
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("indexed", ["id", None])
-def test_a_number_without_a_bound_before_the_read_is_saved_as_the_rows_tell(
+def test_numbers_are_read_up_to_the_highest_that_is_there(
     tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres, indexed: str | None
 ) -> None:
     table = PostgresRows(postgres, indexed=indexed)
@@ -127,7 +127,7 @@ def test_a_table_of_the_lake_is_read_above_the_stored_value(tmp_path: Path, engi
 def test_a_client_killed_after_any_step_leaves_each_row_once_and_the_highest_value_saved(
     tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres, step: Step
 ) -> None:
-    """Without an index no bound is known before the read: what a lost write has loaded only its rows tell."""
+    """Without an index the bound is looked up before the read, and stands in the intent."""
     table = PostgresRows(postgres, indexed=None)
     flow = on_postgres(tmp_path, engine, table, watermark={"type": "column", "columns": ["id"]})
     table.put((1, at(1), 1), (2, at(1), 2))
