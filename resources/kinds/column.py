@@ -114,11 +114,13 @@ class ColumnKind:
         return made if self._holds_rows(made) else nothing_new(made, definition, state, ranges, seen)
 
     def has_new_rows(self, entry: Entry | None, now: datetime) -> bool:
-        """Return whether rows lie above the stored values; what a look-back would read again does not count.
+        """Return whether rows lie above the stored values, or a rewind is still to replace some; what a look-back would read again does not count.
 
         Raises:
             PlanError, SourceError: as :meth:`plan`.
         """
+        if entry is not None and entry.replace_until is not None:
+            return True
         definition = self._definition.model_copy(update={"backward": None, "boundary": "exclusive"})
         state = state_of(ColumnState, self.dataflow, entry)
         seen = self._completed(self.above.observe(definition.columns, now), state)
