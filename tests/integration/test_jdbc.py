@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from partitions.errors import ConfigurationError, SchemaError, SourceError, SourceUnreachable
 from partitions.sources import JdbcSource
 from partitions.window.extent import Extent, Unit
+from resources import jdbc
 from resources.connect_server import free_port
 from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.source import JdbcRows
@@ -227,7 +228,8 @@ def test_a_database_that_does_not_answer_may_answer_later(spark: SparkSession, p
     assert silent.value.transient
 
 
-def test_a_missing_driver_is_named(spark: SparkSession) -> None:
+def test_a_missing_driver_is_named(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(jdbc._OPTIONS["mariadb"], "driver", "org.mariadb.jdbc.DriverOfAnotherServer")
     reader = _reader(JdbcConnection.parse("jdbc:mariadb://127.0.0.1/db", "me", "sesame-open"), table="t")
     with pytest.raises(
         SourceError, match=r"expected its driver in Spark, found none.*org\.mariadb\.jdbc:mariadb-java-client"

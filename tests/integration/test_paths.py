@@ -73,6 +73,7 @@ class TestNames:
             (2, None, "b [c].ndjson"),
         ]
 
+    @pytest.mark.full
     def test_ten_thousand_files_of_one_partition(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"checkpoint": {"interval_files": 5000}})
         folder = feed.landing / "date=2026-01-01"

@@ -270,7 +270,7 @@ _SLOW: dict[str, Any] = {
 
 
 @given(schedule=schedules(4))
-@settings(max_examples=8, **_SLOW)
+@settings(max_examples=4, **_SLOW)
 def test_any_schedule_loads_every_row_once(home: Path, engine: SparkEngine, schedule: list[Action]) -> None:
     _check(_feed(home, engine, "global"), schedule)
 
