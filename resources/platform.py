@@ -15,8 +15,9 @@ from partitions.lineage import Lineage
 from partitions.plan import Plan
 from partitions.request import DUE, Request
 from partitions.window.ledger import Ledger, ledger
+from partitions.window.secondary_input import SecondaryInput
 from partitions.window.state import WindowState
-from partitions.window.units import SecondaryInput, listed
+from partitions.window.units import listed
 from resources.databases import Database
 from resources.jdbc import JdbcConnection
 from resources.kinds import open_kind

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from partitions.column.definition import ColumnWatermark
-from partitions.column.slices import ColumnSlice, Range, shown
+from partitions.column.predicates import Range, shown
+from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, Mark
 from partitions.errors import PlanError

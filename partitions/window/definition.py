@@ -15,8 +15,9 @@ from partitions.model import Duration, Model
 from partitions.window.dagster_units import MANY, MOST_KEYS, DagsterUnits
 from partitions.window.extent import Unit
 from partitions.window.grid import GRAINS, Grain, Grid
+from partitions.window.secondary_input import SecondaryInput
 from partitions.window.time_range import Composite, TimeRange
-from partitions.window.units import SecondaryInput, explicit
+from partitions.window.units import explicit
 from partitions.window.windows import Windows
 
 

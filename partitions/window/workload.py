@@ -19,8 +19,8 @@ from partitions.window.definition import WindowWatermark
 from partitions.window.due import Due, Reason, UnitDue
 from partitions.window.early import loaded_early
 from partitions.window.groups import Group, Groups, packed, taken
+from partitions.window.parallelism import Budget, Neighbours, UnitSelector
 from partitions.window.state import WindowState
-from partitions.window.unit_selector import Budget, Neighbours, UnitSelector
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import DeferredUnits
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from partitions.path.order import hidden
+from partitions.path.hidden import hidden
 from platform_assets.project.document import Key
 from platform_assets.project.errors import nearest
 from platform_assets.project.reading import Checked

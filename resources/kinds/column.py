@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from partitions.column.definition import ColumnWatermark
 from partitions.column.plan import bounds, nothing_new, plan
-from partitions.column.slices import ColumnSlice, Range, replaced_rows, rows_in
+from partitions.column.predicates import Range, replaced_rows, rows_in
+from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, next_state
 from partitions.dataflow import Dataflow

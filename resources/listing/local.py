@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from partitions.errors import SourceError
-from partitions.path.order import is_hidden
+from partitions.path.hidden import is_hidden
 from partitions.path.position import Position
 from partitions.path.source import SourceFile, in_pair_order
 from resources.listing.budget import Budget

@@ -17,7 +17,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from partitions.path.order import below, hidden, hidden_until, past
+from partitions.path.hidden import hidden, hidden_until
+from partitions.path.order import below, past
 from partitions.path.position import Position
 from partitions.path.source import SourceFile
 from resources.listing.budget import Budget

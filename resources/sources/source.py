@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from partitions.column.slices import Range
+from partitions.column.predicates import Range
 from partitions.column.source import Observed
 from partitions.errors import StrandlineError
 from partitions.predicate import Predicate

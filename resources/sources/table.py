@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from partitions.column.slices import Range
+from partitions.column.predicates import Range
 from partitions.column.source import Observed
 from partitions.predicate import NOTHING, Predicate, any_of
 from partitions.sources import TableSource

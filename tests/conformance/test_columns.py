@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from partitions.column.lookback import look_back, lower_bounds
-from partitions.column.slices import Range, replaced_rows, rows_in
+from partitions.column.predicates import Range, replaced_rows, rows_in
 from partitions.column.state import next_state
 from partitions.predicate import AnyOf, Between, Predicate, matches
 from tests.conformance.common import Case, answer, decode, fails, same

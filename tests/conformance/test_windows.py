@@ -16,9 +16,10 @@ from partitions.window.cutoffs import cutoff
 from partitions.window.definition import WindowWatermark
 from partitions.window.extent import Unit
 from partitions.window.plan import plan
+from partitions.window.secondary_input import SecondaryInput
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
-from partitions.window.units import NO_UNIT, SecondaryInput, distinct, identity, listed, unit_of
+from partitions.window.units import NO_UNIT, distinct, identity, listed, unit_of
 from partitions.window.work_unit import FailedUnit, WorkUnit
 from tests.conformance.common import Case, answer
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from partitions.column.slices import Range, rows_in
+from partitions.column.predicates import Range, rows_in
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.predicate import AllOf, Among, AnyOf, Between, Predicate

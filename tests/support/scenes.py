@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from partitions.path.above import at_or_below
 from partitions.path.definition import PathWatermark
-from partitions.path.order import FileKey, hidden, past
+from partitions.path.hidden import hidden
+from partitions.path.order import FileKey, past
 from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
 from partitions.path.state import PathState
 from partitions.path.template import TimeTemplate

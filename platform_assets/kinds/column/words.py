@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from partitions.column.slices import shown
+from partitions.column.predicates import shown
 from partitions.column.state import ColumnState
 from partitions.sentinels import deserialise, serialise
 

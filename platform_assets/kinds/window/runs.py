@@ -28,10 +28,10 @@ from partitions.dataflow import Dataflow
 from partitions.definitions import PartitionRange, WindowPartitions
 from partitions.instants import milliseconds
 from partitions.plan import Plan, counted, lasting
+from partitions.window.parallelism import fairly
 from partitions.window.run_requests import worth_a_run
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
-from partitions.window.unit_selector import fairly
 from partitions.window.windows import Windows
 from partitions.window.work_unit import WorkUnit
 from platform_assets.factory.in_flight import in_flight

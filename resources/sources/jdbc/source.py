@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from partitions.column.slices import Range, rows_in
+from partitions.column.predicates import Range, rows_in
 from partitions.column.source import Observed
 from partitions.errors import SourceError
 from partitions.predicate import AllOf, Among, Predicate

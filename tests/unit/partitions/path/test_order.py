@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.path.order import (
-    FileKey,
-    below,
-    compare_texts,
-    hidden,
-    hidden_until,
-    is_hidden,
-    past,
-    upwards,
-)
+from partitions.path.hidden import hidden, hidden_until, is_hidden
+from partitions.path.order import FileKey, below, compare_texts, past, upwards
 from tests.support.trees import paths
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))

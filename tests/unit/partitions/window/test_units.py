@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from partitions.errors import ConfigurationError, PlanError, SourceError, SourceUnreachable
+from partitions.window.secondary_input import SecondaryInput
 from partitions.window.units import (
     NO_UNIT,
-    SecondaryInput,
     distinct,
     enough,
     explicit,

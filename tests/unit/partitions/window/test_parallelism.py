@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.window.due import Due
-from partitions.window.unit_selector import Budget, Neighbours, UnitSelector, fairly, in_order
+from partitions.window.parallelism import Budget, Neighbours, UnitSelector, fairly, in_order
 
 ENDS = range(1, 41)
 UNITS = 8

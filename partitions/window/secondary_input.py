@@ -1,0 +1,64 @@
+"""A secondary input: any table whose rows give the units, and the filters that its rows must pass (docs/guide-windows.md, Units)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+
+from partitions.errors import ConfigurationError
+from partitions.model import Model
+
+
+def _regex(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ConfigurationError(f"expected a regular expression, found {text!r}: {error}") from error
+    return text
+
+
+class SecondaryInput(Model):
+    """Any table or upstream asset: each of its rows gives one unit.
+
+    Attributes:
+        table: ``<layer>/<name>`` in the lake.
+        asset: the key of an upstream asset whose table is meant, ``<layer>/<name>``.
+        path: a table anywhere: a folder, or an object store's URL.
+        fields: the columns that make a unit.
+        filters: column to regular expression: a row counts if each matches the whole text of its value; NULL never does.
+    """
+
+    table: str | None = None
+    asset: str | None = None
+    path: str | None = None
+    fields: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+    filters: dict[str, Annotated[str, AfterValidator(_regex)]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_place(self) -> SecondaryInput:
+        given = [name for name in ("table", "asset", "path") if getattr(self, name)]
+        if len(given) != 1:
+            raise ValueError(f"expected one of table, asset and path, found {' and '.join(given) or 'none'}")
+        return self
+
+    @property
+    def columns(self) -> list[str]:
+        """What must be read: the fields, and what is only filtered by."""
+        return list(dict.fromkeys([*self.fields, *self.filters]))
+
+    def units(self, rows: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
+        """One unit for each row that the filters let pass; types are kept."""
+        tests = [(name, re.compile(pattern)) for name, pattern in self.filters.items()]
+        for row in rows:
+            if all(_matches(pattern, row.get(name)) for name, pattern in tests):
+                yield {field: row.get(field) for field in self.fields}
+
+
+def _matches(pattern: re.Pattern[str], value: Any) -> bool:
+    if value is None:
+        return False
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return pattern.fullmatch(text) is not None
