@@ -71,12 +71,16 @@ class LookBack(Model):
         return self.closing_day is not None or any(self.given.values())
 
     def lower(self, value: Any, now: datetime) -> Any:
-        """Return the lower bound of a read, of the type and form of the stored value.
+        """Return the lower bound of a read, of the type and form of the stored value and never above it.
 
         Args:
             value: as stored. Dates, datetimes and ISO text move; every other value stays.
             now: the clock, aware: its day is compared with ``closing_day``, and its zone is that of the month's first day.
         """
+        moved = self._earlier(value, now)
+        return moved if moved != value and compare_values(moved, value) < 0 else value
+
+    def _earlier(self, value: Any, now: datetime) -> Any:
         if isinstance(value, str):
             return self._text(value, now)
         if isinstance(value, datetime):
@@ -165,11 +169,7 @@ def lower_bounds(
         return None
     if block is None:
         return dict(watermark)
-    return {name: _lowest(block.lower(value, now), value) for name, value in watermark.items()}
-
-
-def _lowest(moved: Any, stored: Any) -> Any:
-    return moved if moved != stored and compare_values(moved, stored) < 0 else stored
+    return {name: block.lower(value, now) for name, value in watermark.items()}
 
 
 def _months_before(value: datetime, months: int) -> datetime:

@@ -139,8 +139,6 @@ def _range(
             column, None, upper.value if upper else None, upper_inclusive=upper.inclusive if upper else True
         )
     lower = definition.backward.lower(stored.value, now) if definition.backward else stored.value
-    if compare_values(lower, stored.value) >= 0:
-        lower = stored.value
     inclusive = not stored.inclusive or definition.boundary == "inclusive"
     return Range(
         column,

@@ -18,21 +18,27 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _KINDS: dict[str, Kind] = {
-    "TimestampType": "instant",
-    "TimestampNTZType": "local",
-    "DateType": "day",
-    "StringType": "text",
-    "CharType": "text",
-    "VarcharType": "text",
-    "ByteType": "whole",
-    "ShortType": "whole",
-    "IntegerType": "whole",
-    "LongType": "whole",
-    "FloatType": "number",
-    "DoubleType": "number",
-    "DecimalType": "number",
-    "BooleanType": "flag",
+    "timestamp": "instant",
+    "timestamp_ntz": "local",
+    "date": "day",
+    "string": "text",
+    "char": "text",
+    "varchar": "text",
+    "byte": "whole",
+    "short": "whole",
+    "integer": "whole",
+    "long": "whole",
+    "float": "number",
+    "double": "number",
+    "decimal": "number",
+    "boolean": "flag",
 }
+"""By the name of a type in Spark's JSON of a schema, without its parameters."""
+
+
+def kind_of(type_name: str) -> Kind | None:
+    """Return what a column of a type holds, such as ``decimal(10,2)``; None if it cannot be compared."""
+    return _KINDS.get(type_name.partition("(")[0])
 
 
 class PinsColumns(ABC):
@@ -79,8 +85,8 @@ def pinned_struct(text: str) -> StructType:
 
 def kinds(schema: StructType) -> dict[str, Kind]:
     """What the columns hold, of those that can be compared."""
-    kind_of = {field.name: _KINDS.get(type(field.dataType).__name__) for field in schema.fields}
-    return {name: kind for name, kind in kind_of.items() if kind is not None}
+    held = {field.name: kind_of(field.dataType.typeName()) for field in schema.fields}
+    return {name: kind for name, kind in held.items() if kind is not None}
 
 
 def _check_columns(source: RowsSource, schema: StructType) -> None:

@@ -11,13 +11,12 @@ from partitions.column.predicates import Range
 from partitions.column.source import Observed
 from partitions.predicate import NOTHING, Predicate, any_of
 from partitions.sources import TableSource
-from partitions.unit_values import Kind
 from partitions.window.extent import Extent
 from partitions.window.predicates import clauses
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sources.conditions import table_rows
-from resources.sources.schema import PinsColumns, pinned_struct, plain, strict
+from resources.sources.schema import PinsColumns, kind_of, pinned_struct, plain, strict
 from resources.tables.table import Table, Version
 
 if TYPE_CHECKING:
@@ -88,7 +87,10 @@ class TableRows(PinsColumns):
             raise AssertionError
         version, schema = described
         types = {field["name"]: field["type"] for field in json.loads(schema)["fields"]}
-        held = {name: _kind(types[name]) for name in columns if name in types}
+        named = {
+            name: types[name] for name in columns if isinstance(types.get(name), str)
+        }  # a nested type is an object
+        held = {name: kind_of(type_name) for name, type_name in named.items()}
         return Observed(now, {name: kind for name, kind in held.items() if kind}, {}, version=version)
 
     def cuts(self, range_: Range, rows: int, most: int, version: Version | None) -> Sequence[Any]:
@@ -131,28 +133,6 @@ class TableRows(PinsColumns):
 
     def _rows(self, spark: SparkSession, version: Version | None) -> DataFrame:
         return self._table.read(spark, self._read_from(version))
-
-
-_KINDS: dict[str, Kind] = {
-    "timestamp": "instant",
-    "timestamp_ntz": "local",
-    "date": "day",
-    "string": "text",
-    "byte": "whole",
-    "short": "whole",
-    "integer": "whole",
-    "long": "whole",
-    "float": "number",
-    "double": "number",
-    "boolean": "flag",
-}
-"""By the name of a type in a schema."""
-
-
-def _kind(name: Any) -> Kind | None:
-    if isinstance(name, str) and name.startswith("decimal"):
-        return "number"
-    return _KINDS.get(name) if isinstance(name, str) else None
 
 
 def _parts(extents: Sequence[Extent]) -> list[list[Extent]]:

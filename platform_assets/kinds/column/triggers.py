@@ -7,21 +7,14 @@ rows again that are not above them.
 from __future__ import annotations
 
 import time
-from datetime import UTC
+from datetime import datetime
 from typing import Any
 
-from dagster import (
-    DefaultScheduleStatus,
-    ScheduleDefinition,
-    ScheduleEvaluationContext,
-    SensorDefinition,
-    SkipReason,
-    schedule,
-)
+from dagster import DagsterInstance, RunRequest, ScheduleDefinition, SensorDefinition
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.in_flight import in_flight
 from platform_assets.factory.keys import run_request
+from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from resources.platform import Platform
 
@@ -51,19 +44,8 @@ def rows_sensor(
 def column_schedule(dataflow: Dataflow, platform: Platform, job: Any) -> ScheduleDefinition:
     """Return a schedule that requests a run at each of its times, unless one is under way."""
 
-    @schedule(
-        name=f"{dataflow.name}_schedule",
-        job=job,
-        cron_schedule=dataflow.schedule or "",
-        execution_timezone=dataflow.column.timezone,
-        default_status=DefaultScheduleStatus.RUNNING,
-        description=f"Asks for a run of {dataflow.name}.",
-    )
-    def due(context: ScheduleEvaluationContext) -> Any:
-        now = context.scheduled_execution_time.astimezone(UTC)
-        busy = in_flight(context.instance, platform.log, dataflow.name, now.timestamp())
-        if busy is not None:
-            return SkipReason(busy.reason)
+    def requests(_: DagsterInstance, now: datetime) -> RunRequest:
         return run_request(dataflow, f"{dataflow.name}:{now.isoformat()}")
 
-    return due
+    description = f"Asks for a run of {dataflow.name}."
+    return build_schedule(dataflow, platform, job, dataflow.column.timezone, description, requests)

@@ -9,19 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from dagster import (
     AddDynamicPartitionsRequest,
     DagsterInstance,
-    DefaultScheduleStatus,
     RunRequest,
     ScheduleDefinition,
-    ScheduleEvaluationContext,
     SensorDefinition,
     SkipReason,
-    schedule,
 )
 
 from partitions.dataflow import Dataflow
@@ -34,7 +31,7 @@ from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.windows import Windows
 from partitions.window.work_unit import WorkUnit
-from platform_assets.factory.in_flight import in_flight
+from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from resources.io_managers import PLAN_TAG
 from resources.platform import Platform
@@ -147,25 +144,14 @@ def window_schedule(
 ) -> ScheduleDefinition:
     """Return a schedule that requests everything that is due, also open windows and windows within the grace."""
 
-    @schedule(
-        name=f"{dataflow.name}_schedule",
-        job=job,
-        cron_schedule=dataflow.schedule or "",
-        execution_timezone=dataflow.window.timezone,
-        default_status=DefaultScheduleStatus.RUNNING,
-        description=f"Asks for everything that is due of {dataflow.name}.",
-    )
-    def due(context: ScheduleEvaluationContext) -> Any:
-        now = context.scheduled_execution_time.astimezone(UTC)
-        busy = in_flight(context.instance, platform.log, dataflow.name, now.timestamp())
-        if busy is not None:
-            return SkipReason(busy.reason)
-        runs = due_runs(dataflow, platform, partitions, context.instance, now, everything=True)
+    def requests(instance: DagsterInstance, now: datetime) -> list[RunRequest] | SkipReason:
+        runs = due_runs(dataflow, platform, partitions, instance, now, everything=True)
         for request in runs.new_keys:
-            context.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
+            instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
         return _requests(dataflow, runs, now.isoformat()) or SkipReason(runs.plan.why)
 
-    return due
+    description = f"Asks for everything that is due of {dataflow.name}."
+    return build_schedule(dataflow, platform, job, dataflow.window.timezone, description, requests)
 
 
 def _requests(dataflow: Dataflow, due: DueRuns, attempt: str) -> list[RunRequest]:
