@@ -78,7 +78,7 @@ class Client:
 
     Attributes:
         dialect: of the database.
-        ask: runs a query and returns its rows; times are in UTC.
+        ask: runs a query and returns its rows; instants are aware and in UTC.
         describe: runs a query and returns its columns.
     """
 
@@ -154,7 +154,14 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
 
             def ask(query: str) -> Sequence[tuple[Any, ...]]:
                 cursor.execute(query)
-                return list(cursor.fetchall())
+                zoned = [_MYSQL_KINDS.get(column[1]) == "instant" for column in cursor.description or ()]
+                return [
+                    tuple(
+                        value.replace(tzinfo=UTC) if is_zoned and value is not None else value
+                        for value, is_zoned in zip(row, zoned, strict=True)
+                    )
+                    for row in cursor.fetchall()
+                ]
 
             def describe(query: str) -> Sequence[Column]:
                 cursor.execute(query)

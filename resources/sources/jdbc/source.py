@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +92,7 @@ class JdbcRows(PinsColumns):
             kinds_of: dict[str, Kind] = {name: kind for name, kind in held.items() if kind is not None}
             indexed, never_null = self._known(database)
             highest = {
-                name: _typed(database.value(self._query.highest(name, timed=kind in TIMES)), kind)
+                name: database.value(self._query.highest(name, timed=kind in TIMES))
                 for name, kind in kinds_of.items()
                 if name in indexed and kind not in ("text", "flag")
             }
@@ -120,8 +120,7 @@ class JdbcRows(PinsColumns):
             found: list[Any] = []
             rest = range_
             while len(found) < most:
-                nth = database.value(self._query.nth(range_.column, rows_in([rest]), rows))
-                value = _typed(nth, "instant") if _is_zoned(range_) else nth
+                value = database.value(self._query.nth(range_.column, rows_in([rest]), rows))
                 if value is None or value == range_.upper:
                     break
                 found.append(value)
@@ -143,7 +142,7 @@ class JdbcRows(PinsColumns):
                 if is_text
                 else self._query.highest(column, timed=False, rows=rows)
             )
-            return _typed(database.value(query), described.kind or "text")
+            return database.value(query)
 
     def read_rows(
         self,
@@ -181,19 +180,6 @@ class JdbcRows(PinsColumns):
             if source_failure is None:
                 raise
             raise source_failure from None  # Spark's own text quotes the options
-
-
-def _typed(value: Any, kind: Kind) -> Any:
-    """A value as one of its column's kind: a driver may give an instant without its zone, which is UTC."""
-    return (
-        value.replace(tzinfo=UTC)
-        if kind == "instant" and value is not None and value.tzinfo is None
-        else value
-    )
-
-
-def _is_zoned(range_: Range) -> bool:
-    return isinstance(range_.upper, datetime) and range_.upper.tzinfo is not None
 
 
 def _times(frame: DataFrame, schema: StructType) -> DataFrame:
