@@ -19,7 +19,7 @@ from resources.loop.outcome import Outcome
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.feed import Feed
-from tests.support.window_feed import LakeTable, instant
+from tests.support.window_feed import LakeTable, instant, reaching
 
 BY_TIME = {"type": "column", "columns": ["at"]}
 REPLACED = {"load": "merge_overwrite", "replace_by_watermark": True}
@@ -104,20 +104,12 @@ def on_postgres(
     **definition: Any,
 ) -> Columns:
     """Append rows above the time, unless the definition says otherwise."""
-    server = table.server
-    erp = {
-        "type": "jdbc",
-        "url": f"jdbc:postgresql://127.0.0.1:{server.port}/postgres",
-        "user": "postgres",
-        "password": {"env": "ERP_PASSWORD"},
-    }
     given = {"type": "jdbc", "connection": "erp", **(source or {"table": table.name})}
     feed = Feed(
         folder,
         engine,
         {"watermark": BY_TIME, **definition, "source": given},
-        {"connections": {"erp": erp}},
-        {"ERP_PASSWORD": server.password},
+        *reaching(table.server),
     )
     return Columns(feed)
 

@@ -189,24 +189,27 @@ class DatabaseTable:
             self.ask("INSERT INTO {s}.events VALUES (%s, %s, %s, %s)", *row.values())
 
 
-def on_postgres(
-    folder: Path, engine: SparkEngine, table: DatabaseTable, source: Mapping[str, Any], **definition: Any
-) -> Feed:
-    """Windows on PostgreSQL, replaced unless the definition says otherwise."""
-    server = table.server
+def reaching(server: Postgres) -> tuple[dict[str, Any], dict[str, str]]:
+    """Settings with the connection ``erp``, and the environment that has its password."""
     erp = {
         "type": "jdbc",
         "url": f"jdbc:postgresql://127.0.0.1:{server.port}/postgres",
         "user": "postgres",
         "password": {"env": "ERP_PASSWORD"},
     }
+    return {"connections": {"erp": erp}}, {"ERP_PASSWORD": server.password}
+
+
+def on_postgres(
+    folder: Path, engine: SparkEngine, table: DatabaseTable, source: Mapping[str, Any], **definition: Any
+) -> Feed:
+    """Windows on PostgreSQL, replaced unless the definition says otherwise."""
     given = {"type": "jdbc", "connection": "erp", **source}
     return Feed(
         folder,
         engine,
         {"watermark": watermark(), "target": REPLACED, **definition, "source": given},
-        {"connections": {"erp": erp}},
-        {"ERP_PASSWORD": server.password},
+        *reaching(table.server),
     )
 
 
