@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError
-from partitions.path.position import FromBeginning
+from partitions.path.listing_bounds import FromBeginning
 from partitions.plan import counted
 from partitions.sources import FilesSource, JdbcSource, TableSource
 from resources.jdbc import JdbcConnection

@@ -25,12 +25,13 @@ from resources.kinds.column import ColumnKind
 from resources.kinds.kind import Kind
 from resources.kinds.path import PathKind
 from resources.loop.context import RunContext
-from resources.loop.guards import check_definition, check_intent
+from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.holder import RunIsLive
 from resources.loop.loop import Loop
 from resources.loop.outcome import Observer
 from resources.loop.table_guard import check_table
-from resources.loop.unfinished import Patience, Unfinished
+from resources.loop.unfinished import Unfinished
+from resources.loop.waiting import Patience
 from resources.places import Place
 from resources.sources import Source, open_source
 from resources.sources.files.source import FileSource

@@ -10,8 +10,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from benchmarks.landing import name
+from partitions.path.listing_bounds import AbovePath
 from partitions.path.order import FileKey
-from partitions.path.position import AbovePath
 from resources.listing import list_above
 from resources.places import Place, S3Connection
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from partitions.path.cold_start import cold_prefixes
 from partitions.path.definition import PathWatermark
 from partitions.path.layout import reaches_leaves
-from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
+from partitions.path.listing_bounds import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
 from partitions.path.slices import watermark_of
 from partitions.path.state import PathState
 from partitions.sentinels import Watermark

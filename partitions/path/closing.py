@@ -9,7 +9,7 @@ from partitions.path.definition import PathWatermark
 from partitions.path.order import FileKey
 from partitions.path.source import SourceFile
 from partitions.path.state import PathState
-from partitions.path.template import TimeTemplate
+from partitions.path.time_template import TimeTemplate
 from partitions.plan import counted
 from partitions.sentinels import Watermark
 

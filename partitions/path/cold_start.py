@@ -9,7 +9,7 @@ from partitions.path.definition import PathWatermark
 from partitions.path.order import FileKey
 from partitions.path.slices import watermark_of
 from partitions.path.state import PathState
-from partitions.path.template import TimeTemplate
+from partitions.path.time_template import TimeTemplate
 from partitions.sentinels import Watermark
 
 

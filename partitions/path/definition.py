@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, ByteSize, Field, model_validator
 
 from partitions.model import Duration, Model
-from partitions.path.template import TimeTemplate
+from partitions.path.time_template import TimeTemplate
 
 
 def _prefix(text: str) -> str:

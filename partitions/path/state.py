@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from partitions.errors import CorruptWatermark
 from partitions.path.order import FileKey
-from partitions.path.template import TimeTemplate
+from partitions.path.time_template import TimeTemplate
 from partitions.sentinels import Watermark
 from partitions.watermark import is_empty
 

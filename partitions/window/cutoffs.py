@@ -34,7 +34,7 @@ class Cutoffs:
     grace: int
     abstinent: int
 
-    def due(self, end: int, high: int, *, grows: bool) -> bool:
+    def read_again(self, end: int, high: int, *, grows: bool) -> bool:
         """Whether a window is read again."""
         own = self.own(high)
         return end > own if grows or self.job is None else end > max(own, self.job)

@@ -9,7 +9,7 @@ from itertools import islice
 
 from partitions.instants import as_datetime, floor_minute, milliseconds
 from partitions.plan import Skip, counted
-from partitions.window.due import Due, UnitDue
+from partitions.window.due_ranges import Due, UnitDue
 from partitions.window.early import still_to_come
 from partitions.window.units import NO_UNIT
 from partitions.window.work_unit import words

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from partitions.intervals import Interval
-from partitions.window.due import Due
+from partitions.window.due_ranges import Due
 from partitions.window.stale import Bound, bounds, each, holding, waits
 from partitions.window.state import WindowState
 from partitions.window.windows import Windows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from partitions.instants import milliseconds
-from partitions.window.due import Due
+from partitions.window.due_ranges import Due
 from partitions.window.groups import Group, packed
 from partitions.window.slices import WindowSlice
 from partitions.window.work_unit import Old, WorkUnit

@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
-from partitions.window.due import Due, Reason
+from partitions.window.due_ranges import Due, Reason
 
 AnyT = TypeVar("AnyT")
 

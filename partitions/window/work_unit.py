@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from partitions.instants import as_datetime
-from partitions.window.due import Reason
+from partitions.window.due_ranges import Reason
 from partitions.window.extent import Extent
 from partitions.window.units import unit_of
 from partitions.window.work_outcomes import TimeBound

@@ -16,7 +16,7 @@ from partitions.intervals import consecutive
 from partitions.request import Part
 from partitions.window.cutoffs import Cutoffs, job_cutoff
 from partitions.window.definition import WindowWatermark
-from partitions.window.due import Due, Reason, UnitDue
+from partitions.window.due_ranges import Due, Reason, UnitDue
 from partitions.window.early import loaded_early
 from partitions.window.groups import Group, Groups, packed, taken
 from partitions.window.parallelism import Budget, Neighbours, UnitSelector

@@ -10,7 +10,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceUnreachable, StrandlineError
 from platform_assets.kinds import PROFILES, profile_of
-from resources.loop.guards import check_definition
+from resources.loop.definition_guard import check_definition
 from resources.places import Place
 from resources.platform import Platform
 from resources.watermarks.entry import Entry

@@ -7,7 +7,7 @@ from partitions.errors import Conflict
 from resources.decisions.draft import Draft, DraftBuilder
 from resources.decisions.guards import leads_on
 from resources.loop import holder as holders
-from resources.loop.guards import definition_of
+from resources.loop.definition_guard import definition_of
 from resources.loop.holder import RunIsLive
 from resources.loop.loop import clock
 from resources.platform import Platform

@@ -13,8 +13,8 @@ from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.path.quarantine import Quarantine
 from partitions.watermark import is_empty
 from resources.decisions.kinds import rules_of
+from resources.loop.definition_guard import check_definition
 from resources.loop.entries import in_table
-from resources.loop.guards import check_definition
 from resources.loop.loop import clock
 from resources.loop.table_guard import expiring
 from resources.platform import Platform

@@ -9,7 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.path.above import adopted, at_or_below, upper_bound
 from partitions.path.cold_start import earliest_cold_start
-from partitions.path.position import FromBeginning
+from partitions.path.listing_bounds import FromBeginning
 from partitions.path.quarantine import Quarantine, Quarantined
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile

@@ -25,8 +25,8 @@ from resources.decisions.kinds import rules_of
 from resources.decisions.reasons import OTHER_ROOT, SET
 from resources.decisions.rules import KnowsFiles
 from resources.decisions.taken_over import taken_over
+from resources.loop.definition_guard import check_definition, other_place
 from resources.loop.entries import moved
-from resources.loop.guards import check_definition, other_place
 from resources.platform import Platform
 from resources.tables.table import adopted_state
 from resources.watermarks.entry import Entry

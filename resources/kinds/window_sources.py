@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, PlanError, SourceError, StrandlineError
 from partitions.instants import as_datetime
-from partitions.path.position import FromBeginning
+from partitions.path.listing_bounds import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder
 from partitions.window.slices import WindowSlice

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from partitions.errors import SourceError
 from partitions.path.hidden import is_hidden
-from partitions.path.position import Position
+from partitions.path.listing_bounds import Position
 from partitions.path.source import SourceFile, in_pair_order
 from resources.listing.budget import Budget
 from resources.listing.failures import folder_failure

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from partitions.path.hidden import hidden, hidden_until
+from partitions.path.listing_bounds import Position
 from partitions.path.order import below, past
-from partitions.path.position import Position
 from partitions.path.source import SourceFile
 from resources.listing.budget import Budget
 from resources.listing.failures import store_failures

@@ -10,7 +10,7 @@ from partitions.sentinels import serialise
 from resources.kinds.kind import SetsAside, SliceT
 from resources.loop import holder as holders
 from resources.loop.context import RunContext
-from resources.loop.guards import definition_of
+from resources.loop.definition_guard import definition_of
 from resources.loop.lease import keep_lease
 from resources.loop.outcome import Step
 from resources.tables.table import TableHead

@@ -22,14 +22,14 @@ from resources.listing import OUTDATED
 from resources.loop.appending import follow_up
 from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadParts
 from resources.loop.context import RunContext
+from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.giving_up import drop
-from resources.loop.guards import check_definition, check_intent
 from resources.loop.outcome import Committed, NotCommitted, Outcome, Step
 from resources.loop.pinning import pinned_schema
 from resources.loop.protocol import CHANGED_WHILE_READ, commit, resume
 from resources.loop.recorded import recorded_slice
-from resources.loop.unfinished import Patience, abandoned_intent
 from resources.loop.verifying import guarded_head
+from resources.loop.waiting import Patience, abandoned_intent
 from resources.sources.files.failures import cause
 from resources.watermarks.compaction import RetentionPolicy, compact_log
 from resources.watermarks.entry import Entry, Intent

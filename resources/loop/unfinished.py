@@ -1,70 +1,20 @@
-"""The intent that another run or decision left open: whether its holder lives, and how it is ended (docs/protocol.md, Recovery)."""
+"""What a decision does with the intent that a run or another decision left open: it ends it, and reads no slice again (docs/protocol.md, Recovery)."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import Generic
 
 from partitions.errors import Conflict, Held, NeedsDecision
 from resources.kinds.kind import SliceT
-from resources.loop import holder as holders
 from resources.loop.appending import follow_up
 from resources.loop.context import RunContext
 from resources.loop.giving_up import close, drop, preview_close
 from resources.loop.intents import held
-from resources.loop.lease import is_renewed
 from resources.loop.verifying import guarded_head
+from resources.loop.waiting import Patience, is_held
 from resources.tables.table import FollowsUp
 from resources.watermarks.entry import Entry, Intent
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How a run treats the holder of an open intent.
-
-    Attributes:
-        hold_wait: how long to wait for a living holder.
-        run_is_live: asks Dagster about a run on another machine.
-        wait: sleeps, or returns early when it is told to stop.
-    """
-
-    hold_wait: timedelta = timedelta(0)
-    run_is_live: holders.RunIsLive = lambda run_id: None
-    wait: Callable[[float], None] = time.sleep
-
-
-def is_held(run: RunContext[SliceT], intent: Intent, patience: Patience) -> bool:
-    """Return whether a holder works on an intent. If neither the process nor Dagster tells, the lease does."""
-    alive = holders.is_alive(intent.holder, intent.id, patience.run_is_live)
-    return is_renewed(run.log, intent, patience.wait) if alive is None else alive
-
-
-def abandoned_intent(
-    run: RunContext[SliceT], entry: Entry | None, patience: Patience
-) -> tuple[Entry | None, Intent | None]:
-    """Wait for the holder of the next number; return the newest entry then, and the intent that a dead holder has left.
-
-    Raises:
-        Held: the holder lives, and the patience is at its end.
-    """
-    deadline = time.monotonic() + patience.hold_wait.total_seconds()
-    while (intent := run.log.open_intent(run.name, entry)) is not None:
-        alive = is_held(run, intent, patience)
-        # A holder that is gone may have finished before it went.
-        newest = run.log.newest(run.name)
-        if (newest and newest.id) != (entry and entry.id):
-            entry = newest
-        elif not alive:
-            break
-        elif time.monotonic() >= deadline:
-            raise held(intent)
-        else:
-            patience.wait(1.0)
-    return entry, intent
 
 
 class Unfinished(Generic[SliceT]):

@@ -11,12 +11,12 @@ from obstore.store import MemoryStore
 from partitions.path.above import position
 from partitions.path.definition import PartitionFilter, PathWatermark
 from partitions.path.hive import partition_values
+from partitions.path.listing_bounds import FromBeginning, Position
 from partitions.path.naming import sorts_by_time
 from partitions.path.order import FileKey, compare_texts
 from partitions.path.plan import plan
-from partitions.path.position import FromBeginning, Position
 from partitions.path.state import PathState
-from partitions.path.template import TimeTemplate
+from partitions.path.time_template import TimeTemplate
 from resources.listing import Listing, list_above
 from resources.places import Place
 from tests.conformance.common import Case

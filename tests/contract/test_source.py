@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError, SourceError, StrandlineError
-from partitions.path.position import FromBeginning
+from partitions.path.listing_bounds import FromBeginning
 from partitions.window.extent import Extent
 from resources.jdbc import JdbcConnection
 from resources.places import Place

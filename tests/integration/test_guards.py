@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import Conflict
 from resources import decisions
-from resources.loop import unfinished
+from resources.loop import waiting
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from resources.watermarks.entry import following
@@ -328,11 +328,11 @@ class TestHolderThatFinishes:
     ) -> None:
         feed.put("5.ndjson", 5)
 
-        is_held = unfinished.is_held
+        is_held = waiting.is_held
 
         def finishes_now(*_: Any) -> bool:
             """As a holder that is found to be gone a moment after it has finished."""
-            monkeypatch.setattr(unfinished, "is_held", is_held)
+            monkeypatch.setattr(waiting, "is_held", is_held)
             feed.load()
             return False
 
@@ -343,7 +343,7 @@ class TestHolderThatFinishes:
         with pytest.raises(_Killed):
             feed.run(died)
         loop = feed.platform.loop(feed.dataflow, NOW, hold_wait=timedelta(minutes=1))
-        monkeypatch.setattr(unfinished, "is_held", finishes_now)
+        monkeypatch.setattr(waiting, "is_held", finishes_now)
         outcome = loop.run()
         assert (outcome.status, outcome.files, outcome.rows) == ("nothing", 0, 0)
         assert outcome.before == {"path": "5.ndjson"}

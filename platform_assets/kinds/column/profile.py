@@ -14,7 +14,7 @@ from partitions.sentinels import deserialise, encode
 from platform_assets.kinds.column.words import values_in_words
 from platform_assets.kinds.profile import KindProfile, PlanRow
 from resources.kinds.column import ColumnKind
-from resources.loop.guards import check_definition
+from resources.loop.definition_guard import check_definition
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
 from resources.watermarks.entry import Entry

@@ -12,7 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
 from platform_assets.file_views import files_aside
-from resources.loop.guards import check_definition
+from resources.loop.definition_guard import check_definition
 from resources.platform import Platform
 from resources.sweep import Sweep, unhandled
 

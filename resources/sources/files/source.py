@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, StrandlineError
-from partitions.path.position import Position
+from partitions.path.listing_bounds import Position
 from partitions.path.source import SourceFile
 from resources import listing
 from resources.listing import FILE_VANISHED, Budget, Listing

@@ -13,13 +13,13 @@ from partitions.errors import ConfigurationError
 from partitions.path.above import adopted, position, upper_bound
 from partitions.path.cold_start import earliest_cold_start
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
+from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBeginning
 from partitions.path.order import FileKey
 from partitions.path.plan import PendingFiles, plan
-from partitions.path.position import AbovePartitions, AbovePath, FromBeginning
 from partitions.path.slices import PathSlice
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
-from partitions.path.template import TimeTemplate
+from partitions.path.time_template import TimeTemplate
 from partitions.plan import Plan
 from partitions.request import DUE, Due, Forced, LateOnly, Part, Request
 from partitions.sentinels import Watermark

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from partitions.errors import CorruptWatermark
 from partitions.path.order import FileKey
 from partitions.path.state import PathState
-from partitions.path.template import TimeTemplate
+from partitions.path.time_template import TimeTemplate
 from partitions.sentinels import deserialise, serialise
 from tests.support.trees import paths
 

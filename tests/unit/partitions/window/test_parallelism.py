@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitions.window.due import Due
+from partitions.window.due_ranges import Due
 from partitions.window.parallelism import Budget, Neighbours, UnitSelector, fairly, in_order
 
 ENDS = range(1, 41)

@@ -12,7 +12,7 @@ from obstore.exceptions import (
 )
 
 from partitions.errors import SourceError
-from partitions.path.position import FromBeginning
+from partitions.path.listing_bounds import FromBeginning
 from resources.listing import list_above
 from resources.listing.failures import folder_failure, store_failures
 from resources.places import Place, S3Connection

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.errors import SourceError
+from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBeginning, Position
 from partitions.path.order import FileKey
-from partitions.path.position import AbovePartitions, AbovePath, FromBeginning, Position
-from partitions.path.template import TimeTemplate
+from partitions.path.time_template import TimeTemplate
 from resources.listing import Budget, Listing, list_above
 from resources.listing import local as local_module
 from resources.places import Place

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from partitions.errors import SourceError
+from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBeginning
 from partitions.path.order import FileKey
-from partitions.path.position import AbovePartitions, AbovePath, FromBeginning
-from partitions.path.template import TimeTemplate
+from partitions.path.time_template import TimeTemplate
 from resources.listing import Budget, Listing, list_above, objects
 from resources.places import Place
 from tests.support.proxy import CountingProxy, Record

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
 from partitions.path.order import past
-from partitions.path.template import TimeTemplate
+from partitions.path.time_template import TimeTemplate
 
 READING = [
     "date=%Y-%m-%d",

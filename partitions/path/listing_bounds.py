@@ -15,7 +15,7 @@ from itertools import pairwise, takewhile
 from typing import NamedTuple, Protocol
 
 from partitions.path.order import LAST, FileKey, below, past, upwards
-from partitions.path.template import TimeTemplate
+from partitions.path.time_template import TimeTemplate
 
 
 class Span(NamedTuple):

@@ -177,7 +177,7 @@ class UnitDue:
         grown: list[Mark] = [
             (index, index + 1, "grace")
             for index in self._open(unit)
-            if self.cutoffs.due(self.windows.ends[index], self.windows.ends[index], grows=True)
+            if self.cutoffs.read_again(self.windows.ends[index], self.windows.ends[index], grows=True)
         ]
         # A mark is (first, after, reason), so the one before may reach in.
         inside = marks[max(bisect_left(marks, (first,)) - 1, 0) : bisect_left(marks, (after,))]
@@ -189,7 +189,7 @@ class UnitDue:
         """Of one window that is not loaded up to its end, or loaded further."""
         reason: Reason | None = next((mark[2] for mark in marks if mark[0] <= index < mark[1]), None)
         end, grows = self.windows.ends[index], index in self._open(unit)
-        if reason is None and not self.cutoffs.due(end, high, grows=grows):
+        if reason is None and not self.cutoffs.read_again(end, high, grows=grows):
             return
         if reason is None or reason == "grace":
             reason = "new" if high < end else "grace"

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partitions.path.listing_bounds import (
+    AbovePartitions,
+    AbovePath,
+    AtOrBelow,
+    FromBeginning,
+    Position,
+    Span,
+)
 from partitions.path.order import FileKey, below, past, upwards
-from partitions.path.position import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position, Span
-from partitions.path.template import TimeTemplate
+from partitions.path.time_template import TimeTemplate
 from tests.support.trees import leaf_tree, partitions, paths, trees
 
 _TEMPLATE = TimeTemplate("*/d=%Y-%m-%d")
