@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from partitions.column.definition import ColumnWatermark
-from partitions.combinations import Parts, refusals
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from partitions.path.definition import PathWatermark
-from partitions.refusals import PartsDoNotFit
+from partitions.refusal import PartsDoNotFit
 from partitions.sources import FilesSource, Source
+from partitions.supported import Parts, refusals
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 

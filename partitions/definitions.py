@@ -26,8 +26,8 @@ from dagster import (
 from partitions.errors import ConfigurationError
 from partitions.window.cron import Cron
 from partitions.window.dagster_units import MANY, MOST_KEYS
+from partitions.window.partition_ranges import END_TAG, START_TAG, PartitionRange
 from partitions.window.partitioning import MOST_PARTITIONS, Partitioning
-from partitions.window.ranges import END_TAG, START_TAG, PartitionRange
 from partitions.window.windows import Windows
 
 __all__ = [

@@ -1,11 +1,11 @@
-"""What a column watermark does not go together with, beyond the table in ``partitions.combinations`` (docs/guide-columns.md)."""
+"""What a column watermark does not go together with, beyond the table in ``partitions.supported`` (docs/guide-columns.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from partitions.column.definition import ColumnWatermark
-from partitions.refusals import Refusal
+from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.target import Target
 

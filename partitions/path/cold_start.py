@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from partitions.errors import ConfigurationError
 from partitions.path.definition import PathWatermark
 from partitions.path.order import FileKey
 from partitions.path.slices import watermark_of
@@ -21,7 +22,7 @@ def cold_start(definition: PathWatermark, now: datetime) -> Watermark | None:
     template = TimeTemplate(chosen.prefix_template)
     if definition.scope == "partition":
         return {"paths": {}, "closed_before": template.step(template.floor(now), -chosen.lookback)}
-    return {"path": f"{min(template.prefixes(chosen.lookback, now))}/"}
+    return {"path": f"{min(prefixes(template, chosen.lookback, now))}/"}
 
 
 def first_state(definition: PathWatermark, state: PathState, since: Watermark | None) -> Watermark:
@@ -47,14 +48,32 @@ def earliest_cold_start(definition: PathWatermark, paths: Iterable[str]) -> Wate
     if chosen is None:
         return None
     template = TimeTemplate(chosen.prefix_template)
-    prefixes = {prefix for path in paths if (prefix := template.prefix(FileKey.of(path).partition))}
+    written = {prefix for path in paths if (prefix := template.prefix(FileKey.of(path).partition))}
     if definition.scope == "partition":
-        starts = [start for prefix in prefixes if (start := template.time(prefix))]
+        starts = [start for prefix in written if (start := template.time(prefix))]
         return {"paths": {}, "closed_before": min(starts)} if starts else None
-    return {"path": f"{min(prefixes)}/"} if prefixes else None
+    return {"path": f"{min(written)}/"} if written else None
 
 
 def cold_prefixes(definition: PathWatermark, now: datetime) -> list[str]:
     """Return the prefixes that are listed, oldest first; none without a filter."""
     chosen = definition.partition_filter
-    return TimeTemplate(chosen.prefix_template).prefixes(chosen.lookback, now) if chosen else []
+    return prefixes(TimeTemplate(chosen.prefix_template), chosen.lookback, now) if chosen else []
+
+
+def prefixes(template: TimeTemplate, lookback: int, now: datetime) -> list[str]:
+    """Return the prefixes of now and the ``lookback`` units of the template before it, oldest first, in UTC.
+
+    They are lookback + 1; fewer if the template has a hole, so that two units are written alike.
+
+    Raises:
+        ConfigurationError: when the look-back reaches beyond year 1.
+    """
+    current = template.floor(now)
+    try:
+        starts = [template.step(current, -back) for back in range(lookback, -1, -1)]
+    except (OverflowError, ValueError) as error:
+        raise ConfigurationError(
+            f"lookback: expected no more {template.unit} than there are since year 1, found {lookback}"
+        ) from error
+    return list(dict.fromkeys(start.strftime(template.text) for start in starts))

@@ -1,10 +1,10 @@
-"""What a path watermark does not go together with, beyond the table in ``partitions.combinations``."""
+"""What a path watermark does not go together with, beyond the table in ``partitions.supported``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partitions.refusals import Refusal
+from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.target import Target
 

@@ -67,23 +67,6 @@ class TimeTemplate:
             (_FINENESS[name] for name in self._directives), key=("years", "months", "days", "hours").index
         )
 
-    def prefixes(self, lookback: int, now: datetime) -> list[str]:
-        """The prefixes of now and the ``lookback`` units before it, oldest first, in UTC.
-
-        They are lookback + 1; fewer if the template has a hole, so that two units are written alike.
-
-        Raises:
-            ConfigurationError: when the look-back reaches beyond year 1.
-        """
-        current = self.floor(now)
-        try:
-            starts = [self.step(current, -back) for back in range(lookback, -1, -1)]
-        except (OverflowError, ValueError) as error:
-            raise ConfigurationError(
-                f"lookback: expected no more {self.unit} than there are since year 1, found {lookback}"
-            ) from error
-        return list(dict.fromkeys(start.strftime(self.text) for start in starts))
-
     def floor(self, instant: datetime) -> datetime:
         """Start of the unit that holds an aware instant."""
         start = instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)

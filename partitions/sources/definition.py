@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from partitions.model import Model
-from partitions.refusals import Refusal
+from partitions.refusal import Refusal
 
 WHOLE_WINDOW = frozenset({"start", "end"})
 """The placeholders that stand for a window."""

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from partitions.refusals import Refusal
+from partitions.refusal import Refusal
 from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, RowColumns, SourceDefinition
 
 

@@ -23,7 +23,7 @@ from partitions.window.keys import (
     unit_key,
     unit_of_key,
 )
-from partitions.window.ranges import PartitionRange
+from partitions.window.partition_ranges import PartitionRange
 from partitions.window.rectangles import ONE, Axis, rectangle_cover
 from partitions.window.units import distinct
 from partitions.window.windows import Windows

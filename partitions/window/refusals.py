@@ -1,10 +1,10 @@
-"""What a window watermark does not go together with, beyond the table in ``partitions.combinations`` (docs/guide-windows.md)."""
+"""What a window watermark does not go together with, beyond the table in ``partitions.supported`` (docs/guide-windows.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partitions.refusals import Refusal
+from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark

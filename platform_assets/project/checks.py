@@ -12,10 +12,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from partitions.combinations import source_refusal
 from partitions.dataflow import Dataflow
 from partitions.lineage import Lineage
 from partitions.sources import SOURCES, FilesSource
+from partitions.supported import source_refusal
 from platform_assets.project.ddl import Column, DdlError, parse_ddl
 from platform_assets.project.document import Key, value_at
 from platform_assets.project.places import (

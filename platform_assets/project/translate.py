@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from partitions.errors import ConfigurationError
-from partitions.refusals import PartsDoNotFit
+from partitions.refusal import PartsDoNotFit
 from platform_assets.project.document import Document, Key, leaves, within
 from platform_assets.project.environment import FromEnvironment
 from platform_assets.project.errors import ProjectError, nearest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from partitions.dataflow import Dataflow
 from partitions.errors import Conflict
 from resources.decisions.draft import Draft, DraftBuilder
-from resources.decisions.guards import leads_on
+from resources.decisions.unguarded import leads_on
 from resources.loop import holder as holders
 from resources.loop.definition_guard import definition_of
 from resources.loop.holder import RunIsLive

@@ -7,9 +7,10 @@ from datetime import datetime
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
-from partitions.path.above import adopted, at_or_below, upper_bound
+from partitions.path.adopted import adopted, upper_bound
 from partitions.path.cold_start import earliest_cold_start
 from partitions.path.listing_bounds import FromBeginning
+from partitions.path.listing_start import at_or_below
 from partitions.path.quarantine import Quarantine, Quarantined
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile

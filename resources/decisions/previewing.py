@@ -11,8 +11,8 @@ from partitions.errors import CorruptWatermark
 from partitions.plan import Plan
 from resources.decisions.deciding import append_draft
 from resources.decisions.draft import Draft, DraftBuilder
-from resources.decisions.guards import leads_on
 from resources.decisions.kinds import rules_of
+from resources.decisions.unguarded import leads_on
 from resources.loop.holder import RunIsLive
 from resources.loop.table_guard import check_table
 from resources.platform import Platform

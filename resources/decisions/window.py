@@ -8,10 +8,10 @@ from datetime import datetime
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.sentinels import deserialise, serialise
+from partitions.window.covering_state import upper_bound
 from partitions.window.migration import migrate_state
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
-from partitions.window.upper_bound import upper_bound
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.work_unit import WorkUnit
 from resources.kinds.states import state_of

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, SchemaError
 from partitions.load import Append, Load, Replace
-from partitions.path.above import at_or_below, position
 from partitions.path.cold_start import first_state
 from partitions.path.hive import partition_columns
+from partitions.path.listing_start import at_or_below, position
 from partitions.path.plan import PendingFiles, plan
 from partitions.path.quarantine import Quarantined
 from partitions.path.settle import ready, settles

@@ -1,4 +1,4 @@
-"""What must be true before a run may write; each breach needs an operator's decision (docs/protocol.md, Guards; docs/watermarks.md, Fingerprint)."""
+"""Whether the definition is the one that state and intent were made with; a changed one needs an operator's decision (docs/watermarks.md, Fingerprint)."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from partitions.errors import Conflict, Held, NeedsDecision, StrandlineError
+from partitions.errors import Conflict, Held, StrandlineError
 from partitions.sentinels import serialise
 from resources.kinds.kind import SetsAside, SliceT
 from resources.loop import holder as holders
@@ -13,6 +13,7 @@ from resources.loop.context import RunContext
 from resources.loop.definition_guard import definition_of
 from resources.loop.lease import keep_lease
 from resources.loop.outcome import Step
+from resources.loop.watermark_guard import check_rises
 from resources.tables.table import TableHead
 from resources.watermarks.entry import Entry, Intent, Replaces, new_id, utc_now
 from resources.watermarks.stored_objects import QUARANTINE
@@ -35,7 +36,7 @@ def draft_intent(
     """
     state, size = entry.state() if entry else {}, slice_.size
     watermark = serialise(slice_.advance(state))
-    _check_rises(run, entry, watermark)
+    check_rises(run, entry, watermark)
     number, intent_id = entry.number + 1 if entry else 1, new_id()
     object_name = f"{number:010d}-{intent_id}"
     file_list = run.log.put_list(run.name, object_name, run.kind.slice_to_rows(slice_))
@@ -123,18 +124,6 @@ def held(intent: Intent) -> Held:
         f"dataflow {intent.dataflow} is held: number {intent.number} is being {doing} by process {holder.pid} on {holders.host_name(holder)}"
         f"{by_run}, since {intent.time}. Nothing was done; run again when it is over"
     )
-
-
-def _check_rises(run: RunContext[SliceT], entry: Entry | None, after: str) -> None:
-    """No value of a watermark falls but by a rewind; a plan that would lower one is wrong, or made on another state."""
-    before = entry.watermark if entry else "{}"
-    if not run.kind.covers(after, before):
-        raise NeedsDecision(
-            f"dataflow {run.name}: expected a watermark at or above {before[:500]}, found a slice that ends at {after[:500]}:"
-            " nothing was begun. To read files again, rewind",
-            code="would_fall",
-            choices=(f"strandline state rewind {run.name} --to NUMBER --reason TEXT",),
-        )
 
 
 def _replaces(entry: Entry | None, head: TableHead, slice_: SliceT) -> Replaces | None:

@@ -17,10 +17,10 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from resources.watermarks.entry import Entry, new_id
+from resources.watermarks.entry_names import descending_name, number_of
 from resources.watermarks.file_ranges import UNPROCESSED, FileRange, IngestedFile, files_in, packed
 from resources.watermarks.lists import INGESTED_FILES, corrupt_object
 from resources.watermarks.log import WatermarkLog
-from resources.watermarks.numbers import descending_name, number_of
 from resources.watermarks.stored_objects import FILES
 
 if TYPE_CHECKING:

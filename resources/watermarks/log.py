@@ -18,7 +18,7 @@ from partitions.errors import Conflict, CorruptWatermark, ProviderError
 from resources.watermarks import snapshots
 from resources.watermarks.blobs.rehearsed import RehearsedBlobs
 from resources.watermarks.entry import Entry, Intent, corrupt, read_record
-from resources.watermarks.numbers import descending_name, number_of
+from resources.watermarks.entry_names import descending_name, number_of
 from resources.watermarks.stored_objects import StoredObjects, folder_of
 
 _RECENT = 50

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from partitions.errors import ProviderError, StrandlineError
+from partitions.errors import NeedsDecision, ProviderError, StrandlineError
 from partitions.sentinels import Watermark, deserialise, serialise
+from partitions.watermark import compare_values
 from resources.watermarks.provider import WatermarkProvider
 
 
@@ -17,6 +18,7 @@ class WatermarkManager:
     def __init__(self, provider: WatermarkProvider) -> None:
         """Use a provider."""
         self._provider = provider
+        self._saved: dict[str, Watermark] = {}
 
     def get_watermark(self, dataflow_id: str) -> Watermark | None:
         """The newest watermark; None if there is no entry, or an empty one. A dict of nulls is returned as it is.
@@ -27,7 +29,8 @@ class WatermarkManager:
         """
         with _wrapped(dataflow_id):
             text = self._provider.get_watermark(dataflow_id)
-        return deserialise(text) or None
+        self._saved[dataflow_id] = deserialise(text)
+        return self._saved[dataflow_id] or None
 
     def save_watermark(
         self,
@@ -37,16 +40,34 @@ class WatermarkManager:
         job_id: str | None = None,
         dataflow_run_id: str | None = None,
     ) -> None:
-        """Save a watermark as the next entry.
+        """Save a watermark as the next entry. No value may be lower than the one that this object last read or saved.
 
         Raises:
             InvalidWatermarkValue: before anything is written.
+            NeedsDecision: code ``would_fall``; nothing is written.
+            ConfigurationError: the dataflow is loaded by runs, which save its watermark themselves; or two values have no common order.
             Conflict: if another writer saved since this object's provider last read.
             ProviderError: whatever else the provider raised.
         """
         text = serialise(watermark)
+        if dataflow_id not in self._saved:
+            self.get_watermark(dataflow_id)
+        _check_rises(dataflow_id, self._saved[dataflow_id], watermark)
         with _wrapped(dataflow_id):
             self._provider.update_watermark(dataflow_id, text, job_id=job_id, dataflow_run_id=dataflow_run_id)
+        self._saved[dataflow_id] = deserialise(text)
+
+
+def _check_rises(dataflow_id: str, saved: Watermark, watermark: Mapping[str, Any]) -> None:
+    for column, before in saved.items():
+        after = watermark.get(column)
+        if before is not None and (after is None or compare_values(after, before) < 0):
+            raise NeedsDecision(
+                f"{dataflow_id}: expected {column} at or above {before}, found {'nothing' if after is None else after}: nothing was saved."
+                " A watermark falls only by a decision",
+                code="would_fall",
+                choices=(f"strandline state rewind {dataflow_id} --to NUMBER --reason TEXT",),
+            )
 
 
 @contextmanager

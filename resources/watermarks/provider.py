@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from partitions.errors import ConfigurationError
 from resources.watermarks.entry import Entry, following, new_id
 from resources.watermarks.log import WatermarkLog
+
+_CUSTOM = "custom"
+"""The kind of a watermark that only a user's own code saves."""
 
 
 class WatermarkProvider(Protocol):
@@ -42,10 +46,16 @@ class LogProvider:
 
         Raises:
             Conflict: if that number is taken: another writer saved since it was read.
+            ConfigurationError: if runs load the dataflow: their entries say which commit of the table they belong to.
         """
         if dataflow_id not in self._seen:
             self.get_watermark(dataflow_id)
         last = self._seen[dataflow_id]
-        first = {} if last else {"kind": "custom", "app_id": new_id(), "fingerprint": ""}
+        if last and last.kind != _CUSTOM:
+            raise ConfigurationError(
+                f"{dataflow_id}: expected a watermark that only your own code saves, found that of a dataflow (kind {last.kind}), which its runs"
+                f" save. Use another id; or move it by `strandline state set {dataflow_id}`"
+            )
+        first = {} if last else {"kind": _CUSTOM, "app_id": new_id(), "fingerprint": ""}
         entry = following(last, **first, watermark=text, why="run", run_id=dataflow_run_id, job_id=job_id)
         self._seen[dataflow_id] = self._log.append(dataflow_id, entry, expected=entry.previous)

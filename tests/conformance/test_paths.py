@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from obstore.store import MemoryStore
 
-from partitions.path.above import position
+from partitions.path.cold_start import prefixes
 from partitions.path.definition import PartitionFilter, PathWatermark
 from partitions.path.hive import partition_values
 from partitions.path.listing_bounds import FromBeginning, Position
+from partitions.path.listing_start import position
 from partitions.path.naming import sorts_by_time
 from partitions.path.order import FileKey, compare_texts
 from partitions.path.plan import plan
@@ -44,7 +45,7 @@ def test_naming(case: Case) -> None:
 def test_partition_prefixes(case: Case) -> None:
     given = case["input"]
     template, now = TimeTemplate(given["prefix_template"]), datetime.fromisoformat(given["now"])
-    assert template.prefixes(given["lookback"], now) == case["expected"]
+    assert prefixes(template, given["lookback"], now) == case["expected"]
 
 
 @pytest.mark.cases("paths", "partition_extract")

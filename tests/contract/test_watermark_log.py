@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from functools import partial
 from threading import Barrier
 
 import pytest
 
-from partitions.errors import Conflict, CorruptWatermark, NeedsDecision, ProviderError
+from partitions.errors import ConfigurationError, Conflict, CorruptWatermark, NeedsDecision, ProviderError
 from resources.databases import Database
 from resources.loop.holder import this_process
 from resources.places import Place
@@ -155,6 +156,25 @@ class TestWriters:
         with pytest.raises(Conflict):
             two.save_watermark(FLOW, {"id": 3})
         assert one.get_watermark(FLOW) == {"id": 2}
+
+    def test_the_manager_saves_no_lower_value_and_drops_no_column(self, place: Place | Database) -> None:
+        manager = WatermarkManager(LogProvider(WatermarkLog(open_blobs(place))))
+        manager.save_watermark(FLOW, {"id": 5, "day": date(2026, 1, 2)})
+        for lower in ({"id": 4, "day": date(2026, 1, 3)}, {"id": 6}, {"id": 6, "day": None}):
+            with pytest.raises(NeedsDecision) as refused:
+                manager.save_watermark(FLOW, lower)
+            assert refused.value.code == "would_fall"
+        manager.save_watermark(FLOW, {"id": 5, "day": date(2026, 1, 3)})
+        assert manager.get_watermark(FLOW) == {"id": 5, "day": date(2026, 1, 3)}
+
+    def test_the_manager_leaves_the_watermark_of_a_dataflow_alone(
+        self, place: Place | Database, log: WatermarkLog
+    ) -> None:
+        first = log.append(FLOW, entry(1), expected=0)
+        manager = WatermarkManager(LogProvider(log))
+        with pytest.raises(ConfigurationError, match="found that of a dataflow"):
+            manager.save_watermark(FLOW, manager.get_watermark(FLOW) or {})
+        assert log.newest(FLOW) == first
 
     def test_a_writer_killed_at_any_moment_leaves_no_gap_and_no_half_entry(
         self, place: Place | Database, log: WatermarkLog

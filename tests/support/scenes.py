@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from partitions.path.above import at_or_below
 from partitions.path.definition import PathWatermark
 from partitions.path.hidden import hidden
 from partitions.path.listing_bounds import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
+from partitions.path.listing_start import at_or_below
 from partitions.path.order import FileKey, past
 from partitions.path.state import PathState
 from partitions.path.time_template import TimeTemplate

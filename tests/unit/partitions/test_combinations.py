@@ -5,10 +5,10 @@ from typing import get_args
 import pytest
 
 from partitions.column.definition import ColumnWatermark
-from partitions.combinations import FORMATS, KINDS, UNKNOWN_FIELDS, source_refusal
 from partitions.dataflow import Dataflow
 from partitions.path.definition import PathWatermark
 from partitions.sources import SOURCES, FilesSource
+from partitions.supported import FORMATS, KINDS, UNKNOWN_FIELDS, source_refusal
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from partitions.combinations import KINDS
 from partitions.states import STATES, nothing_loaded
+from partitions.supported import KINDS
 
 
 def test_every_kind_has_a_state() -> None:

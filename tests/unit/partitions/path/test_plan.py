@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from pydantic import ByteSize
 
 from partitions.errors import ConfigurationError
-from partitions.path.above import adopted, position, upper_bound
+from partitions.path.adopted import adopted, upper_bound
 from partitions.path.cold_start import earliest_cold_start
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.path.listing_bounds import AbovePartitions, AbovePath, FromBeginning
+from partitions.path.listing_start import position
 from partitions.path.order import FileKey
 from partitions.path.plan import PendingFiles, plan
 from partitions.path.slices import PathSlice

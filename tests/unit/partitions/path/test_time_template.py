@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
+from partitions.path.cold_start import prefixes
 from partitions.path.order import past
 from partitions.path.time_template import TimeTemplate
 
@@ -43,7 +44,7 @@ def test_an_instant_lies_in_the_unit_that_it_is_floored_to(template: TimeTemplat
 def test_a_look_back_of_n_gives_n_plus_1_prefixes_oldest_first(
     template: TimeTemplate, now: datetime, lookback: int
 ) -> None:
-    found = template.prefixes(lookback, now)
+    found = prefixes(template, lookback, now)
     times = [template.time(prefix) for prefix in found]
     assert len(found) == lookback + 1
     assert times[-1] == template.floor(now)
@@ -55,7 +56,7 @@ def test_prefixes_are_in_utc_whatever_the_offset_of_now(
     template: TimeTemplate, now: datetime, hours: int
 ) -> None:
     elsewhere = now.astimezone(timezone(timedelta(hours=hours)))
-    assert template.prefixes(3, elsewhere) == template.prefixes(3, now)
+    assert prefixes(template, 3, elsewhere) == prefixes(template, 3, now)
 
 
 @given(
@@ -120,7 +121,7 @@ def test_a_day_of_the_year_stays_in_its_year() -> None:
 
 def test_a_template_with_a_hole_writes_each_prefix_once_and_reads_no_time() -> None:
     template = TimeTemplate("hour=%H")
-    assert template.prefixes(25, datetime(2026, 1, 28, 1, 30, tzinfo=UTC)) == [
+    assert prefixes(template, 25, datetime(2026, 1, 28, 1, 30, tzinfo=UTC)) == [
         f"hour={hour:02}" for hour in [*range(24)]
     ]
     assert not template.reads
@@ -135,4 +136,4 @@ def test_a_template_that_no_prefix_can_be_written_from_is_refused(text: str) -> 
 
 def test_a_look_back_beyond_year_1_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="lookback"):
-        TimeTemplate("%Y").prefixes(100_000, datetime(2026, 1, 1, tzinfo=UTC))
+        prefixes(TimeTemplate("%Y"), 100_000, datetime(2026, 1, 1, tzinfo=UTC))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from partitions.combinations import FORMATS, KINDS
 from partitions.sources import SOURCES
+from partitions.supported import FORMATS, KINDS
 from platform_assets.project import Settings
 from platform_assets.project.pending import DATAFLOW, SETTINGS
 from platform_assets.project.shapes import any_of

@@ -1,4 +1,4 @@
-"""Parts of a dataflow that do not go together, as messages; which these are is decided in ``partitions.combinations``."""
+"""Parts of a dataflow that do not go together, as messages; which these are is decided in ``partitions.supported``."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from partitions.column import refusals as column
 from partitions.column.definition import ColumnWatermark
 from partitions.path import refusals as path
 from partitions.path.definition import PathWatermark
-from partitions.refusals import Refusal
+from partitions.refusal import Refusal
 from partitions.sources import FilesSource, JdbcSource, TableSource
 from partitions.target import Target
 from partitions.window import refusals as window
