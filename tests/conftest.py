@@ -19,6 +19,7 @@ from tests.support import mariadb as maria
 from tests.support import seaweed as weed
 from tests.support.engine import spark_server
 from tests.support.http import serving
+from tests.support.jvmless import JvmlessEngine
 from tests.support.keyed import KeyedS3
 from tests.support.proxy import CountingProxy
 
@@ -33,6 +34,7 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("exploring", deadline=None)
 settings.load_profile("exploring")
 
+_IN_ARROW, _IN_SPARK = "arrow", "spark"
 _SPARK = pytest.StashKey[str]()
 _REMOTE = "spark_remote"
 
@@ -102,9 +104,28 @@ def pytest_configure_node(node: Any) -> None:
 
 
 @pytest.fixture(scope="session")
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
+def spark_engine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkEngine]:
     """A warm Spark, shared by all tests."""
     with ExitStack() as running:
         shared = getattr(request.config, "workerinput", {}).get(_REMOTE)
         remote = shared or running.enter_context(spark_server(tmp_path_factory.mktemp("spark")))
         yield SparkEngine(remote=remote)
+
+
+@pytest.fixture(scope="session")
+def engine(request: pytest.FixtureRequest) -> SparkEngine:
+    """Spark; for tests marked ``without_jvm`` what stands in for it, and in `make test-full` Spark as well."""
+    if getattr(request, "param", _IN_SPARK) == _IN_ARROW:
+        return JvmlessEngine()
+    spark: SparkEngine = request.getfixturevalue("spark_engine")
+    return spark
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test of the loop, which asks nothing of Spark but to write rows, with rows in Arrow; in `make test-full` with Spark, too."""
+    marked = [mark.name for mark in metafunc.definition.iter_markers()]
+    if "without_jvm" in marked and "needs_spark" not in marked and "engine" in metafunc.fixturenames:
+        engines = [_IN_ARROW, pytest.param(_IN_SPARK, marks=pytest.mark.full)]
+        metafunc.parametrize("engine", engines, indirect=True, scope="session")

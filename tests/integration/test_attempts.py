@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
+
+pytestmark = pytest.mark.without_jvm
 
 
 def _attempt(feed: Feed) -> dict[str, Any]:
@@ -14,6 +18,7 @@ def _attempt(feed: Feed) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.needs_spark
 def test_a_first_run_that_fails_is_listed_with_its_error_until_one_succeeds(feed: Feed) -> None:
     feed.put_text("1.ndjson", '{"id": "no number"}\n')
     assert feed.cli("run", NAME).code == 1

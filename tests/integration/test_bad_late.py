@@ -12,6 +12,8 @@ from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed
 
+pytestmark = pytest.mark.without_jvm
+
 TORN = b"not gzip"
 
 
@@ -49,6 +51,7 @@ def fails_naming(outcome: Outcome, *paths: str) -> str:
     return outcome.error.message
 
 
+@pytest.mark.needs_spark
 def test_new_files_and_the_good_late_ones_before_and_after_it_are_loaded(swept: Feed) -> None:
     outcome = swept.run()
     assert "late file d=1/b.ndjson.gz: cannot be read" in fails_naming(outcome, "d=1/b.ndjson.gz")
@@ -63,6 +66,7 @@ def test_new_files_and_the_good_late_ones_before_and_after_it_are_loaded(swept: 
     assert swept.load().status == "nothing"
 
 
+@pytest.mark.needs_spark
 def test_several_of_them_are_all_named(swept: Feed) -> None:
     swept.put_bytes("d=1/d.ndjson.gz", TORN)
     swept.put_text("d=1/e.ndjson", '{"id": "none"}\n')
@@ -73,6 +77,7 @@ def test_several_of_them_are_all_named(swept: Feed) -> None:
     assert swept.ids == [1, 2, 3, 10, 11]
 
 
+@pytest.mark.needs_spark
 def test_a_released_one_holds_back_nothing_either(make_feed: MakeFeed) -> None:
     feed = make_feed(on_bad_file="quarantine")
     feed.put_bytes("1.ndjson.gz", TORN)
@@ -89,6 +94,7 @@ def test_a_released_one_holds_back_nothing_either(make_feed: MakeFeed) -> None:
     assert feed.load().status == "nothing"
 
 
+@pytest.mark.needs_spark
 def test_the_sweep_says_of_late_files_how_many_were_loaded_and_how_many_passed_over(swept: Feed) -> None:
     swept.define(on_bad_file="quarantine")
     found = swept.cli("late", NAME).json
@@ -96,6 +102,7 @@ def test_the_sweep_says_of_late_files_how_many_were_loaded_and_how_many_passed_o
     assert swept.ids == [1, 2, 10, 11]
 
 
+@pytest.mark.needs_spark
 def test_a_bad_new_file_stops_the_run_and_the_late_one_is_a_warning(swept: Feed) -> None:
     swept.put_bytes("d=3/b.ndjson.gz", TORN)
     outcome = swept.run()
@@ -106,6 +113,7 @@ def test_a_bad_new_file_stops_the_run_and_the_late_one_is_a_warning(swept: Feed)
 
 
 @pytest.mark.parametrize("at", [Step.INTENT_PUT, Step.FENCED])
+@pytest.mark.needs_spark
 def test_the_run_after_one_that_died_with_a_bad_late_slice_loads_what_is_new(swept: Feed, at: Step) -> None:
     def observer(step: Step, line: str) -> None:
         if step is at:
@@ -154,6 +162,7 @@ def test_one_that_changes_while_it_is_read_is_in_the_table_once_and_named_after_
     assert (swept.ids, swept.path) == ([1, 2, 3, 10, 11, 12], "d=3/a.ndjson")
 
 
+@pytest.mark.needs_spark
 def test_one_in_a_folder_of_a_new_column_holds_back_nothing(swept: Feed) -> None:
     (swept.landing / "d=1/b.ndjson.gz").unlink()
     swept.put("d=1/hour=1/a.ndjson", 99)
@@ -163,6 +172,7 @@ def test_one_in_a_folder_of_a_new_column_holds_back_nothing(swept: Feed) -> None
     assert (swept.ids, swept.path) == ([1, 2, 3, 10, 11], "d=3/a.ndjson")
 
 
+@pytest.mark.needs_spark
 def test_the_command_loads_the_good_ones_and_fails_naming_the_bad_one(swept: Feed) -> None:
     answer = swept.cli("late", NAME)
     assert (answer.code, swept.ids) == (1, [1, 2, 10, 11])
@@ -170,6 +180,7 @@ def test_the_command_loads_the_good_ones_and_fails_naming_the_bad_one(swept: Fee
     assert "stays below" not in answer.out + answer.err
 
 
+@pytest.mark.needs_spark
 def test_rows_of_late_files_carry_the_id_of_a_run(swept: Feed) -> None:
     (swept.landing / "d=1/b.ndjson.gz").unlink()
     step = late_step(swept.platform, swept.dataflow, NOW)

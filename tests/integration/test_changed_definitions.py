@@ -16,6 +16,8 @@ from resources.tables.delta.table import DeltaLakeTable
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed
 
+pytestmark = pytest.mark.without_jvm
+
 
 def decide(feed: Feed, verb: str) -> str:
     """Decide, and return what was said before."""
@@ -32,6 +34,7 @@ class TestMistakes:
     @pytest.mark.parametrize(
         "wrong", [{"sql": "select idd from input"}, {"transform": "tests.support.steps:no_such"}]
     )
+    @pytest.mark.needs_spark
     def test_a_query_that_does_not_fit_begins_nothing_and_is_mended_at_once(
         self, make_feed: MakeFeed, wrong: dict[str, Any]
     ) -> None:
@@ -52,6 +55,7 @@ class TestMistakes:
         assert feed.run().status == "failed"
         assert (feed.open_intent, whys(feed), len(feed.commits)) == (None, ["run", "run"], 2)
 
+    @pytest.mark.needs_spark
     def test_a_query_that_fails_on_a_row_leaves_a_slice_that_the_mended_one_takes_over(
         self, make_feed: MakeFeed
     ) -> None:
@@ -94,6 +98,7 @@ class TestMistakes:
 
 class TestDecisions:
     @pytest.mark.parametrize("verb", ["accept", "reset"])
+    @pytest.mark.needs_spark
     def test_a_slice_that_was_written_is_appended_before_the_decision(
         self, make_feed: MakeFeed, verb: str
     ) -> None:
@@ -152,6 +157,7 @@ class TestAnotherRoot:
 
 class TestSchemas:
     @pytest.mark.parametrize("schema", ["id long, more string", "id string", "other long"])
+    @pytest.mark.needs_spark
     def test_a_declared_schema_that_differs_from_the_pinned_one_fails_and_begins_nothing(
         self, make_feed: MakeFeed, schema: str
     ) -> None:
@@ -174,6 +180,7 @@ class TestSchemas:
         feed.put("day=2026-01-02/region=eu/a.ndjson", 2)
         assert (feed.load().status, feed.ids) == ("committed", [1, 2])
 
+    @pytest.mark.needs_spark
     def test_after_a_reset_and_without_the_table_another_schema_is_pinned(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id long"}, unknown_fields="ignore")
         feed.put("a.ndjson", {"id": 1, "more": "x"})
@@ -187,6 +194,7 @@ class TestSchemas:
     @pytest.mark.parametrize(
         "sql", ["select id, 'x' as more from input", "select cast(id as string) || 'x' as id from input"]
     )
+    @pytest.mark.needs_spark
     def test_rows_that_the_table_refuses_are_given_up_and_the_old_definition_goes_on(
         self, make_feed: MakeFeed, sql: str
     ) -> None:
@@ -222,6 +230,7 @@ class TestSchemas:
         assert (feed.ids, whys(feed)) == ([1, 2], ["run", "abandon", "run"])
 
 
+@pytest.mark.needs_spark
 def test_a_table_keeps_the_layout_that_it_was_made_with(make_feed: MakeFeed) -> None:
     feed = make_feed(source={"schema": "id long, day date"}, target={"partition_by": ["day"]})
     feed.put("day=2026-01-01/a.ndjson", 1)

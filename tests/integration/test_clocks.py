@@ -11,6 +11,8 @@ from resources.loop import intents
 from resources.watermarks import entry
 from tests.support.feed import NOW, Feed
 
+pytestmark = pytest.mark.without_jvm
+
 
 @pytest.fixture(autouse=True)
 def jumping(monkeypatch: pytest.MonkeyPatch) -> None:

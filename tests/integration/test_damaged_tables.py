@@ -22,6 +22,8 @@ from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Answer, Feed, dies_after, removes_table
 from tests.support.window_feed import Windows, event, instant, on_lake, watermark
 
+pytestmark = pytest.mark.without_jvm
+
 
 def decide(feed: Feed, *words: str, now: str | None = None) -> Answer:
     clock = ("--now", now) if now else ()
@@ -72,6 +74,7 @@ def test_adopt_after_an_overwrite_loads_what_the_table_lacks(feed: Feed) -> None
     assert feed.ids == [1]
 
 
+@pytest.mark.needs_spark
 def test_adopt_after_an_overwrite_reads_windows_again(tmp_path: Path, engine: SparkEngine) -> None:
     made = days(tmp_path, engine)
     made.run("2020-01-05")
@@ -81,6 +84,7 @@ def test_adopt_after_an_overwrite_reads_windows_again(tmp_path: Path, engine: Sp
     assert made.feed.ids == [1, 2, 3, 4]
 
 
+@pytest.mark.needs_spark
 def test_adopt_of_a_table_that_was_removed_between_two_slices_reads_windows_again(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -91,6 +95,7 @@ def test_adopt_of_a_table_that_was_removed_between_two_slices_reads_windows_agai
     assert made.feed.ids == [1, 2, 3, 4]
 
 
+@pytest.mark.needs_spark
 def test_adopt_after_a_restore_by_time_of_a_copied_table_takes_the_version_that_was_restored(
     feed: Feed, engine: SparkEngine
 ) -> None:
@@ -179,6 +184,7 @@ def _by_a_stream(engine: SparkEngine, feed: Feed) -> None:
 
 
 @pytest.mark.parametrize("overwrite", [_dynamically, _by_a_stream])
+@pytest.mark.needs_spark
 def test_a_run_stops_where_spark_has_overwritten_a_table_without_partitions(
     feed: Feed, engine: SparkEngine, overwrite: Callable[[SparkEngine, Feed], None]
 ) -> None:
@@ -201,6 +207,7 @@ def _restored(feed: Feed) -> None:
 
 
 @pytest.mark.parametrize("damage", [_overwritten, _restored])
+@pytest.mark.needs_spark
 def test_a_table_that_loses_rows_while_a_slice_is_given_up_stops_that_run_and_the_next(
     make_feed: MakeFeed, damage: Callable[[Feed], None]
 ) -> None:
@@ -231,6 +238,7 @@ class _Dynamic(SparkEngine):
         return session
 
 
+@pytest.mark.needs_spark
 def test_reset_empties_the_table_also_in_a_session_that_overwrites_partitions_alone(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -268,6 +276,7 @@ def test_what_an_overwrite_has_left_out_is_loaded_again_whatever_a_partition_fil
     assert feed.ids == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.needs_spark
 def test_windows_that_the_table_has_lost_are_not_rewound_to(tmp_path: Path, engine: SparkEngine) -> None:
     made = days(tmp_path, engine, checkpoint={"interval_windows": 2})
     made.run("2020-01-05")
@@ -280,6 +289,7 @@ def test_windows_that_the_table_has_lost_are_not_rewound_to(tmp_path: Path, engi
     assert made.feed.ids == [1, 2, 3, 4]
 
 
+@pytest.mark.needs_spark
 def test_a_reset_of_windows_is_taken_back_by_a_rewind(tmp_path: Path, engine: SparkEngine) -> None:
     made = days(tmp_path, engine)
     made.run("2020-01-05")
@@ -293,6 +303,7 @@ def test_a_reset_of_windows_is_taken_back_by_a_rewind(tmp_path: Path, engine: Sp
 
 
 @pytest.mark.parametrize("lost", [True, False], ids=["lost", "kept"])
+@pytest.mark.needs_spark
 def test_an_adopt_within_a_rewind_of_windows_adds_no_row_a_second_time(
     tmp_path: Path, engine: SparkEngine, lost: bool
 ) -> None:
@@ -316,6 +327,7 @@ def test_an_adopt_within_a_rewind_of_windows_adds_no_row_a_second_time(
 # No command leads on
 
 
+@pytest.mark.needs_spark
 def test_a_commit_that_only_deletes_is_finished_although_the_log_before_it_is_cleaned(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

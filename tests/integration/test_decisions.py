@@ -15,6 +15,8 @@ from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.crash_runner import crash
 from tests.support.feed import NAME, Answer, Feed, dies_after
 
+pytestmark = pytest.mark.without_jvm
+
 
 def lose_all_but_rows(feed: Feed) -> None:
     """Lose the state, and what the table's commits say of it."""
@@ -112,6 +114,7 @@ class TestRewind:
         feed.load()
         assert (feed.ids, feed.entries[-1].total_rows) == ([1, 2, 3], 3)
 
+    @pytest.mark.needs_spark
     def test_with_replace_a_file_that_does_not_read_any_more_goes_to_quarantine_without_its_rows(
         self, make_feed: MakeFeed
     ) -> None:
@@ -163,6 +166,7 @@ class TestRewind:
         assert feed.ids == [1, 2, 3, 10, 20]
         assert feed.cli("late", NAME).json["late"] == []
 
+    @pytest.mark.needs_spark
     def test_with_replace_rows_must_tell_their_file(self, make_feed: MakeFeed) -> None:
         feed = make_feed(target={"origin_columns": False})
         feed.put("1.ndjson", 1)
@@ -360,6 +364,7 @@ class TestUnknownCommit:
         assert feed.ids == [1, 2, 3, 4]
         return feed
 
+    @pytest.mark.needs_spark
     def test_adopt_goes_on_from_the_rows_and_loads_nothing_twice(self, unknown: Feed) -> None:
         answer = decide(unknown, "adopt", NAME)
         assert answer.json["entry"]["watermark"] == {"path": "4.ndjson"}
@@ -368,6 +373,7 @@ class TestUnknownCommit:
         assert (unknown.ids, unknown.entries[-1].total_rows) == ([1, 2, 3, 4, 5], 5)
         assert unknown.load().status == "nothing"
 
+    @pytest.mark.needs_spark
     def test_a_reset_with_replace_loads_everything_once_more_in_place(self, unknown: Feed) -> None:
         decide(unknown, "reset", NAME, "--replace")
         unknown.load()

@@ -22,6 +22,8 @@ from resources.watermarks.log import WatermarkLog
 from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.feed import NAME, NOW, Feed
 
+pytestmark = pytest.mark.without_jvm
+
 
 class _Killed(BaseException):
     """Ends a process' work as SIGKILL does: nothing in the product catches it."""
@@ -111,6 +113,7 @@ class TestDecisionsPassTheGuards:
         decision = ("set", NAME, '{"path": "9.ndjson"}')
         assert stopped(feed, "state", *decision, "--reason", "because", "--yes") == "definition_changed"
 
+    @pytest.mark.needs_spark
     def test_release_and_unprocess_stop_at_a_table_that_is_gone(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"tracking": "set"}, on_bad_file="quarantine")
         feed.put("a.ndjson", 1)

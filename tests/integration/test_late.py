@@ -17,6 +17,8 @@ from resources.watermarks.compaction import RetentionPolicy
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed, dies_after
 
+pytestmark = pytest.mark.without_jvm
+
 
 def sweep(feed: Feed, pages: int | None = None) -> dict[str, Any]:
     """One step of the sweep, with its policy."""
@@ -115,6 +117,7 @@ class TestIngest:
         assert feed.ids == [1, 31, 77]
 
     @pytest.mark.parametrize("scope", ["global", "partition"])
+    @pytest.mark.needs_spark
     def test_files_before_a_filtered_cold_start_are_not_late_either_if_its_slice_was_left_with_a_bad_file(
         self, make_feed: MakeFeed, scope: str
     ) -> None:

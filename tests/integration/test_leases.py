@@ -18,6 +18,8 @@ from tests.support.crash_runner import crash
 from tests.support.feed import Feed
 from tests.support.gates import Gate, gate
 
+pytestmark = pytest.mark.without_jvm
+
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +42,7 @@ def at(tmp_path: Path, engine: SparkEngine) -> Iterator[Gate]:
         yield made
 
 
+@pytest.mark.needs_spark
 def test_a_run_elsewhere_that_goes_on_is_not_disturbed(make_feed: MakeFeed, at: Gate) -> None:
     feed = make_feed(sql=at.sql)
     feed.put("a.ndjson", 1, 2)
@@ -54,6 +57,7 @@ def test_a_run_elsewhere_that_goes_on_is_not_disturbed(make_feed: MakeFeed, at: 
     assert (feed.ids, second.rows) == ([1, 2], 0)
 
 
+@pytest.mark.needs_spark
 def test_one_that_died_elsewhere_is_finished_once_no_sign_comes(feed: Feed) -> None:
     feed.put("a.ndjson", 1)
     crash(feed, Step.WRITTEN)

@@ -6,11 +6,14 @@ import json
 import os
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from deltalake import DeltaTable
 
 from resources.loop.outcome import Step
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
+
+pytestmark = pytest.mark.without_jvm
 
 DAY = datetime(2026, 3, 10, tzinfo=UTC)
 
@@ -20,6 +23,7 @@ class TestRuns:
         outcome = feed.load()
         assert (outcome.status, outcome.rows, feed.newest, feed.table.exists()) == ("nothing", 0, None, False)
 
+    @pytest.mark.needs_spark
     def test_a_run_loads_what_is_above_the_watermark_and_nothing_else(self, feed: Feed) -> None:
         feed.put("date=2026-01-01/b.ndjson", 1, 2)
         feed.put("date=2026-01-02/a.ndjson.gz", 3)
@@ -215,6 +219,7 @@ class TestScopePartition:
 
 
 class TestColumns:
+    @pytest.mark.needs_spark
     def test_rows_tell_their_file_their_run_and_when(self, feed: Feed) -> None:
         feed.put("date=2026-01-01/a.ndjson", 1)
         feed.put("date=2026-01-02/b.ndjson.gz", 2)
@@ -226,12 +231,14 @@ class TestColumns:
         ]
         assert all(before <= when <= datetime.now(UTC) for (when,) in feed.rows("_ingested_at"))
 
+    @pytest.mark.needs_spark
     def test_without_origin_columns_there_are_only_the_source_s_own(self, make_feed: MakeFeed) -> None:
         feed = make_feed(target={"origin_columns": False})
         feed.put("a.ndjson", 1)
         feed.load()
         assert [column.name for column in DeltaTable(str(feed.table)).schema().fields] == ["id"]
 
+    @pytest.mark.needs_spark
     def test_partition_by_lays_the_table_out_by_these_columns(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id long, day date"}, target={"partition_by": ["day"]})
         feed.put("day=2026-01-01/a.ndjson", 1)
@@ -241,6 +248,7 @@ class TestColumns:
         assert sorted(path.name for path in feed.table.glob("day=*")) == ["day=2026-01-01", "day=2026-01-02"]
         assert feed.ids == [1, 2]
 
+    @pytest.mark.needs_spark
     def test_a_query_may_follow_the_read(self, make_feed: MakeFeed) -> None:
         feed = make_feed(
             source={"schema": "id long, text string"},
@@ -250,6 +258,7 @@ class TestColumns:
         feed.load()
         assert feed.rows("id", "text", "_source_file") == [(2, "B", "a.ndjson")]
 
+    @pytest.mark.needs_spark
     def test_a_function_may_follow_the_read_and_is_told_its_batch(self, make_feed: MakeFeed) -> None:
         feed = make_feed(
             transform="tests.support.steps:with_batch", watermark={"checkpoint": {"interval_files": 1}}

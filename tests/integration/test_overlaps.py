@@ -25,6 +25,8 @@ from tests.support.gates import Gate, gate
 from tests.support.proxy import CountingProxy
 from tests.support.seaweed import Seaweed
 
+pytestmark = pytest.mark.without_jvm
+
 AFTER_INTENT = (Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED)
 
 
@@ -76,6 +78,7 @@ def _once(feed: Feed, *ids: int) -> None:
     assert feed.open_intent is None
 
 
+@pytest.mark.needs_spark
 class TestTwoProcesses:
     def test_the_second_exits_3_while_the_first_lives_and_does_nothing(self, gated: Feed, at: Gate) -> None:
         gated.put("a.ndjson", 1, 2)
@@ -91,6 +94,7 @@ class TestTwoProcesses:
         assert (answer.code, answer.json[0]["status"], answer.json[0]["rows"]) == (0, "committed", 2)
         _once(gated, 1, 2)
 
+    @pytest.mark.needs_spark
     def test_a_race_of_two_has_a_winner_and_loads_everything_once(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"checkpoint": {"interval_files": 1}})
         for number in range(4):
@@ -148,6 +152,7 @@ class TestInterleaved:
         assert feed.load().status == "nothing"
         _once(feed, 1, 2)
 
+    @pytest.mark.needs_spark
     def test_one_that_waits_goes_on_when_the_other_is_done(
         self, gated: Feed, at: Gate, beside: Callable[..., Future[Outcome]]
     ) -> None:
@@ -244,6 +249,7 @@ class TestStillWriting:
     """A run is taken for dead while its write goes on at the server."""
 
     @pytest.mark.parametrize("earlier", [False, True], ids=["the table is made", "the table is there"])
+    @pytest.mark.needs_spark
     def test_its_rows_land_once_whoever_is_first(
         self, gated: Feed, at: Gate, beside: Callable[..., Future[Outcome]], earlier: bool
     ) -> None:
@@ -263,6 +269,7 @@ class TestStillWriting:
         assert len(gated.commits) == commits, "and has written nothing"
         _once(gated, 1, 2, *([10] if earlier else []))
 
+    @pytest.mark.needs_spark
     def test_a_slice_that_was_given_up_cannot_land_any_more(
         self, gated: Feed, at: Gate, beside: Callable[..., Future[Outcome]]
     ) -> None:
@@ -283,6 +290,7 @@ class TestStillWriting:
         assert [entry.why for entry in gated.entries] == ["abandon", "run"]
         _once(gated, 2, 3, 10)
 
+    @pytest.mark.needs_spark
     def test_a_slice_that_lands_while_it_is_given_up_is_finished(
         self,
         gated: Feed,

@@ -10,12 +10,15 @@ import pytest
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Answer, Feed
 
+pytestmark = pytest.mark.without_jvm
+
 
 @pytest.fixture
 def feed(make_feed: MakeFeed) -> Feed:
     return make_feed(on_bad_file="quarantine")
 
 
+@pytest.mark.needs_spark
 def test_the_run_goes_on_past_bad_files_and_the_watermark_moves(feed: Feed) -> None:
     feed.put("1.ndjson", 1)
     feed.put_bytes("2.ndjson.gz", b"not gzip")
@@ -34,6 +37,7 @@ def test_the_run_goes_on_past_bad_files_and_the_watermark_moves(feed: Feed) -> N
     assert "line 1" in listed["quarantined"]["files"][1]["reason"]
 
 
+@pytest.mark.needs_spark
 def test_a_slice_of_nothing_but_bad_files_moves_the_watermark_too(make_feed: MakeFeed) -> None:
     feed = make_feed(on_bad_file="quarantine", watermark={"checkpoint": {"interval_files": 1}})
     feed.put("1.ndjson", 1)
@@ -42,6 +46,7 @@ def test_a_slice_of_nothing_but_bad_files_moves_the_watermark_too(make_feed: Mak
     assert (feed.ids, feed.path) == ([1], "2.ndjson.gz")
 
 
+@pytest.mark.needs_spark
 def test_a_released_file_is_loaded_once_as_it_is_then(feed: Feed) -> None:
     feed.put_bytes("1.ndjson.gz", b"not gzip")
     feed.put("2.ndjson", 2)
@@ -58,6 +63,7 @@ def test_a_released_file_is_loaded_once_as_it_is_then(feed: Feed) -> None:
     assert feed.cli("list").json[0]["quarantined"]["count"] == 0
 
 
+@pytest.mark.needs_spark
 def test_a_released_file_that_is_still_bad_goes_back(feed: Feed) -> None:
     feed.put_bytes("1.ndjson.gz", b"not gzip")
     feed.put("2.ndjson", 2)
@@ -68,6 +74,7 @@ def test_a_released_file_that_is_still_bad_goes_back(feed: Feed) -> None:
     assert (feed.ids, feed.cli("list").json[0]["quarantined"]["count"]) == ([2], 1)
 
 
+@pytest.mark.needs_spark
 def test_releasing_what_is_not_in_quarantine_is_refused_with_the_nearest_path(feed: Feed) -> None:
     feed.put_bytes("1.ndjson.gz", b"not gzip")
     feed.put("2.ndjson", 2)
@@ -78,6 +85,7 @@ def test_releasing_what_is_not_in_quarantine_is_refused_with_the_nearest_path(fe
     assert len(feed.entries) == 1
 
 
+@pytest.mark.needs_spark
 def test_a_quarantined_file_is_not_late(feed: Feed) -> None:
     feed.put_bytes("1.ndjson.gz", b"not gzip")
     feed.put("2.ndjson", 2)
@@ -85,6 +93,7 @@ def test_a_quarantined_file_is_not_late(feed: Feed) -> None:
     assert feed.cli("late", NAME).json["late"] == []
 
 
+@pytest.mark.needs_spark
 def test_with_a_schema_to_infer_a_bad_file_does_not_stand_in_the_way(make_feed: MakeFeed) -> None:
     feed = make_feed(on_bad_file="quarantine", source={"schema": None})
     feed.put_bytes("1.ndjson.gz", b"not gzip")
@@ -93,6 +102,7 @@ def test_with_a_schema_to_infer_a_bad_file_does_not_stand_in_the_way(make_feed: 
     assert feed.ids == [2]
 
 
+@pytest.mark.needs_spark
 def test_all_files_with_bad_records_of_a_slice_cost_one_number(feed: Feed) -> None:
     for number in range(6):
         text = '{"id": "no number"}\n' if number % 2 else f'{{"id": {number}}}\n'
@@ -111,6 +121,7 @@ def decide(feed: Feed, *words: str) -> Answer:
 
 
 @pytest.mark.parametrize("decision", ["adopt", "import", "reset"])
+@pytest.mark.needs_spark
 def test_a_decision_leads_on_where_the_list_of_the_quarantine_is_gone(feed: Feed, decision: str) -> None:
     feed.put("1.ndjson", 1)
     feed.put_text("2.ndjson", "{bad\n")
@@ -138,6 +149,7 @@ def test_a_decision_leads_on_where_the_list_of_the_quarantine_is_gone(feed: Feed
 
 
 @pytest.mark.parametrize("decision", ["adopt", "import"])
+@pytest.mark.needs_spark
 def test_a_file_that_was_released_and_loaded_already_leaves_the_quarantine_of_an_older_state(
     feed: Feed, tmp_path: Path, decision: str
 ) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.feed import NAME, Feed
 
+pytestmark = pytest.mark.without_jvm
+
 
 @pytest.mark.parametrize("first", ["table", "state"])
 def test_a_reset_and_a_dropped_table_start_anew_in_either_order(feed: Feed, first: str) -> None:

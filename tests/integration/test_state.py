@@ -15,6 +15,8 @@ from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
 
+pytestmark = pytest.mark.without_jvm
+
 Break = Callable[[bytes], bytes]
 
 GARBAGE: dict[str, Break] = {
@@ -214,6 +216,7 @@ class TestLost:
         assert loaded.ids == [1, 1, 2, 2, 3]
         assert loaded.entries[0].reason == "restored a backup"
 
+    @pytest.mark.needs_spark
     def test_a_table_of_somebody_else_in_its_place_stops_the_first_run(self, feed: Feed) -> None:
         feed.engine.session().range(3).write.format("delta").save(str(feed.table))
         feed.put("a.ndjson", 1)
@@ -336,6 +339,7 @@ class TestDefinition:
         loaded.load()
         assert loaded.ids == [1, 2, 3]
 
+    @pytest.mark.needs_spark
     def test_an_unfinished_slice_is_finished_with_its_own_definition_or_not_at_all(
         self, make_feed: MakeFeed
     ) -> None:

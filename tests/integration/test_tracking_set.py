@@ -8,6 +8,8 @@ from deltalake import DeltaTable
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
 
+pytestmark = pytest.mark.without_jvm
+
 
 @pytest.fixture
 def feed(make_feed: MakeFeed) -> Feed:

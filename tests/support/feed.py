@@ -14,12 +14,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import pyarrow as pa
@@ -39,6 +41,7 @@ from resources.spark import SparkEngine
 from resources.tables.delta.commit import Commit
 from resources.tables.delta.log import DeltaLog
 from resources.watermarks.entry import Entry, Intent
+from tests.support.jvmless import ArrowPlatform, JvmlessEngine
 
 NAME = "flow"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -104,7 +107,7 @@ class Feed:
         base = {
             "source": files if self.definition.get("source", {}).get("type", "files") == "files" else {},
             "watermark": {"type": "path"},
-            "target": {"load": "append"},
+            "target": {"load": "append"} | ({"origin_columns": False} if self.in_arrow else {}),
         }
         self.definition = _merged(base, self.definition)
         self._write()
@@ -166,10 +169,15 @@ class Feed:
         return load_project(self.folder, environment=self.environment).named([NAME])[0]
 
     @property
+    def in_arrow(self) -> bool:
+        """Whether rows are in Arrow: ``_source_file`` is the only column beside ``id``, and no JVM is needed."""
+        return isinstance(self.engine, JvmlessEngine)
+
+    @property
     def platform(self) -> Platform:
         """Fresh resources, as a new process has them."""
         project = load_project(self.folder, environment=self.environment)
-        return Platform(
+        return (ArrowPlatform if self.in_arrow else Platform)(
             project.state, project.lake, self.engine, project.source_place, lineage=project.lineage
         )
 
@@ -232,7 +240,8 @@ class Feed:
     def cli(self, *arguments: str) -> Answer:
         """Call ``strandline --json`` in this process; Spark is the engine's server."""
         runner = CliRunner(env=self._variables())
-        result = runner.invoke(strandline, ["--project", str(self.folder), "--json", *arguments])
+        with patch("platform_assets.platform.Platform", ArrowPlatform) if self.in_arrow else nullcontext():
+            result = runner.invoke(strandline, ["--project", str(self.folder), "--json", *arguments])
         return Answer(result.exit_code, result.stdout, result.stderr)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

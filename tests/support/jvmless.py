@@ -8,6 +8,7 @@ kills the process at that point.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -95,7 +96,7 @@ class MortalBlobs(LocalBlobs):
 
 
 class _ArrowFiles(FileSource):
-    """Files that are read line by line."""
+    """Files of ``{"id": 1}`` lines, plain or compressed with gzip, that are read line by line."""
 
     def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> str | None:
         fields = [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]
@@ -111,7 +112,7 @@ class _ArrowFiles(FileSource):
         rows = [
             {**json.loads(line), "_source_file": file.path}
             for file in files
-            for line in (self._folder / file.path).read_text().splitlines()
+            for line in _text(self._folder / file.path).splitlines()
         ]
         return cast("DataFrame", Rows(pa.Table.from_pylist(rows, schema=SCHEMA), cast("Session", spark).hear))
 
@@ -130,11 +131,17 @@ class _ArrowFiles(FileSource):
         return self.root.local
 
 
+def _text(file: Path) -> str:
+    data = file.read_bytes()
+    return (gzip.decompress(data) if file.suffix == ".gz" else data).decode()
+
+
 class JvmlessEngine(SparkEngine):
     """Makes sessions that need no engine."""
 
-    def __init__(self, process: Process) -> None:
-        self._process = process
+    def __init__(self, process: Process | None = None) -> None:
+        super().__init__()
+        self._process = process or Process()
 
     def session(self) -> SparkSession:
         return cast("SparkSession", Session(lambda when, write: self._process.reach(when, "commit", write)))
@@ -169,13 +176,20 @@ class MortalPlatform(Platform):
         return WatermarkLog(MortalBlobs(self.state.local, self.process))
 
 
-class JvmlessPlatform(MortalPlatform):
-    """The resources of a process that needs no JVM."""
+class ArrowPlatform(Platform):
+    """The resources of a project whose files are read, and whose table is written, without a JVM."""
 
     def source(self, dataflow: Dataflow) -> Source:
         root = self.source_of(dataflow)
         assert isinstance(root, Place)
         return _ArrowFiles(root, dataflow)
+
+    def engine(self, dataflow: Dataflow) -> SparkEngine:
+        return JvmlessEngine()
+
+
+class JvmlessPlatform(ArrowPlatform, MortalPlatform):
+    """The resources of a process that needs no JVM."""
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         return JvmlessEngine(self.process)
