@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pymysql
 
 from resources.jdbc import JdbcConnection
@@ -23,13 +24,26 @@ from tests.support.feed import Feed
 from tests.support.mariadb import MariaDB
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-FILLER = "x" * 100
+FILLER = "x" * 400
+"""So that an answer is longer than what the sockets between a server and its client hold."""
 STRANGER = "sesame-open-9"
 
 
 def at(number: int) -> datetime:
     """The time of a row."""
     return START + timedelta(seconds=number)
+
+
+class TableLock(ABC):
+    """A lock of the whole table by another client, which nobody reads past."""
+
+    @abstractmethod
+    def take(self) -> None:
+        """Lock it."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Unlock it, if it is locked."""
 
 
 @dataclass
@@ -53,6 +67,8 @@ class DatabaseRows(ABC):
     scheme = ""
     database = ""
     columns = ""
+    impatient = ""
+    """Parameters of the URL with which Spark's statements are ended soon."""
 
     def __post_init__(self) -> None:
         """Make it."""
@@ -89,6 +105,24 @@ class DatabaseRows(ABC):
     def stranger(self) -> tuple[str, str]:
         """Make a user who may enter, and read nothing; name and password."""
 
+    @abstractmethod
+    def limit_connections(self, user: str, *, closed: bool) -> None:
+        """Let a user open no more connections, or any number."""
+
+    @abstractmethod
+    def locked(self) -> TableLock:
+        """A lock that is not taken yet."""
+
+    def reader(self) -> tuple[str, str]:
+        """Make a user who may read the table; name and password."""
+        name, password = self.stranger()
+        self.ask(f"GRANT SELECT ON {self.name} TO {self.role(name)}")
+        return name, password
+
+    def role(self, name: str) -> str:
+        """A user as GRANT names it."""
+        return name
+
     @property
     def url(self) -> str:
         """As a connection has it."""
@@ -124,6 +158,7 @@ class OnPostgres(DatabaseRows):
     server: Postgres = field(kw_only=True)
 
     scheme, database, columns = "postgresql", "postgres", "at timestamptz, filler text"
+    impatient = "?options=-c%20statement_timeout=300"
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """The rows of a statement."""
@@ -152,6 +187,14 @@ class OnPostgres(DatabaseRows):
         self.ask(f"CREATE ROLE {name} LOGIN PASSWORD '{STRANGER}'")
         return name, STRANGER
 
+    def limit_connections(self, user: str, *, closed: bool) -> None:
+        """By the role."""
+        self.ask(f"ALTER ROLE {user} CONNECTION LIMIT {0 if closed else -1}")
+
+    def locked(self) -> TableLock:
+        """By a transaction."""
+        return _PostgresLock(self.server.url(), self.name)
+
     def end_clients(self) -> None:
         """All but this one."""
         self.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
@@ -170,6 +213,7 @@ class OnMariaDB(DatabaseRows):
 
     scheme, database = "mariadb", "shop"
     columns = "at timestamp(6) NULL, filler text CHARACTER SET utf8mb4"
+    impatient = "?sessionVariables=lock_wait_timeout=1"
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """The rows of a statement."""
@@ -199,6 +243,18 @@ class OnMariaDB(DatabaseRows):
         self.ask(f"GRANT INSERT ON shop.* TO {name}@'localhost'")
         return name, STRANGER
 
+    def role(self, name: str) -> str:
+        """With its host."""
+        return f"{name}@'localhost'"
+
+    def limit_connections(self, user: str, *, closed: bool) -> None:
+        """By the account."""
+        self.ask(f"ALTER USER {self.role(user)} WITH MAX_USER_CONNECTIONS {-1 if closed else 0}")
+
+    def locked(self) -> TableLock:
+        """By a session."""
+        return _MariaDBLock(self.server, self.name)
+
     def end_clients(self) -> None:
         """All but this one."""
         for (number,) in self.ask(
@@ -211,6 +267,38 @@ class OnMariaDB(DatabaseRows):
         """As at a shutdown of its machine."""
         self.server.stop()
         self.server.start()
+
+
+class _PostgresLock(TableLock):
+    def __init__(self, url: str, table: str) -> None:
+        self._url, self._table = url, table
+        self._session: psycopg.Connection | None = None
+
+    def take(self) -> None:
+        """In a transaction that stays open."""
+        self._session = psycopg.connect(self._url)
+        self._session.execute(f"LOCK TABLE {self._table} IN ACCESS EXCLUSIVE MODE".encode())
+
+    def release(self) -> None:
+        """With its connection."""
+        if self._session is not None:
+            self._session.close()
+
+
+class _MariaDBLock(TableLock):
+    def __init__(self, server: MariaDB, table: str) -> None:
+        self._server, self._table = server, table
+        self._session: Any = None
+
+    def take(self) -> None:
+        """In a session that stays open."""
+        self._session = self._server.session()
+        self._session.cursor().execute(f"LOCK TABLES {self._table} WRITE")
+
+    def release(self) -> None:
+        """With its connection."""
+        if self._session is not None and self._session.open:
+            self._session.close()
 
 
 def rows_of(server: Postgres | MariaDB, **given: Any) -> DatabaseRows:

@@ -62,6 +62,7 @@ class TcpProxy(ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.upstream = upstream
         self.breakage = Breakage()
+        self.away = False
 
     @property
     def port(self) -> int:
@@ -75,6 +76,14 @@ class TcpProxy(ThreadingTCPServer):
             self.breakage.lock.wait_for(lambda: not self.breakage.open, _PATIENCE)
             return self.breakage.open
 
+    def stop_listening(self) -> None:
+        """Be away: who connects is cut off."""
+        self.away = True
+
+    def listen_again(self) -> None:
+        """Be there again."""
+        self.away = False
+
     def break_off(self, after: int, happens: Callable[[], Any] | None = None, *, cuts: bool = False) -> None:
         """Have something happen, once, in the middle of an answer of so many bytes."""
         self.breakage.after, self.breakage.happens, self.breakage.cuts = after, happens, cuts
@@ -86,6 +95,9 @@ class _Handler(BaseRequestHandler):
 
     def handle(self) -> None:
         breakage = self.server.breakage
+        if self.server.away:
+            self._reset()
+            return
         with breakage.lock:
             breakage.connections += 1
             breakage.open += 1
@@ -98,6 +110,10 @@ class _Handler(BaseRequestHandler):
                 breakage.open -= 1
                 breakage.lock.notify_all()
 
+    def _reset(self) -> None:
+        """Have the end of the connection be a reset."""
+        self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
     def _upstream(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.server.upstream), timeout=60)
 
@@ -106,7 +122,7 @@ class _Handler(BaseRequestHandler):
         while data := upstream.recv(1 << 14):
             amount += len(data)
             if not self.server.breakage.passes(amount):
-                self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                self._reset()
                 return
             self.request.sendall(data)
 

@@ -28,7 +28,7 @@ _INTERRUPTED = re.compile(
     # The connection is gone.
     r"|connection (was |is |has been |timed )?(closed|reset|refused|killed|lost|out|bad)\b|closed the connection"
     r"|lost connection|gone away|I/O error|communications link|broken pipe|socket error|end[ -]of[ -](stream|file)|SSL SYSCALL"
-    r"|EOF detected|terminating connection"
+    r"|EOF detected|terminating connection|error while streaming"
     # A time limit, a lock, or an operator ended the statement.
     r"|timed? ?out|statement execution time|canceling statement|query execution was interrupted|max_statement_time|deadlock"
     r"|could not serialize|record has changed since|conflict with recovery"
