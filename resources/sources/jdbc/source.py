@@ -196,8 +196,9 @@ class JdbcRows(PinsColumns):
         return self._load(spark, self._query.columns()).schema
 
     def _load(self, spark: SparkSession, query: str) -> DataFrame:
+        text = DIALECTS[self._connection.system].for_driver(query)
         with self._without_secrets():
-            frame = spark.read.format("jdbc").options(**self._connection.options, query=query).load()
+            frame = spark.read.format("jdbc").options(**self._connection.options, query=text).load()
             _ = frame.schema  # on Spark Connect it is only now that the database is asked
         return frame
 
