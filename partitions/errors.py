@@ -92,6 +92,10 @@ class SourceUnreachable(SourceError):
     transient = True
 
 
+class SourceInterrupted(SourceUnreachable):
+    """The source broke off, or lets nobody in for the moment; a run asks it again before it fails."""
+
+
 class BadPart(SourceError):
     """One part of a source cannot be read.
 

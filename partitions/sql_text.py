@@ -71,6 +71,15 @@ def without_end(text: str, reading: Reading) -> str:
         end = last.start
 
 
+def replaced_in_code(text: str, old: str, new: str, reading: Reading) -> str:
+    """A text with a part of its code replaced, wherever it stands; quotes and comments stay as they are."""
+    pieces, position = list[str](), 0
+    for span in spans(text, reading):
+        pieces += [text[position : span.start].replace(old, new), text[span.start : span.end]]
+        position = span.end
+    return "".join([*pieces, text[position:].replace(old, new)])
+
+
 def _span(text: str, at: int, reading: Reading) -> Span | None:
     letter = text[at]
     if letter in "'\"`":

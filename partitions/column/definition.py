@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta, tzinfo
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from partitions.column.lookback import LookBack, look_back
+from partitions.column.lookback import LookBack, as_nested
 from partitions.column.state import EXCLUSIVE
 from partitions.errors import ConfigurationError
 from partitions.instants import zone_of
@@ -55,16 +54,7 @@ class ColumnWatermark(Model):
     @model_validator(mode="before")
     @classmethod
     def _flat_look_back(cls, given: Any) -> Any:
-        """Take ``backward_days: 7`` and its like as ``backward: {days: 7}``. Unknown units stay, and are refused as unknown keys."""
-        if not isinstance(given, Mapping):
-            return given
-        flat = {f"backward_{unit}" for unit in LookBack.model_fields} & given.keys()
-        if not flat or isinstance(given.get("backward"), LookBack):
-            return given
-        block = look_back({key: value for key, value in given.items() if key in flat or key == "backward"})
-        return {key: value for key, value in given.items() if key not in flat} | {
-            "backward": block and block.given
-        }
+        return as_nested(given)
 
     @field_validator("columns")
     @classmethod

@@ -158,6 +158,25 @@ def look_back(config: Mapping[str, Any]) -> LookBack | None:
     return block if block.given else None
 
 
+def as_nested(given: Any) -> Any:
+    """Return a block of settings with ``backward_days: 7`` and its like as ``backward: {days: 7}``.
+
+    Unknown units stay, so that they are refused as unknown keys; what is no block stays as it is.
+
+    Raises:
+        ConfigurationError: as :func:`look_back`.
+    """
+    if not isinstance(given, Mapping):
+        return given
+    flat = {f"{_FLAT}{unit}" for unit in _UNITS} & given.keys()
+    if not flat or isinstance(given.get("backward"), LookBack):
+        return given
+    block = look_back({key: value for key, value in given.items() if key in flat or key == "backward"})
+    return {key: value for key, value in given.items() if key not in flat} | {
+        "backward": block and block.given
+    }
+
+
 def lower_bounds(
     block: LookBack | None, watermark: Mapping[str, Any] | None, now: datetime
 ) -> dict[str, Any] | None:

@@ -29,7 +29,7 @@ def refusals(source: SourceDefinition, watermark: ColumnWatermark, target: Targe
         yield Refusal(
             ("target", "replace_by_watermark"),
             "true without a look-back",
-            "watermark.backward beside it (what is read again is what is replaced)",
+            "watermark.backward beside it, or in the connection (what is read again is what is replaced)",
         )
     if target.load == "merge_overwrite" and not target.replace_by_watermark:
         yield Refusal(
@@ -51,7 +51,7 @@ def _appended_twice(watermark: ColumnWatermark) -> Iterator[Refusal]:
         yield Refusal(
             ("watermark", "backward"),
             "a look-back beside load: append",
-            f"{_REPLACING} (append adds what is read again a second time), or no look-back",
+            f"{_REPLACING} (append adds what is read again a second time), or no look-back (`backward: {{}}` turns off the connection's)",
         )
     if len(watermark.columns) > 1:
         yield Refusal(

@@ -11,6 +11,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from platform_assets.project.checks import check_cycles, check_dataflow, check_settings, check_tables
 from platform_assets.project.errors import ProjectError, in_order
+from platform_assets.project.look_backs import look_backs_of
 from platform_assets.project.project import Made, Project
 from platform_assets.project.reading import NAME, Checked, read_dataflow, read_settings
 from platform_assets.project.settings import Settings
@@ -36,7 +37,8 @@ def load_project(folder: Path | None = None, *, environment: Mapping[str, str] |
     folder = _folder(folder, environment)
     settings = read_settings(folder / _SETTINGS, environment)
     paths, misplaced = _dataflow_files(folder)
-    flows = [read_dataflow(path, _relative(path, folder), environment) for path in paths]
+    look_backs = look_backs_of(settings.value)
+    flows = [read_dataflow(path, _relative(path, folder), environment, look_backs) for path in paths]
     check_settings(settings)
     for flow in flows:
         check_dataflow(flow, settings, folder)

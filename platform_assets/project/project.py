@@ -116,9 +116,8 @@ class Project:
         if settings is None:
             raise ConfigurationError(f"expected a connection of platform.yaml, found {name!r}")
         fields = {
-            key: used(getattr(settings, key), f"connections.{name}.{key}", self._environment)
-            for key in type(settings).model_fields
-            if key != "type"
+            key: used(value, f"connections.{name}.{key}", self._environment)
+            for key, value in settings.address().items()
         }
         connection = settings.open(f"connections.{name}", fields)
         if not isinstance(connection, wanted):

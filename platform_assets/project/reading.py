@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
+from partitions.column.lookback import LookBack
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.model import Model
 from platform_assets.project.document import Document, Key, dotted, value_at
 from platform_assets.project.environment import FromEnvironment
 from platform_assets.project.errors import ProjectError
+from platform_assets.project.look_backs import with_look_back
 from platform_assets.project.pending import DATAFLOW, SETTINGS, Pending, not_there
 from platform_assets.project.resolving import hidden, resolved
 from platform_assets.project.secrets import literal_secrets, shown
@@ -82,18 +85,22 @@ def read_settings(path: Path, environment: Mapping[str, str]) -> Checked[Setting
     return _checked(Checked(document), Settings, SETTINGS, environment, {})
 
 
-def read_dataflow(path: Path, file: str, environment: Mapping[str, str]) -> Checked[Dataflow]:
+def read_dataflow(
+    path: Path, file: str, environment: Mapping[str, str], look_backs: Mapping[str, LookBack]
+) -> Checked[Dataflow]:
     """Read one file of ``dataflows``.
 
     Args:
         path: where it is.
         file: the same relative to the project folder, for errors.
         environment: what ``{env: NAME}`` refers to.
+        look_backs: of connections.
     """
     checked: Checked[Dataflow] = Checked(_document(path, file))
     if checked.document.has(("name",)):
         checked.refuse(("name",), "a name", f"no such key: the name is the file's, {path.stem}")
-    return _checked(checked, Dataflow, DATAFLOW, environment, {"name": path.stem})
+    given = {"name": path.stem}
+    return _checked(checked, Dataflow, DATAFLOW, environment, given, partial(with_look_back, look_backs))
 
 
 def _document(path: Path, file: str) -> Document:
@@ -111,13 +118,14 @@ def _checked(
     rows: tuple[Pending, ...],
     environment: Mapping[str, str],
     given: Mapping[str, Any],
+    complete: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Checked[M]:
-    """Check one file alone; ``given`` are the model's fields that no user writes."""
+    """Check one file alone; ``given`` are the model's fields that no user writes, ``complete`` adds what it takes from other files."""
     document = checked.document
     checked.add(document.errors)
     if document.readable:
         values = resolved(document, model, environment)
-        checked.value, checked.texts = values.value, values.texts
+        checked.value, checked.texts = complete(values.value), values.texts
         unavailable, parts = not_there(document, values.value, model, rows)
         checked.add(literal_secrets(document) + values.errors + unavailable, *parts)
         _validate(checked, model, given)

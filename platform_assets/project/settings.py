@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from partitions.column.lookback import LookBack, as_nested
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from platform_assets.project.environment import EnvRef, Text
@@ -62,6 +63,12 @@ class PlaceSettings(Model):
 class ConnectionModel(Model):
     """What all connections have in common: some of their keys hold secrets."""
 
+    _opens_nothing: ClassVar[frozenset[str]] = frozenset({"type"})
+
+    def address(self) -> dict[str, Any]:
+        """Return the keys that say where something is and who asks, with their values as written."""
+        return {key: value for key, value in self if key not in self._opens_nothing}
+
     def hide(self, text: str, environment: Mapping[str, str]) -> str:
         """Return a text with the values of the connection's secrets replaced."""
         for key, reference in self:
@@ -86,13 +93,30 @@ class S3Settings(ConnectionModel):
         return S3Connection(**fields)
 
 
+class LooksBack(ConnectionModel):
+    """A connection whose dataflows above a column watermark may read rows again.
+
+    Attributes:
+        backward: the look-back of each such dataflow that has none of its own.
+    """
+
+    _opens_nothing: ClassVar[frozenset[str]] = frozenset({"type", "backward"})
+
+    backward: LookBack | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flat_look_back(cls, given: Any) -> Any:
+        return as_nested(given)
+
+
 def _jdbc_url(text: str | EnvRef) -> str | EnvRef:
     if isinstance(text, str):
         JdbcConnection.parse(text)
     return text
 
 
-class JdbcSettings(ConnectionModel):
+class JdbcSettings(LooksBack):
     """A database; Strandline brings the driver.
 
     Attributes:

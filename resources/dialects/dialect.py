@@ -95,6 +95,10 @@ class Dialect(Words):
         Java's classes for times go through the zone of the machine, where some local times do not exist.
         """
 
+    def for_driver(self, query: str) -> str:
+        """Return a query as its JDBC driver takes it."""
+        return query
+
     def relation(self, parts: Sequence[str]) -> str:
         """A table's name, each part quoted."""
         return ".".join(map(self.name, parts))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from partitions import sql_text
+from partitions.errors import ConfigurationError
 from resources.dialects.dialect import Dialect, clock
 
 _LAST, _FIRST = "9999-12-31 23:59:59.999999", "0001-01-01 00:00:00"
@@ -22,7 +23,15 @@ class PostgreSQL(Dialect):
         return '"' + column.replace('"', '""') + '"'
 
     def text(self, value: str) -> str:
-        """With ``E`` if a backslash is in it: what that is without depends on standard_conforming_strings."""
+        """With ``E`` if a backslash is in it: what that is without depends on standard_conforming_strings.
+
+        Raises:
+            ConfigurationError: for a NUL, at which the server would take the query to end.
+        """
+        if "\x00" in value:
+            raise ConfigurationError(
+                f"expected text that PostgreSQL can hold, found a NUL in {value[:80]!r}; set the watermark to another value"
+            )
         quoted = value.replace("'", "''")
         return "E'" + quoted.replace("\\", "\\\\") + "'" if "\\" in value else f"'{quoted}'"
 
@@ -44,6 +53,10 @@ class PostgreSQL(Dialect):
               ON i.indrelid = a.attrelid AND i.indkey[0] = a.attnum AND i.indisvalid AND i.indpred IS NULL
             WHERE a.attrelid = to_regclass({self.text(self.relation(parts))}) AND a.attnum > 0 AND NOT a.attisdropped
             GROUP BY a.attname, a.attnotnull"""  # noqa: S608 - the name is a literal
+
+    def for_driver(self, query: str) -> str:
+        """With the operator ``?`` doubled: the driver takes a single one for a parameter."""
+        return sql_text.replaced_in_code(query, "?", "??", self.reading)
 
     def finite(self, column: str) -> str:
         """Neither infinite nor of a year with five digits."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from partitions.column.definition import ColumnWatermark
 from partitions.column.plan import bounds, nothing_new, plan
@@ -26,7 +26,7 @@ from partitions.unit_values import TIMES
 from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.observation import observed
 from resources.kinds.states import state_of
-from resources.sources.source import ReadsAbove, RowSource
+from resources.sources.source import LooksOnce, ReadsAbove, RowSource
 from resources.sql import quoted
 from resources.watermarks.column_ranges import COLUMN_RANGES
 from resources.watermarks.entry import Entry, Intent
@@ -35,8 +35,13 @@ from resources.watermarks.lists import ListKind, StoredList
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+T = TypeVar("T")
+
 _PARTS = 4
 """Parts of a full slice that are read at the same time."""
+
+_LOOK_SECONDS = 10.0
+"""What a look for new rows may take: a sensor looks every minute, and ``list`` answers people."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,6 @@ class ColumnKind:
             PlanError: a column cannot have a watermark, or has NULLs and must not.
             SourceError: the source refuses, or does not answer.
         """
-        definition, state = self._definition, state_of(ColumnState, self.dataflow, entry)
         number = entry.number if entry else 0
         if isinstance(request, LateOnly):
             return Plan(self.dataflow.name, "column", number, now, "no row of a column watermark is late")
@@ -96,6 +100,10 @@ class ColumnKind:
             raise ConfigurationError(
                 f"dataflow {self.dataflow.name}: expected a run of what is due, found a forced one; a column watermark has no windows"
             )
+        return self._in_one_look(lambda kind: kind._plan_due(entry, now))
+
+    def _plan_due(self, entry: Entry | None, now: datetime) -> Plan[ColumnSlice]:
+        definition, state = self._definition, state_of(ColumnState, self.dataflow, entry)
         seen = self._completed(self.above.observe(definition.columns, now), state)
         until = ColumnState.of(deserialise(entry.replace_until)) if entry and entry.replace_until else None
         ranges = bounds(definition, state, seen, now, until)
@@ -107,7 +115,7 @@ class ColumnKind:
             seen,
             now,
             dataflow=self.dataflow.name,
-            number=number,
+            number=entry.number if entry else 0,
             cuts=self._cuts(ranges, seen.version),
             parts=_PARTS,
             replace_until=until,
@@ -119,15 +127,25 @@ class ColumnKind:
 
         Raises:
             PlanError, SourceError: as :meth:`plan`.
+            SourceUnreachable: the look would scan for long, and was ended.
         """
         if entry is not None and entry.replace_until is not None:
             return True
+        return self._in_one_look(lambda kind: kind._finds_new_rows(entry, now), _LOOK_SECONDS)
+
+    def _finds_new_rows(self, entry: Entry | None, now: datetime) -> bool:
         definition = self._definition.model_copy(update={"backward": None, "boundary": "exclusive"})
         state = state_of(ColumnState, self.dataflow, entry)
         seen = self._completed(self.above.observe(definition.columns, now), state)
         ranges = bounds(definition, state, seen, now)
         made = plan(definition, state, ranges, seen, now, dataflow=self.dataflow.name, number=0)
         return any(self.above.holds_any(slice_.rows_with_value, slice_.version) for slice_ in made.slices)
+
+    def _in_one_look(self, ask: Callable[[ColumnKind], T], seconds: float | None = None) -> T:
+        """Return what ``ask`` finds out with the source as of one moment, over one connection if the source needs some."""
+        if not isinstance(self.above, LooksOnce):
+            return ask(self)
+        return self.above.in_one_look(lambda above: ask(replace(self, above=above)), seconds)
 
     @property
     def _has_step(self) -> bool:

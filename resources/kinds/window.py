@@ -264,6 +264,9 @@ class WindowKind:
         Raises:
             SourceError: the source as a whole does not answer: no work unit is to blame then.
         """
+        of_source = self.source.failure(error)
+        if of_source is not None and of_source.transient:
+            raise of_source from error
         bad = self.source.named_by(spark, slice_, pinned, error)
         bad = bad or failing(slice_.works, lambda works: self._fails(spark, slice_, works, pinned))
         return self._bad(bad) if bad else None

@@ -24,6 +24,7 @@ from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadParts
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.giving_up import drop
+from resources.loop.interruptions import outlasting_interruptions
 from resources.loop.outcome import Committed, NotCommitted, Outcome, Step
 from resources.loop.pinning import pinned_schema
 from resources.loop.protocol import CHANGED_WHILE_READ, commit, resume
@@ -155,12 +156,12 @@ class _Run(Generic[SliceT]):
 
     def _advance(self) -> None:
         """Plan and load, slice after slice; list again at the end, for what came in the meantime."""
-        run, outcome = self._run, self._outcome
+        run = self._run
         left, slower = run.dataflow.watermark.max_slices, 0
         while left > 0:
             plan = self._plan()
             due = self._bad_parts.not_left_out(plan.slices)
-            pinned = pinned_schema(run, outcome, due, self._bad_parts) if due else None
+            pinned = self._pinned(due) if due else None
             if pinned is None:
                 return
             pending = deque(self._at_one_version(self._bad_parts.not_left_out(plan.slices)))
@@ -182,12 +183,15 @@ class _Run(Generic[SliceT]):
 
     def _plan(self) -> Plan[SliceT]:
         run, outcome = self._run, self._outcome
-        plan = run.kind.plan(outcome.newest, run.now, run.request)
+        plan = outlasting_interruptions(lambda: run.kind.plan(outcome.newest, run.now, run.request))
         outcome.plan = outcome.plan or plan
         outcome.calls += plan.calls
         outcome.warnings.extend(warning for warning in plan.warnings if warning not in outcome.warnings)
         run.notify(Step.PLANNED, plan.why)
         return plan
+
+    def _pinned(self, due: list[SliceT]) -> str | None:
+        return outlasting_interruptions(lambda: pinned_schema(self._run, self._outcome, due, self._bad_parts))
 
     def _at_one_version(self, slices: list[SliceT]) -> list[SliceT]:
         kind = self._run.kind

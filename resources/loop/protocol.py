@@ -15,6 +15,7 @@ from resources.loop.appending import append_abandoned, append_loaded
 from resources.loop.context import RunContext
 from resources.loop.giving_up import give_up
 from resources.loop.intents import draft_intent, holding, put_intent
+from resources.loop.interruptions import outlasting_interruptions
 from resources.loop.outcome import Committed, NotCommitted, Step
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.writing import analysed_rows, reason_of, write
@@ -53,7 +54,7 @@ def commit(
         slice_ = run.kind.fix(slice_)
         intent = draft_intent(run, entry, guarded_head(run, entry), slice_, pinned)
         # Before the intent is put: a query that does not fit its rows must not leave a number that no run can finish.
-        rows = analysed_rows(run, entry, intent, slice_)
+        rows = outlasting_interruptions(lambda: analysed_rows(run, entry, intent, slice_))
     except BadPart as bad:
         return NotCommitted(entry, bad)
     put_intent(run, intent, slice_.size.amount)

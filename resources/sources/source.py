@@ -7,9 +7,9 @@ A source opens the world; it knows no watermark log and no table that it is load
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from partitions.column.predicates import Range
 from partitions.column.source import Observed
@@ -20,6 +20,8 @@ from resources.tables.table import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
 
 
 class RowSource(Protocol):
@@ -114,6 +116,23 @@ class ReadsAbove(Protocol):
         self, spark: SparkSession, parts: Sequence[Predicate], pinned: str, version: Version | None
     ) -> DataFrame:
         """Return exactly the rows of parts that share none, with the pinned columns in their order; each part may be read at the same time."""
+        ...
+
+
+@runtime_checkable
+class LooksOnce(Protocol):
+    """A source that is asked several questions over one connection."""
+
+    def in_one_look(self, ask: Callable[[ReadsAbove], T], seconds: float | None = None) -> T:
+        """Return what ``ask`` returns; the source that it is given answers as of one moment. The connection is closed in any case.
+
+        Args:
+            ask: asks the questions.
+            seconds: after which the source ends a question; None: as the source itself says.
+
+        Raises:
+            SourceUnreachable: a question took longer.
+        """
         ...
 
 

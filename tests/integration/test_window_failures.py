@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import stamina
 
 from partitions.errors import SourceUnreachable
 from resources.spark import SparkEngine
@@ -157,7 +159,8 @@ class TestDatabase:
         )
         own_postgres.stop()
         try:
-            error = feed.run(now=instant("2020-01-05")).error
+            with at_once():
+                error = feed.run(now=instant("2020-01-05")).error
             assert isinstance(error, SourceUnreachable)
             assert (error.exit_code, error.transient, feed.newest) == (1, True, None)
         finally:
@@ -170,7 +173,8 @@ class TestDatabase:
                 own_postgres.stop()
 
         try:
-            error = feed.run(stop, now=instant("2020-01-05")).error
+            with at_once():
+                error = feed.run(stop, now=instant("2020-01-05")).error
         finally:
             own_postgres.start()
         assert isinstance(error, SourceUnreachable)
@@ -178,6 +182,11 @@ class TestDatabase:
         outcome = feed.run(now=instant("2020-01-05"))
         assert (outcome.status, feed.ids) == ("recovered", [0, 1, 2, 3, 4, 5])
         assert "failed" not in feed.watermark
+
+
+def at_once() -> AbstractContextManager[None]:
+    """Two attempts without a pause."""
+    return stamina.set_testing(True, attempts=2, cap=True)
 
 
 class TestLake:

@@ -99,7 +99,7 @@ class MariaDB:
 
     def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a statement. Times are in UTC."""
-        with self._connect() as session, session.cursor() as cursor:
+        with self.session() as session, session.cursor() as cursor:
             cursor.execute("SET time_zone = '+00:00'")
             cursor.execute(statement, values or None)
             session.commit()
@@ -114,7 +114,8 @@ class MariaDB:
     def _data(self) -> Path:
         return self.folder / "data"
 
-    def _connect(self) -> Any:
+    def session(self) -> Any:
+        """A connection of its own, with which a test does what takes several statements."""
         return pymysql.connect(
             host="127.0.0.1",
             port=self.port,
@@ -128,7 +129,7 @@ class MariaDB:
         if self._process is None or self._process.poll() is not None:
             raise OSError(f"MariaDB on port {self.port} ended: {self.log}")
         try:
-            self._connect().close()
+            self.session().close()
         except pymysql.Error:
             return False
         return True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from partitions.errors import SourceError, in_one_line
+from partitions.errors import SourceError
 from partitions.unit_values import Kind
 from resources.dialects import DIALECTS
 from resources.dialects.dialect import Dialect
@@ -20,6 +20,12 @@ from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.failures import error_of
 
 _CONNECT_SECONDS = 10
+_ALIVE: dict[str, Any] = {
+    "connect_timeout": _CONNECT_SECONDS,
+    "keepalives_idle": 30,
+    "tcp_user_timeout": 30_000,
+}
+"""Of libpq: a server that is gone without a word is noticed."""
 
 _POSTGRESQL_KINDS: Mapping[int, Kind] = {
     1184: "instant",
@@ -103,7 +109,7 @@ def client(connection: JdbcConnection, timeout: float | None = None) -> Iterator
 
     Args:
         connection: where the database is.
-        timeout: seconds for each query; None: as the server says.
+        timeout: seconds for each query, which the server itself ends then; None: as the server says.
 
     Raises:
         SourceError: the database refuses, or does not answer (SourceUnreachable). Its text shows no secret.
@@ -118,10 +124,10 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
     import psycopg
 
     settings: dict[str, Any] = dict(connection.libpq)
-    limits = [f"-c statement_timeout={int(timeout * 1000)}"] if timeout else []
+    limits = [f"-c statement_timeout={int(timeout * 1000)}"] if timeout is not None else []
     options = " ".join([settings.pop("options", ""), "-c TimeZone=UTC", *limits]).strip()
     try:
-        with psycopg.connect(**settings, connect_timeout=_CONNECT_SECONDS, options=options) as opened:
+        with psycopg.connect(**_ALIVE, **settings, options=options) as opened:
             opened.read_only = True
             opened.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
 
@@ -139,7 +145,7 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
             yield Client(DIALECTS[connection.system], ask, describe)
     except psycopg.Error as error:
         # Of several servers each has a line of its own; the text may quote the address.
-        raise error_of(in_one_line(str(error)) or type(error).__name__, connection) from None
+        raise error_of(str(error) or type(error).__name__, connection) from None
 
 
 @contextmanager
@@ -150,6 +156,14 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
     try:
         with opened, opened.cursor() as cursor:
             cursor.execute("SET time_zone = '+00:00'")
+            if timeout is not None:
+                is_mariadb = "MariaDB" in opened.get_server_info()
+                cursor.execute(
+                    f"SET max_statement_time = {timeout}"
+                    if is_mariadb
+                    else f"SET max_execution_time = {int(timeout * 1000)}"
+                )
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 
             def ask(query: str) -> Sequence[tuple[Any, ...]]:
@@ -189,7 +203,7 @@ def _first_server(connection: JdbcConnection, timeout: float | None) -> Any:
                 **settings,
                 charset="utf8mb4",
                 connect_timeout=_CONNECT_SECONDS,
-                read_timeout=timeout,
+                read_timeout=None if timeout is None else timeout + _CONNECT_SECONDS,
             )
         except pymysql.Error as error:
             if number == len(servers):
@@ -200,4 +214,4 @@ def _first_server(connection: JdbcConnection, timeout: float | None) -> Any:
 def _said(error: Exception, connection: JdbcConnection) -> SourceError:
     """The last argument of an error is the text; the number before it tells people nothing."""
     said = str(error.args[-1]) if error.args else ""
-    return error_of(in_one_line(said) or type(error).__name__, connection)
+    return error_of(said or type(error).__name__, connection)

@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import re
 
-from partitions.errors import SourceError, SourceUnreachable, in_one_line
+from partitions.errors import SourceError, SourceInterrupted, in_one_line
 from resources.jdbc import JdbcConnection
 
+_DETAILS = r"[^\n]*(?:\n  (?:Detail|Hint|Where): [^\n]*)*"
+"""A message of a driver, with what PostgreSQL adds. The position that it also gives counts in the query that is made of the user's."""
 _SAID = (
     # Spark quotes the query that it asked for the columns, and then the database.
-    re.compile(r"\[JDBC_EXTERNAL_ENGINE_SYNTAX_ERROR[^\]]*\].*?WHERE 1=0\. (?P<said>[^\n]*)", re.DOTALL),
-    re.compile(r"\b(?:[\w$]+\.)+(?:PSQL\w*|SQL\w*|BatchUpdate)Exception[:)] ?(?P<said>[^\n]*)"),
+    re.compile(rf"\[JDBC_EXTERNAL_ENGINE_SYNTAX_ERROR[^\]]*\].*?WHERE 1=0\. (?P<said>{_DETAILS})", re.DOTALL),
+    re.compile(rf"\b(?:[\w$]+\.)+(?:PSQL\w*|SQL\w*|BatchUpdate)Exception[:)] ?(?P<said>{_DETAILS})"),
 )
 _NO_DRIVER = re.compile(r"ClassNotFoundException\W+org\.(postgresql|mariadb\.jdbc)\.Driver")
-_PASSING = re.compile(
-    r"(?i)connection to .* refused|connection attempt failed|connection (was )?(closed|reset|refused)|I/O error|terminating connection"
-    r"|starting up|shutting down|in recovery mode|too many (clients|connections)|connection slots|timed? ?out|unknown ?host|socket fail"
-    r"|communications link|failed to resolve|name or service not known|unexpected end of stream|could not serialize|deadlock|conflict with recovery|end-of-stream"
+_QUOTED = re.compile(r"""(?s:near '.*' at line \d)|denied for \w+ \S+|'[^'\n]*'|"[^"\n]*"|`[^`\n]*`""")
+"""Names, values, and what MariaDB quotes of a query: a table may be called ``timeouts``."""
+_INTERRUPTED = re.compile(
+    r"(?i)"
+    # The server is not there, or not yet.
+    r"connection to .* refused|connection attempt failed|can't connect to|socket fail|failed to resolve|name resolution"
+    r"|name or service not known|unknown ?host|no route to host|network is unreachable|starting up|shutting down|server shutdown"
+    r"|in recovery mode|not yet accepting|cannot connect now"
+    # It takes no more clients.
+    r"|too many (clients|connections)|connection slots|has exceeded the .* resource|has more than .* active connections"
+    # The connection is gone.
+    r"|connection (was |is |has been |timed )?(closed|reset|refused|killed|lost|out|bad)\b|closed the connection"
+    r"|lost connection|gone away|I/O error|communications link|broken pipe|socket error|end[ -]of[ -](stream|file)|SSL SYSCALL"
+    r"|EOF detected|terminating connection|error while streaming"
+    # A time limit, a lock, or an operator ended the statement.
+    r"|timed? ?out|statement execution time|canceling statement|query execution was interrupted|max_statement_time|deadlock"
+    r"|could not serialize|record has changed since|conflict with recovery"
 )
+_TIME_LIMIT = re.compile(r"(?i)statement timeout|statement execution time|max_statement_time")
 _CREDENTIALS = re.compile(
     r"(?i)authentication (failed|type)|no password|password-based|access denied for user|role .* (does not exist|is not permitted)|pg_hba"
 )
@@ -31,12 +47,17 @@ def source_error(error: Exception, connection: JdbcConnection) -> SourceError | 
             f"database {connection}: expected its driver in Spark, found none. A Spark Connect server is started with"
             f" --packages {connection.package}; one of `strandline dev` has it after a restart"
         )
-    said = first_line(text)
+    said = driver_message(text)
     return None if said is None else error_of(said, connection)
 
 
-def first_line(text: str) -> str | None:
-    """The first line that the database or its driver said, as it stands in Spark's error; None if neither said anything."""
+def is_time_limit(error: SourceError) -> bool:
+    """Return whether the server ended a statement because it took too long."""
+    return _TIME_LIMIT.search(error.message) is not None
+
+
+def driver_message(text: str) -> str | None:
+    """What the database or its driver said, as it stands in Spark's error; None if neither said anything."""
     for pattern in _SAID:
         if match := pattern.search(text):
             return match["said"].strip()
@@ -46,14 +67,15 @@ def first_line(text: str) -> str | None:
 def error_of(said: str, connection: JdbcConnection) -> SourceError:
     """The error for what a database or its driver said."""
     line = in_one_line(connection.hide(said)).rstrip(".") or "nothing"
-    if _PASSING.search(line):
-        return SourceUnreachable(
-            f"database {connection}: expected an answer, found: {line}. Check that it runs and can be reached from where Spark runs;"
-            " nothing was saved, and the next run reads the same again"
-        )
-    if _CREDENTIALS.search(line):
+    reason = _QUOTED.sub("''", said.partition("\nLINE ")[0])  # behind it PostgreSQL quotes the query
+    if _CREDENTIALS.search(reason):
         return SourceError(
             f"database {connection}: expected to be let in, found: {line}. Correct user and password of its connection in platform.yaml"
+        )
+    if _INTERRUPTED.search(reason):
+        return SourceInterrupted(
+            f"database {connection}: expected an answer, found: {line}. Check that it runs and can be reached from where Spark runs;"
+            " nothing was saved, and the next run reads the same again"
         )
     return SourceError(
         f"database {connection}: expected rows, found: {line}. Correct the source's table or query, its connection's url, or what the user may read"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from partitions.column.predicates import Range, rows_in
 from partitions.column.source import Observed
-from partitions.errors import SourceError
+from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.predicate import AllOf, Among, Predicate
 from partitions.sources import JdbcSource
 from partitions.unit_values import TIMES, Kind
@@ -20,14 +21,17 @@ from partitions.window.predicates import disjoint
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.client import Client, client
-from resources.sources.jdbc.failures import source_error
+from resources.sources.jdbc.failures import is_time_limit, source_error
 from resources.sources.jdbc.query import NUMBER, JdbcQuery
 from resources.sources.schema import PinsColumns, kinds, pinned_struct, strict
+from resources.sources.source import ReadsAbove
 from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+T = TypeVar("T")
 
 
 class JdbcRows(PinsColumns):
@@ -45,6 +49,7 @@ class JdbcRows(PinsColumns):
             ConfigurationError: if the query's placeholders stand in quotes or in a comment.
         """
         self._connection, self._source = connection, source
+        self._opened: Client | None = None
         self._query = JdbcQuery(source, DIALECTS[connection.system], zone)
 
     def version(self) -> None:
@@ -84,9 +89,34 @@ class JdbcRows(PinsColumns):
         more = StructType([*schema.fields, StructField(NUMBER, IntegerType())])
         return strict(_times(self._load(spark, self._query.numbered(extents, schema)), more), more)
 
+    def in_one_look(self, ask: Callable[[ReadsAbove], T], seconds: float | None = None) -> T:
+        """Ask several questions over one connection, in one snapshot."""
+        try:
+            with client(self._connection, seconds) as opened:
+                look = copy(self)
+                look._opened = opened
+                return ask(look)
+        except SourceInterrupted as error:
+            if seconds is None or not is_time_limit(error):
+                raise
+            raise SourceUnreachable(
+                f"database {self._connection}: the look for new rows in {self._source.shown} was ended after {seconds:.0f} s, its time limit,"
+                " since the database scans the rows. Create an index that begins with the watermark's column; of a query, on the column"
+                " that it is made of"
+            ) from None
+
+    @contextmanager
+    def _asking(self) -> Iterator[Client]:
+        """The connection of the look, or one of its own."""
+        if self._opened is not None:
+            yield self._opened
+        else:
+            with client(self._connection) as opened:
+                yield opened
+
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
         """Ask the database for its clock, the columns' types, and what its indexes tell."""
-        with client(self._connection) as database:
+        with self._asking() as database:
             now = database.clock()
             held = {column.name: column.kind for column in database.describe(self._query.only(columns))}
             kinds_of: dict[str, Kind] = {name: kind for name, kind in held.items() if kind is not None}
@@ -114,7 +144,7 @@ class JdbcRows(PinsColumns):
 
     def cuts(self, range_: Range, rows: int, most: int, version: object) -> Sequence[Any]:  # noqa: ARG002 - a database has no versions
         """Walk along the column's index, if it has one."""
-        with client(self._connection) as database:
+        with self._asking() as database:
             if range_.column not in self._known(database)[0]:
                 return ()
             found: list[Any] = []
@@ -129,12 +159,12 @@ class JdbcRows(PinsColumns):
 
     def holds_any(self, rows: Predicate, version: object) -> bool:  # noqa: ARG002 - a database has no versions
         """Ask for one row."""
-        with client(self._connection) as database:
+        with self._asking() as database:
             return bool(database.ask(self._query.some(rows)))
 
     def highest(self, column: str, rows: Predicate, version: object) -> Any:  # noqa: ARG002 - a database has no versions
         """Order them, or take the first of an index."""
-        with client(self._connection) as database:
+        with self._asking() as database:
             (described,) = database.describe(self._query.only([column]))
             is_text = described.kind == "text"
             query = (
@@ -166,8 +196,9 @@ class JdbcRows(PinsColumns):
         return self._load(spark, self._query.columns()).schema
 
     def _load(self, spark: SparkSession, query: str) -> DataFrame:
+        text = DIALECTS[self._connection.system].for_driver(query)
         with self._without_secrets():
-            frame = spark.read.format("jdbc").options(**self._connection.options, query=query).load()
+            frame = spark.read.format("jdbc").options(**self._connection.options, query=text).load()
             _ = frame.schema  # on Spark Connect it is only now that the database is asked
         return frame
 

@@ -127,6 +127,34 @@ def test_a_driver_is_there_where_a_database_of_its_kind_is_read() -> None:
         ("An I/O error occurred while sending to the backend.", True),
         ("The connection attempt failed.", True),
         ("ERROR: deadlock detected", True),
+        ("Deadlock found when trying to get lock; try restarting transaction", True),
+        ("ERROR: canceling statement due to statement timeout", True),
+        ("(conn=5) Query execution was interrupted (max_statement_time exceeded)", True),
+        ("Lock wait timeout exceeded; try restarting transaction", True),
+        ("FATAL: the database system is shutting down", True),
+        ("(conn=5) Server shutdown in progress", True),
+        ("(conn=5) Connection was killed", True),
+        ("User 'me' has exceeded the 'max_user_connections' resource (current value: 1)", True),
+        ('FATAL: too many connections for role "me"', True),
+        ("Lost connection to MySQL server during query", True),
+        ("consuming input failed: server closed the connection unexpectedly", True),
+        (
+            'connection failed: connection to server at "h", port 5432 failed: FATAL:  the database system is starting up',
+            True,
+        ),
+        ("ERROR: canceling statement due to conflict with recovery", True),
+        ('ERROR: relation "timeouts" does not exist', False),
+        ("(conn=5) Table 'shop.deadlock' doesn't exist", False),
+        ('column "x" does not exist\nLINE 1: SELECT x FROM timeout', False),
+        (
+            "You have an error in your SQL syntax; check the manual to use near 'timeout\n'deadlock'' at line 2",
+            False,
+        ),
+        (
+            'connection failed: connection to server at "h", port 5432 failed: FATAL:  database "x" does not exist',
+            False,
+        ),
+        ("ERROR: permission denied for table shutdowns", False),
         ("Socket fail to connect to host:address=(host=h)(port=3306). Connection refused", True),
         ('FATAL: password authentication failed for user "me"', False),
         ("(conn=5) Access denied for user 'me'@'localhost' (using password: YES)", False),
@@ -137,15 +165,15 @@ def test_a_driver_is_there_where_a_database_of_its_kind_is_read() -> None:
 def test_only_what_may_pass_by_itself_is_tried_again(said: str, transient: bool) -> None:
     error = error_of(said, JdbcConnection.parse("jdbc:postgresql://h/db"))
     assert error.transient == transient
-    assert said.rstrip(".") in error.message
+    assert said.rstrip(".").replace("\n", "; ") in error.message
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         (
-            "An error occurred while calling o1.load.\n: org.postgresql.util.PSQLException: FATAL: no\n  Detail: x",
-            "FATAL: no",
+            "An error occurred while calling o1.load.\n: org.postgresql.util.PSQLException: FATAL: no\n  Detail: x\n  Position: 7",
+            "FATAL: no; Detail: x",
         ),
         ("(org.postgresql.util.PSQLException) FATAL: no\n\nJVM stacktrace:", "FATAL: no"),
         (
@@ -161,7 +189,7 @@ def test_only_what_may_pass_by_itself_is_tried_again(said: str, transient: bool)
         ),
     ],
 )
-def test_the_databases_first_line_is_found_in_sparks_error(text: str, said: str) -> None:
+def test_the_databases_words_are_found_in_sparks_error(text: str, said: str) -> None:
     error = source_error(RuntimeError(text), JdbcConnection.parse("jdbc:postgresql://h/db"))
     assert f"found: {said}." in str(error)
 

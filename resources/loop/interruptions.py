@@ -1,0 +1,31 @@
+"""A source that breaks off is asked again within the run, after pauses that grow (docs/protocol.md).
+
+Nothing of a slice is committed meanwhile: a read that broke off failed its write, and the next write carries the same tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from partitions.errors import SourceInterrupted
+from resources.retries import attempts_while
+
+T = TypeVar("T")
+
+_ATTEMPTS, _FIRST, _LONGEST = 7, 1.0, 30.0
+"""Attempts, and seconds of the first and the longest pause: about a minute in all, in which a database restarts or fails over."""
+
+
+def outlasting_interruptions(ask: Callable[[], T]) -> T:
+    """Return what ``ask`` returns, and call it again while its source breaks off.
+
+    Raises:
+        SourceInterrupted: of the last attempt.
+    """
+    for attempt in attempts_while(
+        SourceInterrupted, attempts=_ATTEMPTS, timeout=None, wait_initial=_FIRST, wait_max=_LONGEST
+    ):
+        with attempt:
+            return ask()
+    raise AssertionError("an attempt either returns or raises")

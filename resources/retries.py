@@ -1,0 +1,30 @@
+"""How what fails in passing is tried again: after pauses that grow, each of them in the log. Which errors pass is their owner's to say."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import stamina
+from stamina.instrumentation import RetryDetails, set_on_retry_hooks
+
+_LOG = logging.getLogger(__name__)
+
+
+def attempts_while(
+    passing: type[Exception] | Callable[[Exception], bool], **limits: Any
+) -> Iterable[stamina.Attempt]:
+    """Return the attempts at something; each is a context, and one that fails in passing is followed by another.
+
+    Args:
+        passing: which errors.
+        limits: of stamina: ``attempts``, ``timeout``, ``wait_initial``, ``wait_max``, ``wait_jitter``.
+    """
+    # By itself stamina prints on stdout if structlog is installed, into the JSON of a command.
+    set_on_retry_hooks([_log_retry])
+    return stamina.retry_context(passing, **limits)
+
+
+def _log_retry(details: RetryDetails) -> None:
+    _LOG.warning("%s; trying again in %.1f s", details.caused_by, details.wait_for)
