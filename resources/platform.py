@@ -18,6 +18,7 @@ from partitions.window.ledger import Ledger, ledger
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.state import WindowState
 from partitions.window.units import listed
+from resources.api import ApiConnection
 from resources.databases import Database
 from resources.jdbc import JdbcConnection
 from resources.kinds import open_kind
@@ -54,7 +55,7 @@ class Platform:
         state: where the watermark log lies.
         lake: where tables lie, at ``<lake>/<layer>/<name>``.
         spark: makes sessions.
-        source_of: the root of a dataflow's files, the table or the database that it reads; asked when it is needed, since a
+        source_of: the root of a dataflow's files, the table, the database or the API that it reads; asked when it is needed, since a
             secret may be unset.
         history: how much of each log stays.
         folder: of the project, from which relative paths count.
@@ -64,7 +65,7 @@ class Platform:
     state: Place | Database
     lake: Place
     spark: SparkEngine
-    source_of: Callable[[Dataflow], Place | JdbcConnection]
+    source_of: Callable[[Dataflow], Place | JdbcConnection | ApiConnection]
     history: RetentionPolicy = field(default_factory=RetentionPolicy)
     folder: Path = Path()
     lineage: Lineage = field(default_factory=Lineage)
