@@ -15,7 +15,7 @@ from partitions.column.definition import ColumnWatermark
 from partitions.path import refusals as path
 from partitions.path.definition import PathWatermark
 from partitions.refusal import Refusal
-from partitions.sources import FilesSource, JdbcSource, TableSource
+from partitions.sources import ApiSource, FilesSource, JdbcSource, TableSource
 from partitions.target import Target
 from partitions.window import refusals as window
 from partitions.window.definition import WindowWatermark
@@ -38,19 +38,20 @@ class Supported:
 
 KINDS: Mapping[str, Supported] = {
     "path": Supported(
-        sources={"files": None, "jdbc": _FILES, "table": _FILES},
+        sources={"files": None, "jdbc": _FILES, "api": _FILES, "table": _FILES},
         loads={"append": None, "merge_overwrite": _ABOVE_A_PATH},
     ),
     "column": Supported(
         sources={
             "files": "a source of type jdbc or table (rows of files above a column watermark are not there yet, see ROADMAP.md)",
             "jdbc": None,
+            "api": None,
             "table": None,
         },
         loads={"append": None, "merge_overwrite": None},
     ),
     "window": Supported(
-        sources={"files": None, "jdbc": None, "table": None},
+        sources={"files": None, "jdbc": None, "api": None, "table": None},
         loads={"append": None, "merge_overwrite": None},
     ),
 }
@@ -65,6 +66,7 @@ UNKNOWN_FIELDS: Fits = {
     "ndjson": None,
     "json": None,
     "parquet": None,
+    "api": None,
     "csv": "the header of a csv file must be the schema's",
 }
 """By form of the records: why fields that the schema lacks cannot be left out. Of all other forms: ``_PINNED``."""
@@ -74,7 +76,7 @@ UNKNOWN_FIELDS: Fits = {
 class Parts:
     """The parts of a dataflow that must go together."""
 
-    source: FilesSource | JdbcSource | TableSource
+    source: FilesSource | JdbcSource | ApiSource | TableSource
     watermark: PathWatermark | ColumnWatermark | WindowWatermark
     target: Target
     schedule: str | None
@@ -113,5 +115,5 @@ def _fields(form: str, unknown_fields: str) -> Iterator[Refusal]:
         yield Refusal(
             ("unknown_fields",),
             f"ignore beside {form}",
-            f"check (fields are only left out of ndjson, json and parquet; {why})",
+            f"check (fields are only left out of ndjson, json, parquet and the answers of an API; {why})",
         )

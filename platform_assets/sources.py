@@ -16,7 +16,8 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError
 from partitions.path.listing_bounds import FromBeginning
 from partitions.plan import counted
-from partitions.sources import FilesSource, JdbcSource, TableSource
+from partitions.sources import ApiSource, FilesSource, JdbcSource, TableSource
+from resources.api import ApiConnection
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 
@@ -24,14 +25,16 @@ if TYPE_CHECKING:
     from platform_assets.project import Project
     from resources.listing import Listing
 
-SourceT = TypeVar("SourceT", FilesSource, JdbcSource, TableSource)
+SourceT = TypeVar("SourceT", FilesSource, JdbcSource, ApiSource, TableSource)
 
 
 class SourceProfile(ABC, Generic[SourceT]):
     """One type of source. Its definition (``partitions.sources``) says which connection it takes."""
 
     @abstractmethod
-    def place(self, project: Project, dataflow: Dataflow, source: SourceT) -> Place | JdbcConnection:
+    def place(
+        self, project: Project, dataflow: Dataflow, source: SourceT
+    ) -> Place | JdbcConnection | ApiConnection:
         """Return where the rows are.
 
         Raises:
@@ -86,6 +89,20 @@ class _Jdbc(SourceProfile[JdbcSource]):
         return look_at_database(self.place(project, dataflow, source), source)
 
 
+class _Api(SourceProfile[ApiSource]):
+    """An HTTP API."""
+
+    def place(self, project: Project, _: Dataflow, source: ApiSource) -> ApiConnection:
+        """Return its connection."""
+        return project.connection(source.connection, ApiConnection)
+
+    def look(self, project: Project, dataflow: Dataflow, source: ApiSource) -> str:
+        """Ask for the first page."""
+        from resources.sources.look import look_at_api
+
+        return look_at_api(self.place(project, dataflow, source), source)
+
+
 class _Table(SourceProfile[TableSource]):
     """A table of the lake."""
 
@@ -101,13 +118,13 @@ class _Table(SourceProfile[TableSource]):
 
 
 PROFILES: Mapping[str, SourceProfile[Any]] = MappingProxyType(
-    {"files": _Files(), "jdbc": _Jdbc(), "table": _Table()}
+    {"files": _Files(), "jdbc": _Jdbc(), "api": _Api(), "table": _Table()}
 )
 """By ``source.type`` of a dataflow."""
 
 
-def place_of(project: Project, dataflow: Dataflow) -> Place | JdbcConnection:
-    """Return where a dataflow's rows are: the root of its files, a table of the lake, a database."""
+def place_of(project: Project, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection:
+    """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API."""
     return PROFILES[dataflow.source.type].place(project, dataflow, dataflow.source)
 
 

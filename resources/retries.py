@@ -13,12 +13,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def attempts_while(
-    passing: type[Exception] | Callable[[Exception], bool], **limits: Any
+    passing: type[Exception] | Callable[[Exception], bool | float], **limits: Any
 ) -> Iterable[stamina.Attempt]:
     """Return the attempts at something; each is a context, and one that fails in passing is followed by another.
 
     Args:
-        passing: which errors.
+        passing: which errors; or a function that says whether one does, or after how many seconds.
         limits: of stamina: ``attempts``, ``timeout``, ``wait_initial``, ``wait_max``, ``wait_jitter``.
     """
     # By itself stamina prints on stdout if structlog is installed, into the JSON of a command.

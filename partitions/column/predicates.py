@@ -6,7 +6,7 @@ The columns of a watermark are joined by OR. NULL is in no range.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -47,6 +47,12 @@ class Range:
         """Return whether a value lies strictly between the bounds."""
         above = self.lower is None or compare_values(self.lower, value) < 0
         return above and (self.upper is None or compare_values(value, self.upper) < 0)
+
+    def up_to(self, highest: Any) -> Range:
+        """Return the range that ends with the highest value that there is; none, or one below the range, leaves no value in it."""
+        if highest is None or (self.lower is not None and compare_values(highest, self.lower) < 0):
+            highest = self.lower
+        return replace(self, upper=highest, upper_inclusive=True)
 
     @property
     def rows(self) -> Between:

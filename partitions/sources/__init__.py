@@ -7,17 +7,19 @@ from typing import Annotated
 
 from pydantic import Field
 
+from partitions.sources.api import ApiSource
 from partitions.sources.files import FilesSource
 from partitions.sources.jdbc import JdbcSource
 from partitions.sources.table import TableName, TableSource
 
-Source = Annotated[FilesSource | JdbcSource | TableSource, Field(discriminator="type")]
+Source = Annotated[FilesSource | JdbcSource | ApiSource | TableSource, Field(discriminator="type")]
 
-SOURCES: Mapping[str, type[FilesSource | JdbcSource | TableSource]] = {
+SOURCES: Mapping[str, type[FilesSource | JdbcSource | ApiSource | TableSource]] = {
     "files": FilesSource,
     "jdbc": JdbcSource,
+    "api": ApiSource,
     "table": TableSource,
 }
 """The sources by the ``type`` that a user writes."""
 
-__all__ = ["SOURCES", "FilesSource", "JdbcSource", "Source", "TableName", "TableSource"]
+__all__ = ["SOURCES", "ApiSource", "FilesSource", "JdbcSource", "Source", "TableName", "TableSource"]

@@ -6,15 +6,17 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from partitions.dataflow import Dataflow, Input
 from partitions.errors import ConfigurationError
 from partitions.lineage import Lineage
-from platform_assets.project.environment import used
-from platform_assets.project.errors import InvalidProject, ProjectError, nearest
+from partitions.spelling import nearest
+from platform_assets.project.environment import EnvRef, used
+from platform_assets.project.errors import InvalidProject, ProjectError
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
 from platform_assets.sources import place_of
+from resources.api import ApiConnection
 from resources.databases import Database, is_database
 from resources.jdbc import JdbcConnection
 from resources.places import Place, S3Connection
@@ -83,8 +85,8 @@ class Project:
         """Return where tables are."""
         return self._at(self.settings.place("lake"))
 
-    def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection:
-        """Return where a dataflow's rows are: the root of its files, a table of the lake, a database."""
+    def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection:
+        """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API."""
         return place_of(self, dataflow)
 
     def table_place(self, dataflow: Dataflow) -> Place:
@@ -116,13 +118,18 @@ class Project:
         if settings is None:
             raise ConfigurationError(f"expected a connection of platform.yaml, found {name!r}")
         fields = {
-            key: used(value, f"connections.{name}.{key}", self._environment)
-            for key, value in settings.address().items()
+            key: self._used(value, f"connections.{name}.{key}") for key, value in settings.address().items()
         }
         connection = settings.open(f"connections.{name}", fields)
         if not isinstance(connection, wanted):
             raise ConfigurationError(f"connections.{name}: found type {settings.type}, expected another")
         return connection
+
+    def _used(self, value: Any, what: str) -> Any:
+        """A setting with its variables looked up, those in a mapping, too."""
+        if isinstance(value, Mapping):
+            return {name: self._used(inner, f"{what}.{name}") for name, inner in value.items()}
+        return used(value, what, self._environment) if isinstance(value, str | EnvRef) else value
 
     def named(self, names: Sequence[str]) -> list[Dataflow]:
         """Return the dataflows of these names, in this order; without names all valid dataflows.

@@ -67,7 +67,8 @@ class Loop(Generic[SliceT]):
         run = self.context
         outcome = Outcome(run.name, run.run_id, {}, 0)
         due = run.kind.plan(None, run.now).slices
-        pinned = pinned_schema(run, outcome, due, BadParts(run, outcome)) if due else None
+        with run.staging.emptied():
+            pinned = pinned_schema(run, outcome, due, BadParts(run, outcome)) if due else None
         return pinned, [*outcome.warnings, *run.kind.remarks]
 
     def prepare_next(self) -> None:
@@ -87,12 +88,13 @@ class _Run(Generic[SliceT]):
         """Run, and report."""
         started, run, outcome = time.monotonic(), self._run, self._outcome
         try:
-            self._begin_at(run.log.newest(run.name))
-            self._recover()
-            guarded_head(run, outcome.newest)  # also if there is nothing to do
-            follow_up(run, outcome.newest)
-            self._advance()
-            outcome.error = self._failed_units()
+            with run.staging.emptied():  # a look at bad parts stages, too
+                self._begin_at(run.log.newest(run.name))
+                self._recover()
+                guarded_head(run, outcome.newest)  # also if there is nothing to do
+                follow_up(run, outcome.newest)
+                self._advance()
+                outcome.error = self._failed_units()
         except StrandlineError as error:
             outcome.error = error
         except Exception as error:  # noqa: BLE001 - what was committed stays counted, whatever comes
@@ -191,7 +193,10 @@ class _Run(Generic[SliceT]):
         return plan
 
     def _pinned(self, due: list[SliceT]) -> str | None:
-        return outlasting_interruptions(lambda: pinned_schema(self._run, self._outcome, due, self._bad_parts))
+        with self._run.staging.emptied():
+            return outlasting_interruptions(
+                lambda: pinned_schema(self._run, self._outcome, due, self._bad_parts)
+            )
 
     def _at_one_version(self, slices: list[SliceT]) -> list[SliceT]:
         kind = self._run.kind

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.sources import FilesSource, JdbcSource, TableSource
+from partitions.sources import ApiSource, FilesSource, JdbcSource, TableSource
+from resources.api import ApiConnection
 from resources.jdbc import JdbcConnection
 from resources.places import Place
+from resources.sources.api.source import ApiRows
 from resources.sources.files.source import FileSource
 from resources.sources.jdbc.source import JdbcRows
 from resources.sources.source import RowSource
 from resources.sources.table import TableRows
+from resources.staging import Staging
 from resources.tables import find_table
 
 Source = FileSource | RowSource
 
 
-def open_source(dataflow: Dataflow, given: Place | JdbcConnection) -> Source:
+def open_source(
+    dataflow: Dataflow, given: Place | JdbcConnection | ApiConnection, staging: Staging
+) -> Source:
     """Return the source of a dataflow. Nothing is opened before it is asked for something.
 
     Args:
         dataflow: its definition.
-        given: the root of its files, the place of its table, or its database.
+        given: the root of its files, the place of its table, its database, or its API.
+        staging: where it puts rows that only this process can fetch.
     """
     match dataflow.source, given:
         case FilesSource(), Place() as root:
             return FileSource(root, dataflow)
         case JdbcSource() as definition, JdbcConnection() as connection:
             return JdbcRows(connection, definition, dataflow.zone)
+        case ApiSource() as definition, ApiConnection() as api:
+            return ApiRows(api, definition, dataflow, staging)
         case TableSource() as definition, Place() as place:
             return TableRows(find_table(place), definition, dataflow.zone)
     raise ConfigurationError(

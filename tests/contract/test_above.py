@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -23,8 +23,10 @@ from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources import open_source
 from resources.sources.source import ReadsAbove, RowSource
+from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
+from tests.support.api import ITEMS, Api, api, status
 from tests.support.mariadb import MariaDB
 
 if TYPE_CHECKING:
@@ -75,14 +77,14 @@ class Subject(ABC):
     def ids(self, *parts: Predicate) -> list[int]:
         """The ids of the rows of some parts."""
         source = self.source
-        pinned = cast("RowSource", source).pin(self.spark)
+        pinned = cast("RowSource", source).pin(self.spark) or ""
         return sorted(found["id"] for found in source.read_rows(self.spark, parts, pinned, None).collect())
 
-    def _open(self, source: dict[str, Any], given: Any) -> ReadsAbove:
+    def _open(self, source: dict[str, Any], given: Any, staging: Staging | None = None) -> ReadsAbove:
         dataflow = Dataflow.model_validate(
             {"name": "flow", "source": source, "watermark": {"type": "column", "columns": ["id"]}}
         )
-        return cast("ReadsAbove", open_source(dataflow, given))
+        return cast("ReadsAbove", open_source(dataflow, given, staging or Staging(Place("/nowhere"))))
 
 
 class _PostgreSQL(Subject):
@@ -164,6 +166,40 @@ class _Table(Subject):
         self.folder.rename(self.folder.with_suffix(".gone"))
 
 
+class _Api(Subject):
+    _SCHEMA = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
+
+    def __init__(self, server: Api, folder: Path) -> None:
+        self.server, self.folder = server, folder
+
+    @property
+    def source(self) -> ReadsAbove:
+        given = {
+            "type": "api",
+            "connection": "shop",
+            "path": "/rows",
+            "records": ITEMS,
+            "paging": {"type": "offset", "param": "offset"},
+            "schema": self._SCHEMA,
+        }
+        return self._open(given, self.server.connection(), Staging(Place(str(self.folder))))
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        for each in rows:
+            texts = {name: value.isoformat() for name, value in each.items() if isinstance(value, date)}
+            numbers = {name: float(value) for name, value in each.items() if isinstance(value, Decimal)}
+            self.server.rows.append(each | texts | numbers)
+
+    def remove(self) -> None:
+        self.server.faults.extend([status(404)] * 10)
+
+
+@pytest.fixture
+def server() -> Iterator[Api]:
+    with api() as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def spark(engine: SparkEngine) -> SparkSession:
     return engine.session()
@@ -174,6 +210,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
     make: dict[str, Callable[[], Subject]] = {
         "postgresql": lambda: _PostgreSQL(request.getfixturevalue("postgres")),
         "mariadb": lambda: _MariaDB(request.getfixturevalue("mariadb")),
+        "api": lambda: _Api(request.getfixturevalue("server"), tmp_path),
         "table": lambda: _Table(tmp_path / "rows"),
     }
     made = make[request.param]()
@@ -221,7 +258,7 @@ def test_parts_are_read_together_each_row_once(subject: Subject) -> None:
 def test_no_part_is_no_row_of_the_same_columns(subject: Subject) -> None:
     subject.put(row(1))
     source = subject.source
-    pinned = cast("RowSource", source).pin(subject.spark)
+    pinned = cast("RowSource", source).pin(subject.spark) or ""
     none = source.read_rows(subject.spark, [], pinned, None)
     some = source.read_rows(subject.spark, [rows_in([Range("id", 0, None)])], pinned, None)
     assert (none.dtypes, none.count()) == (some.dtypes, 0)
@@ -288,6 +325,10 @@ def test_a_source_that_is_gone_is_an_error_and_never_no_rows(subject: Subject) -
     subject.remove()
     source = subject.source
     with pytest.raises(SourceError):
-        source.observe(["id"], NOW)
-    with pytest.raises(SourceError):
         source.holds_any(Between("id", 1, None), None)
+
+
+def test_a_source_that_is_gone_is_an_error_when_it_is_observed(subject: Subject) -> None:
+    subject.remove()
+    with pytest.raises(SourceError):
+        subject.source.observe(["id"], NOW)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -24,8 +24,10 @@ from resources.sources import open_source
 from resources.sources.files.source import FileSource
 from resources.sources.source import RowSource
 from resources.spark import SparkEngine
+from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
+from tests.support.api import ITEMS, Api, api, status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,7 +102,7 @@ class _Files(Subject):
         dataflow = Dataflow.model_validate(
             {"name": "flow", "source": definition, "watermark": {"type": "path"}}
         )
-        return cast("FileSource", open_source(dataflow, Place(str(self.folder))))
+        return cast("FileSource", open_source(dataflow, Place(str(self.folder)), Staging(Place("/nowhere"))))
 
     def put(self, *days: int) -> None:
         for day in days:
@@ -142,7 +144,7 @@ class _Rows(Subject):
     def check_schema(self, pinned: str) -> None:
         self.source.check_schema(self.spark, pinned, "flow")
 
-    def _open(self, source: dict[str, Any], given: Any) -> RowSource:
+    def _open(self, source: dict[str, Any], given: Any, staging: Staging | None = None) -> RowSource:
         definition = [{"name": "day", "type": "datetime", "range": {"from": "1970-01-01", "to": "-"}}]
         dataflow = Dataflow.model_validate(
             {
@@ -152,7 +154,7 @@ class _Rows(Subject):
                 "target": {"load": "merge_overwrite", "replace_by_watermark": True},
             }
         )
-        return cast("RowSource", open_source(dataflow, given))
+        return cast("RowSource", open_source(dataflow, given, staging or Staging(Place("/nowhere"))))
 
 
 class _Jdbc(_Rows):
@@ -182,6 +184,31 @@ class _Jdbc(_Rows):
         self.server.ask("ALTER TABLE {name} ALTER COLUMN id TYPE text", name=self.table)
 
 
+class _Api(_Rows):
+    """An API that is told the day."""
+
+    def __init__(self, server: Api, folder: Path) -> None:
+        self.server, self.folder = server, folder
+
+    @property
+    def source(self) -> RowSource:
+        given = {
+            "type": "api",
+            "connection": "shop",
+            "path": "/rows",
+            "records": ITEMS,
+            "watermark_param_mapping": {"at": "since"},
+            "watermark_to_param": "until",
+        }
+        return self._open(given, self.server.connection(), Staging(Place(str(self.folder))))
+
+    def put(self, *days: int) -> None:
+        self.server.rows += [{"id": day, "at": at(day).isoformat()} for day in days]
+
+    def remove(self) -> None:
+        self.server.faults.extend([status(404)] * 10)
+
+
 class _Table(_Rows):
     """A table of the lake."""
 
@@ -208,6 +235,12 @@ class _Table(_Rows):
         write_deltalake(str(self.folder), rows, mode=mode, **more)
 
 
+@pytest.fixture
+def server() -> Iterator[Api]:
+    with api() as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def spark(engine: SparkEngine) -> SparkSession:
     return engine.session()
@@ -218,6 +251,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
     make: dict[str, Callable[[], Subject]] = {
         "files": lambda: _Files(tmp_path / "landing"),
         "jdbc": lambda: _Jdbc(request.getfixturevalue("postgres")),
+        "api": lambda: _Api(request.getfixturevalue("server"), tmp_path),
         "table": lambda: _Table(tmp_path / "rows"),
     }
     made = make[request.param]()

@@ -19,10 +19,12 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.predicate import AllOf, Among
 from resources.dialects import DIALECTS
+from resources.places import Place
 from resources.sources import open_source
 from resources.sources.jdbc.client import Client, client
 from resources.sources.jdbc.source import JdbcRows
 from resources.spark import SparkEngine
+from resources.staging import Staging
 from tests.support import mariadb as maria
 from tests.support.databases import DatabaseRows, OnMariaDB, OnPostgres, rows_of
 
@@ -82,7 +84,7 @@ def source(database: DatabaseRows, **given: Any) -> JdbcRows:
             "watermark": {"type": "column", "columns": ["id"]},
         }
     )
-    return cast("JdbcRows", open_source(dataflow, database.connection))
+    return cast("JdbcRows", open_source(dataflow, database.connection, Staging(Place("/nowhere"))))
 
 
 @few

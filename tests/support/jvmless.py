@@ -35,6 +35,7 @@ from resources.platform import Platform
 from resources.sources import Source
 from resources.sources.files.source import FileSource
 from resources.spark import SparkEngine
+from resources.staging import Staging
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog
 from tests.support.arrow import SCHEMA, Rows, Session, Write
@@ -179,7 +180,7 @@ class MortalPlatform(Platform):
 class ArrowPlatform(Platform):
     """The resources of a project whose files are read, and whose table is written, without a JVM."""
 
-    def source(self, dataflow: Dataflow) -> Source:
+    def source(self, dataflow: Dataflow, staging: Staging | None = None) -> Source:
         root = self.source_of(dataflow)
         assert isinstance(root, Place)
         return _ArrowFiles(root, dataflow)

@@ -25,6 +25,7 @@ class ColumnDefinitions(KindDefinitions):
         return ()
 
     def triggers(self, dataflow: Dataflow, platform: Platform, _: RunOptions, job: Any) -> Triggers:
-        """Return the sensor of new rows, and a schedule if the definition has one."""
+        """Return the sensor of new rows, unless each look would read all of the source, and a schedule if the definition has one."""
         schedule = (column_schedule(dataflow, platform, job),) if dataflow.schedule else ()
-        return Triggers((rows_sensor(dataflow, platform, job),), schedule)
+        looks = dataflow.source.tells_what_is_new
+        return Triggers((rows_sensor(dataflow, platform, job),) if looks else (), schedule)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from platform_assets.project.errors import nearest
+from partitions.spelling import nearest
 
 RESERVED = ("_source_file", "_ingested_at", "_run_id", "_corrupt_record")
 """Columns that loading itself adds."""
