@@ -27,6 +27,7 @@ from resources.kinds.path import PathKind
 from resources.loop.context import RunContext
 from resources.loop.guards import check_definition, check_intent
 from resources.loop.holder import RunIsLive
+from resources.loop.inputs import InputTables
 from resources.loop.loop import Loop
 from resources.loop.outcome import Observer
 from resources.loop.table_guard import check_table
@@ -170,6 +171,12 @@ class Platform:
         target = dataflow.target
         return open_table(target.format, self.lake.child(dataflow.table), target.partition_by)
 
+    def inputs(self, dataflow: Dataflow) -> InputTables:
+        """Return the tables that the dataflow's step reads beside its own rows."""
+        return InputTables(
+            {name: find_table(self.lake.child(table)) for name, table in dataflow.inputs.items()}
+        )
+
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         """Sessions that reach the dataflow's source and table."""
         return self.spark.with_places((self.lake, self.source_of(dataflow)))
@@ -239,6 +246,7 @@ class Platform:
             request,
             run_id,
             job_id,
+            self.inputs(dataflow),
             observer,
         )
         return Loop(context, Patience(**patience), history or self.history)

@@ -31,7 +31,7 @@ class Made(NamedTuple):
     name: str
     asset: str
     table: str
-    inputs: Sequence[Input] = ()
+    tables_read: Sequence[Input] = ()
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic
 from partitions.dataflow import Dataflow
 from partitions.request import DUE, Request
 from resources.kinds.kind import Kind, SliceT
+from resources.loop.inputs import InputTables
 from resources.loop.outcome import Observer
 from resources.spark import leave_behind
 from resources.tables.table import CanPrepare, Table
@@ -34,6 +35,7 @@ class RunContext(Generic[SliceT]):
         request: what is planned and loaded.
         run_id: Dagster's, if it runs there.
         job_id: Dagster's job.
+        inputs: the tables that the user's step reads beside the rows.
         notify: hears of every step.
     """
 
@@ -46,6 +48,7 @@ class RunContext(Generic[SliceT]):
     request: Request = DUE
     run_id: str | None = None
     job_id: str | None = None
+    inputs: InputTables = field(default_factory=InputTables)
     notify: Observer = lambda step, line: None
 
     @property

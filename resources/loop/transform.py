@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
@@ -23,6 +23,7 @@ class Batch:
         lower: the bound below, sentinel JSON text; None on a first run.
         upper: the bound above, sentinel JSON text.
         time: when the slice was begun, ISO in UTC; a recovered slice keeps its own.
+        inputs: the other tables that the dataflow reads, by the names in its definition; each at one version, which a recovered slice keeps.
     """
 
     dataflow: str
@@ -31,6 +32,7 @@ class Batch:
     upper: str | None
     run_id: str | None
     time: str
+    inputs: Mapping[str, DataFrame] = field(default_factory=dict)
 
 
 def transformed(spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: Batch) -> DataFrame:
@@ -44,7 +46,8 @@ def transformed(spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: B
     if dataflow.transform:
         df = _function(dataflow.transform)(df, batch)
     if dataflow.sql:
-        df.createOrReplaceTempView("input")  # the session is this run's own
+        for view, rows in {"input": df, **batch.inputs}.items():
+            rows.createOrReplaceTempView(view)  # the session is this run's own
         df = spark.sql(dataflow.sql)
     if dataflow.target.origin_columns:
         df = df.withColumn("_ingested_at", F.lit(batch.time).cast("timestamp"))
