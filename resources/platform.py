@@ -247,6 +247,7 @@ class Platform:
             run_id,
             job_id,
             self.inputs(dataflow),
+            self.folder,
             observer,
         )
         return Loop(context, Patience(**patience), history or self.history)

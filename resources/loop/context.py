@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic
 
 from partitions.dataflow import Dataflow
@@ -36,6 +37,7 @@ class RunContext(Generic[SliceT]):
         run_id: Dagster's, if it runs there.
         job_id: Dagster's job.
         inputs: the tables that the user's step reads beside the rows.
+        folder: of the project, in which modules of the user may lie.
         notify: hears of every step.
     """
 
@@ -49,6 +51,7 @@ class RunContext(Generic[SliceT]):
     run_id: str | None = None
     job_id: str | None = None
     inputs: InputTables = field(default_factory=InputTables)
+    folder: Path = Path()
     notify: Observer = lambda step, line: None
 
     @property

@@ -40,7 +40,7 @@ def slice_rows(
         run.inputs.read(spark, versions or {}),
     )
     source_rows = run.kind.read(spark, slice_, run.log.get_schema(intent.pinned))
-    rows = transformed(spark, run.dataflow, source_rows, batch)
+    rows = transformed(spark, run.dataflow, source_rows, batch, run.folder)
     if isinstance(run.kind, WatchesRows):
         run.kind.check_rows(rows)
     return rows

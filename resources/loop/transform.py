@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from resources.functions import user_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,8 +36,10 @@ class Batch:
     inputs: Mapping[str, DataFrame] = field(default_factory=dict)
 
 
-def transformed(spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: Batch) -> DataFrame:
-    """Apply the user's step, then add the origin columns.
+def transformed(
+    spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: Batch, folder: Path
+) -> DataFrame:
+    """Apply the user's step, whose module may lie in the project's folder, then add the origin columns.
 
     Raises:
         ConfigurationError: if the function cannot be found, or the rows lack a column of ``partition_by``.
@@ -44,7 +47,7 @@ def transformed(spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: B
     from pyspark.sql import functions as F
 
     if dataflow.transform:
-        df = _function(dataflow.transform)(df, batch)
+        df = user_function("transform", dataflow.transform, folder)(df, batch)
     if dataflow.sql:
         for view, rows in {"input": df, **batch.inputs}.items():
             rows.createOrReplaceTempView(view)  # the session is this run's own
@@ -65,14 +68,3 @@ def _check_layout(dataflow: Dataflow, df: DataFrame) -> None:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: target.partition_by: expected columns of {df.columns}, found {missing[0]!r}"
         )
-
-
-def _function(name: str) -> Callable[[DataFrame, Batch], DataFrame]:
-    module, _, attribute = name.partition(":")
-    try:
-        function: Callable[[DataFrame, Batch], DataFrame] = getattr(
-            importlib.import_module(module), attribute
-        )
-    except (ImportError, AttributeError) as error:
-        raise ConfigurationError(f"transform: expected a function at {name}, found none: {error}") from error
-    return function
