@@ -36,6 +36,7 @@ from resources.places import Place
 from resources.sources import Source, open_source
 from resources.sources.files.source import FileSource
 from resources.spark import SparkEngine
+from resources.staging import Staging
 from resources.tables import find_table, open_table
 from resources.tables.table import Table
 from resources.watermarks.blobs import open_blobs
@@ -84,11 +85,16 @@ class Platform:
         """A watermark manager of its own: it remembers what it read last."""
         return WatermarkManager(LogProvider(self.log))
 
-    def kind(self, dataflow: Dataflow) -> Kind[Any]:
-        """Return the dataflow's kind of watermark, bound to its source."""
+    def kind(self, dataflow: Dataflow, staging: Staging | None = None) -> Kind[Any]:
+        """Return the dataflow's kind of watermark, bound to its source.
+
+        Args:
+            dataflow: its definition.
+            staging: of the run that reads; None for who reads no rows.
+        """
         return open_kind(
             dataflow,
-            self.source(dataflow),
+            self.source(dataflow, staging),
             self.log,
             lambda: self.units(dataflow),
         )
@@ -114,9 +120,13 @@ class Platform:
             f"dataflow {dataflow.name}: expected a watermark of type column, found {dataflow.kind}"
         )
 
-    def source(self, dataflow: Dataflow) -> Source:
-        """Return what the dataflow reads."""
-        return open_source(dataflow, self.source_of(dataflow))
+    def source(self, dataflow: Dataflow, staging: Staging | None = None) -> Source:
+        """Return what the dataflow reads; ``staging`` is that of :meth:`kind`."""
+        return open_source(dataflow, self.source_of(dataflow), staging or self.staging(dataflow))
+
+    def staging(self, dataflow: Dataflow) -> Staging:
+        """Return where a run of the dataflow stages rows."""
+        return Staging.below(self.lake, dataflow.table, dataflow.name)
 
     def units(self, dataflow: Dataflow) -> tuple[str, ...]:
         """The identities of all units of a window watermark, in the order that they were listed or read. Starts no Spark.
@@ -236,12 +246,14 @@ class Platform:
             history: how much of the log stays; None: as the project says.
             patience: attributes of :class:`Patience`.
         """
+        staging = self.staging(dataflow)
         context = RunContext(
             dataflow,
-            self.kind(dataflow),
+            self.kind(dataflow, staging),
             self.log,
             self.table(dataflow),
             self.engine(dataflow).session,
+            staging,
             now,
             request,
             run_id,

@@ -15,6 +15,7 @@ from resources.kinds.kind import Kind, SliceT
 from resources.loop.inputs import InputTables
 from resources.loop.outcome import Observer
 from resources.spark import leave_behind
+from resources.staging import Staging
 from resources.tables.table import CanPrepare, Table
 from resources.watermarks.log import WatermarkLog
 
@@ -32,6 +33,7 @@ class RunContext(Generic[SliceT]):
         log: the watermark log.
         table: that it loads into.
         start_spark: makes the run's session; called only when there is something to write.
+        staging: where the source puts rows that only this process can fetch; emptied after each slice.
         now: the clock of the run, aware; read once by the caller.
         request: what is planned and loaded.
         run_id: Dagster's, if it runs there.
@@ -46,6 +48,7 @@ class RunContext(Generic[SliceT]):
     log: WatermarkLog
     table: Table
     start_spark: Callable[[], SparkSession]
+    staging: Staging
     now: datetime
     request: Request = DUE
     run_id: str | None = None

@@ -67,7 +67,8 @@ class Loop(Generic[SliceT]):
         run = self.context
         outcome = Outcome(run.name, run.run_id, {}, 0)
         due = run.kind.plan(None, run.now).slices
-        pinned = pinned_schema(run, outcome, due, BadParts(run, outcome)) if due else None
+        with run.staging.emptied():
+            pinned = pinned_schema(run, outcome, due, BadParts(run, outcome)) if due else None
         return pinned, [*outcome.warnings, *run.kind.remarks]
 
     def prepare_next(self) -> None:
@@ -87,12 +88,13 @@ class _Run(Generic[SliceT]):
         """Run, and report."""
         started, run, outcome = time.monotonic(), self._run, self._outcome
         try:
-            self._begin_at(run.log.newest(run.name))
-            self._recover()
-            guarded_head(run, outcome.newest)  # also if there is nothing to do
-            follow_up(run, outcome.newest)
-            self._advance()
-            outcome.error = self._failed_units()
+            with run.staging.emptied():  # a look at bad parts stages, too
+                self._begin_at(run.log.newest(run.name))
+                self._recover()
+                guarded_head(run, outcome.newest)  # also if there is nothing to do
+                follow_up(run, outcome.newest)
+                self._advance()
+                outcome.error = self._failed_units()
         except StrandlineError as error:
             outcome.error = error
         except Exception as error:  # noqa: BLE001 - what was committed stays counted, whatever comes
@@ -161,7 +163,8 @@ class _Run(Generic[SliceT]):
         while left > 0:
             plan = self._plan()
             due = self._bad_parts.not_left_out(plan.slices)
-            pinned = pinned_schema(run, outcome, due, self._bad_parts) if due else None
+            with run.staging.emptied():
+                pinned = pinned_schema(run, outcome, due, self._bad_parts) if due else None
             if pinned is None:
                 return
             pending = deque(self._at_one_version(self._bad_parts.not_left_out(plan.slices)))

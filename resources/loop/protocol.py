@@ -49,16 +49,17 @@ def commit(
         TargetError: the write failed for another reason; the intent stays, and the next run finishes it.
     """
     started = time.monotonic()
-    try:
-        slice_ = run.kind.fix(slice_)
-        intent = draft_intent(run, entry, guarded_head(run, entry), slice_, pinned)
-        # Before the intent is put: a query that does not fit its rows must not leave a number that no run can finish.
-        rows = analysed_rows(run, entry, intent, slice_)
-    except BadPart as bad:
-        return NotCommitted(entry, bad)
-    put_intent(run, intent, slice_.size.amount)
-    with holding(run, intent):
-        return _write_and_append(run, entry, intent, slice_, rows, started)
+    with run.staging.emptied():
+        try:
+            slice_ = run.kind.fix(slice_)
+            intent = draft_intent(run, entry, guarded_head(run, entry), slice_, pinned)
+            # Before the intent is put: a query that does not fit its rows must not leave a number that no run can finish.
+            rows = analysed_rows(run, entry, intent, slice_)
+        except BadPart as bad:
+            return NotCommitted(entry, bad)
+        put_intent(run, intent, slice_.size.amount)
+        with holding(run, intent):
+            return _write_and_append(run, entry, intent, slice_, rows, started)
 
 
 def resume(
@@ -74,7 +75,7 @@ def resume(
         NeedsDecision: state and table do not belong together; nothing was written.
     """
     started = time.monotonic()
-    with holding(run, intent):
+    with run.staging.emptied(), holding(run, intent):
         tagged = find_commit(run, entry, intent)
         if tagged is None:
             try:

@@ -11,17 +11,19 @@ from resources.sources.files.source import FileSource
 from resources.sources.jdbc.source import JdbcRows
 from resources.sources.source import RowSource
 from resources.sources.table import TableRows
+from resources.staging import Staging
 from resources.tables import find_table
 
 Source = FileSource | RowSource
 
 
-def open_source(dataflow: Dataflow, given: Place | JdbcConnection) -> Source:
+def open_source(dataflow: Dataflow, given: Place | JdbcConnection, staging: Staging) -> Source:  # noqa: ARG001 - for sources whose rows only this process can fetch
     """Return the source of a dataflow. Nothing is opened before it is asked for something.
 
     Args:
         dataflow: its definition.
         given: the root of its files, the place of its table, or its database.
+        staging: where it puts rows that only this process can fetch.
     """
     match dataflow.source, given:
         case FilesSource(), Place() as root:

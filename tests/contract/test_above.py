@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from resources.spark import SparkEngine
+from resources.staging import Staging
 
 __all__ = ["pytest_generate_tests"]
 
@@ -82,7 +83,7 @@ class Subject(ABC):
         dataflow = Dataflow.model_validate(
             {"name": "flow", "source": source, "watermark": {"type": "column", "columns": ["id"]}}
         )
-        return cast("ReadsAbove", open_source(dataflow, given))
+        return cast("ReadsAbove", open_source(dataflow, given, Staging(Place("/nowhere"))))
 
 
 class _PostgreSQL(Subject):

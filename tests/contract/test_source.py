@@ -24,6 +24,7 @@ from resources.sources import open_source
 from resources.sources.files.source import FileSource
 from resources.sources.source import RowSource
 from resources.spark import SparkEngine
+from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
 
@@ -100,7 +101,7 @@ class _Files(Subject):
         dataflow = Dataflow.model_validate(
             {"name": "flow", "source": definition, "watermark": {"type": "path"}}
         )
-        return cast("FileSource", open_source(dataflow, Place(str(self.folder))))
+        return cast("FileSource", open_source(dataflow, Place(str(self.folder)), Staging(Place("/nowhere"))))
 
     def put(self, *days: int) -> None:
         for day in days:
@@ -152,7 +153,7 @@ class _Rows(Subject):
                 "target": {"load": "merge_overwrite", "replace_by_watermark": True},
             }
         )
-        return cast("RowSource", open_source(dataflow, given))
+        return cast("RowSource", open_source(dataflow, given, Staging(Place("/nowhere"))))
 
 
 class _Jdbc(_Rows):

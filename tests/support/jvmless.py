@@ -34,6 +34,7 @@ from resources.platform import Platform
 from resources.sources import Source
 from resources.sources.files.source import FileSource
 from resources.spark import SparkEngine
+from resources.staging import Staging
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog
 from tests.support.arrow import SCHEMA, Rows, Session, Write
@@ -172,7 +173,7 @@ class MortalPlatform(Platform):
 class JvmlessPlatform(MortalPlatform):
     """The resources of a process that needs no JVM."""
 
-    def source(self, dataflow: Dataflow) -> Source:
+    def source(self, dataflow: Dataflow, staging: Staging | None = None) -> Source:
         root = self.source_of(dataflow)
         assert isinstance(root, Place)
         return _ArrowFiles(root, dataflow)

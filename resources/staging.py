@@ -1,0 +1,337 @@
+"""Staged files: rows that only this process can fetch, put below the lake so that Spark reads them, also on another machine.
+
+A run has one folder for the slice that it loads, ``<lake>/_staging/<layer>/<table>/<dataflow>/<id>``, and removes it when the slice is over.
+What a run that died has left is removed by the next that stages (docs/architecture.md, Staged files).
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Self, TypeVar
+from uuid import uuid4
+
+from pydantic import ValidationError
+
+from partitions.errors import StrandlineError
+from partitions.path.source import SourceFile
+from resources.listing.failures import store_failures
+from resources.loop import holder as holders
+from resources.places import Place
+from resources.watermarks.entry import Holder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+FOLDER = "_staging"
+"""Of the lake. No layer has a name that begins with an underscore."""
+
+_HOLDER = "holder.json"
+_ABANDONED = timedelta(days=1)
+"""A folder of another machine, whose processes cannot be seen, is left over if nothing came into it for so long."""
+_LINES_BYTES = 128 * 2**20
+"""Of a file of lines before it is packed: Spark reads a packed file in one task."""
+_ROW_GROUP_BYTES = 32 * 2**20
+_UPLOAD_BYTES = 8 * 2**20
+
+
+class Staging:
+    """The staged files of one run of a dataflow. Nothing is made before the first file is opened."""
+
+    def __init__(self, place: Place) -> None:
+        """Use the place of a dataflow's staged files, below which each run makes folders of its own."""
+        self._place = place
+        self._folder: Place | None = None
+        self._id = ""
+
+    @classmethod
+    def below(cls, lake: Place, table: str, dataflow: str) -> Self:
+        """Return the staging of a dataflow.
+
+        Args:
+            lake: where its table lies.
+            table: that it loads, ``<layer>/<name>``.
+            dataflow: its name.
+        """
+        return cls(lake.child(f"{FOLDER}/{table}/{dataflow}"))
+
+    @property
+    def folder(self) -> Place:
+        """The folder of the slice, made if it is not there; the paths of staged files are relative to it.
+
+        Raises:
+            SourceError: if the lake cannot be written.
+        """
+        if self._folder is None:
+            self._folder = self._made()
+        return self._folder
+
+    @contextmanager
+    def lines(self, name: str) -> Iterator[StagedLines]:
+        """Open files for JSON objects, one a line, packed by gzip.
+
+        Args:
+            name: relative to the folder, without an ending: ``a`` becomes ``a-0.ndjson.gz`` and so on. ``n=1/a`` gives a column ``n``.
+
+        Raises:
+            SourceError: if the lake cannot be written.
+        """
+        with _closing(StagedLines(self.folder, name)) as lines:
+            yield lines
+
+    @contextmanager
+    def batches(self, name: str, schema: pa.Schema) -> Iterator[StagedBatches]:
+        """Open a Parquet file for Arrow batches of one schema.
+
+        Args:
+            name: relative to the folder, without an ending.
+            schema: of all batches.
+
+        Raises:
+            SourceError: if the lake cannot be written.
+        """
+        with _closing(StagedBatches(self.folder, name, schema)) as batches:
+            yield batches
+
+    @contextmanager
+    def emptied(self) -> Iterator[None]:
+        """Remove all that was staged when the block is left, however it is left. What cannot be removed then is left over, and removed later."""
+        try:
+            yield
+        finally:
+            self._discard()
+
+    def _discard(self) -> None:
+        if self._folder is None:
+            return
+        with suppress(StrandlineError):
+            _remove(self._folder)
+        holders.mark_inactive(self._id)
+        self._folder = None
+
+    def _made(self) -> Place:
+        """A folder with the name of its holder in it, once the folders of runs that are gone are removed."""
+        self._id = uuid4().hex
+        folder = self._place.child(self._id)
+        holders.mark_active(self._id)
+        try:
+            _write(folder, _HOLDER, holders.this_process(None).model_dump_json().encode())
+            with suppress(StrandlineError):  # a courtesy to the lake: the next run tries again
+                self._remove_leftovers(folder)
+        except BaseException:
+            holders.mark_inactive(self._id)
+            raise
+        return folder
+
+    def _remove_leftovers(self, own: Place) -> None:
+        with store_failures(self._place):
+            siblings = self._place.store.list_with_delimiter()["common_prefixes"]
+        for sibling in siblings:
+            folder = self._place.child(sibling.strip("/"))
+            if folder.url != own.url and _is_left_over(folder, own):
+                _remove(folder)
+
+
+class _Writer(ABC):
+    """Files of one name, each of which is there as a whole once it is closed."""
+
+    def __init__(self, folder: Place, name: str) -> None:
+        self._place, self._name = folder, name
+        self.files: tuple[SourceFile, ...] = ()
+        self._object: _Object | None = None
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish the last file."""
+
+    def _open(self, ending: str) -> _Object:
+        self._object = _Object(self._place, f"{self._name}-{len(self.files)}{ending}")
+        return self._object
+
+    def _closed(self) -> None:
+        if self._object is not None:
+            self._object.close()
+            self.files += (SourceFile(self._object.path, self._object.size, "", 0),)
+            self._object = None
+
+
+class StagedLines(_Writer):
+    """Writes JSON objects, one a line, into files of bounded size.
+
+    Attributes:
+        files: those that are finished; all of them once it is closed.
+        count: of the lines.
+    """
+
+    def __init__(self, folder: Place, name: str) -> None:
+        """Use a folder; the first file is opened with the first line."""
+        super().__init__(folder, name)
+        self.count = 0
+        self._packed: gzip.GzipFile | None = None
+        self._left = 0
+
+    def write(self, line: bytes) -> None:
+        """Write an object, without a line end in it.
+
+        Raises:
+            SourceError: if the lake cannot be written.
+        """
+        if self._packed is None:
+            self._packed = gzip.GzipFile(
+                fileobj=self._open(".ndjson.gz"), mode="wb", compresslevel=1, mtime=0
+            )
+            self._left = _LINES_BYTES
+        self._packed.write(line + b"\n")
+        self.count += 1
+        self._left -= len(line)
+        if self._left <= 0:
+            self.close()
+
+    def close(self) -> None:
+        """Finish the last file."""
+        if self._packed is not None:
+            self._packed.close()
+            self._packed = None
+            self._closed()
+
+
+class StagedBatches(_Writer):
+    """Writes Arrow batches into one Parquet file, in row groups of bounded size.
+
+    Attributes:
+        files: the file once it is closed; it is there also without rows.
+        count: of the rows.
+    """
+
+    def __init__(self, folder: Place, name: str, schema: pa.Schema) -> None:
+        """Open the file."""
+        import pyarrow.parquet as pq
+
+        super().__init__(folder, name)
+        self.count = 0
+        self._schema = schema
+        self._waiting: list[pa.Table] = []
+        self._parquet: pq.ParquetWriter | None = pq.ParquetWriter(self._open(".parquet"), schema)
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Write rows; small batches wait for each other.
+
+        Raises:
+            SourceError: if the lake cannot be written.
+        """
+        import pyarrow as pa
+
+        table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch], self._schema)
+        self.count += table.num_rows
+        self._waiting.append(table)
+        if sum(each.nbytes for each in self._waiting) >= _ROW_GROUP_BYTES:
+            self._write_waiting()
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._parquet is not None:
+            self._write_waiting()
+            self._parquet.close()
+            self._parquet = None
+            self._closed()
+
+    def _write_waiting(self) -> None:
+        import pyarrow as pa
+
+        if self._waiting and self._parquet is not None:
+            self._parquet.write_table(pa.concat_tables(self._waiting))
+            self._waiting = []
+
+
+class _Object(io.RawIOBase):
+    """An object that is written piece by piece, and is there once it is closed. Of a large one no more than some parts are in memory."""
+
+    def __init__(self, place: Place, path: str) -> None:
+        import obstore
+
+        self.path, self.size, self._place = path, 0, place
+        with store_failures(place):
+            self._writer = obstore.open_writer(
+                place.store, path, buffer_size=_UPLOAD_BYTES, max_concurrency=2
+            )
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.size
+
+    def write(self, data: object) -> int:
+        content = bytes(data)  # type: ignore[call-overload]  # whatever has a buffer
+        with store_failures(self._place):
+            self._writer.write(content)
+        self.size += len(content)
+        return len(content)
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with store_failures(self._place):
+                self._writer.close()
+
+
+WriterT = TypeVar("WriterT", bound=_Writer)
+
+
+@contextmanager
+def _closing(writer: WriterT) -> Iterator[WriterT]:
+    """Close a writer; if something else went wrong, that is what is told."""
+    try:
+        yield writer
+    except BaseException:
+        with suppress(Exception):
+            writer.close()
+        raise
+    writer.close()
+
+
+def _write(folder: Place, name: str, data: bytes) -> None:
+    if folder.local is not None:
+        with store_failures(folder):
+            folder.local.mkdir(parents=True, exist_ok=True)
+    with store_failures(folder):
+        folder.store.put(name, data)
+
+
+def _is_left_over(folder: Place, own: Place) -> bool:
+    """Whether the run that made a folder is gone, as far as can be told: its process, or else nothing came into it for long."""
+    holder = _holder_of(folder)
+    alive = holders.is_alive(holder, folder.url.rpartition("/")[2], lambda _: None) if holder else None
+    if alive is not None:
+        return not alive
+    newest, now = _newest(folder), _newest(own)
+    return newest is not None and now is not None and now - newest > _ABANDONED
+
+
+def _holder_of(folder: Place) -> Holder | None:
+    with store_failures(folder):
+        try:
+            return Holder.model_validate_json(bytes(folder.store.get(_HOLDER).bytes()))
+        except (FileNotFoundError, ValidationError):
+            return None
+
+
+def _newest(folder: Place) -> datetime | None:
+    """When the newest file came into a folder, by the store's clock; None for a folder that is being made."""
+    with store_failures(folder):
+        return max((meta["last_modified"] for page in folder.store.list() for meta in page), default=None)
+
+
+def _remove(folder: Place) -> None:
+    if folder.local is not None:
+        shutil.rmtree(folder.local, ignore_errors=True)
+        return
+    with store_failures(folder):
+        for page in folder.store.list():
+            folder.store.delete([meta["path"] for meta in page])
