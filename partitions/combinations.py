@@ -15,7 +15,7 @@ from partitions.column.definition import ColumnWatermark
 from partitions.path import refusals as path
 from partitions.path.definition import PathWatermark
 from partitions.refusals import Refusal
-from partitions.sources import FilesSource, JdbcSource, TableSource
+from partitions.sources import FilesSource, JdbcSource, PythonSource, TableSource
 from partitions.target import Target
 from partitions.window import refusals as window
 from partitions.window.definition import WindowWatermark
@@ -38,19 +38,20 @@ class Supported:
 
 KINDS: Mapping[str, Supported] = {
     "path": Supported(
-        sources={"files": None, "jdbc": _FILES, "table": _FILES},
+        sources={"files": None, "jdbc": _FILES, "python": _FILES, "table": _FILES},
         loads={"append": None, "merge_overwrite": _ABOVE_A_PATH},
     ),
     "column": Supported(
         sources={
             "files": "a source of type jdbc or table (rows of files above a column watermark are not there yet, see ROADMAP.md)",
             "jdbc": None,
+            "python": None,
             "table": None,
         },
         loads={"append": None, "merge_overwrite": None},
     ),
     "window": Supported(
-        sources={"files": None, "jdbc": None, "table": None},
+        sources={"files": None, "jdbc": None, "python": None, "table": None},
         loads={"append": None, "merge_overwrite": None},
     ),
 }
@@ -74,7 +75,7 @@ UNKNOWN_FIELDS: Fits = {
 class Parts:
     """The parts of a dataflow that must go together."""
 
-    source: FilesSource | JdbcSource | TableSource
+    source: FilesSource | JdbcSource | PythonSource | TableSource
     watermark: PathWatermark | ColumnWatermark | WindowWatermark
     target: Target
     schedule: str | None

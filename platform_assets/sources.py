@@ -16,7 +16,8 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError
 from partitions.path.position import FromBeginning
 from partitions.plan import counted
-from partitions.sources import FilesSource, JdbcSource, TableSource
+from partitions.sources import FilesSource, JdbcSource, PythonSource, TableSource
+from resources.functions import FunctionConnection, UserCode, user_function
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 
@@ -24,14 +25,16 @@ if TYPE_CHECKING:
     from platform_assets.project import Project
     from resources.listing import Listing
 
-SourceT = TypeVar("SourceT", FilesSource, JdbcSource, TableSource)
+SourceT = TypeVar("SourceT", FilesSource, JdbcSource, PythonSource, TableSource)
 
 
 class SourceProfile(ABC, Generic[SourceT]):
     """One type of source. Its definition (``partitions.sources``) says which connection it takes."""
 
     @abstractmethod
-    def place(self, project: Project, dataflow: Dataflow, source: SourceT) -> Place | JdbcConnection:
+    def place(
+        self, project: Project, dataflow: Dataflow, source: SourceT
+    ) -> Place | JdbcConnection | UserCode:
         """Return where the rows are.
 
         Raises:
@@ -86,6 +89,27 @@ class _Jdbc(SourceProfile[JdbcSource]):
         return look_at_database(self.place(project, dataflow, source), source)
 
 
+class _Python(SourceProfile[PythonSource]):
+    """A function of the user."""
+
+    def place(self, project: Project, _: Dataflow, source: PythonSource) -> UserCode:
+        """Return the project's folder, and the settings of the connection."""
+        connection = (
+            FunctionConnection()
+            if source.connection is None
+            else project.connection(source.connection, FunctionConnection)
+        )
+        return UserCode(project.folder, connection.settings)
+
+    def look(self, project: Project, dataflow: Dataflow, source: PythonSource) -> str:
+        """Import its functions; a call may cost whatever the user's code does."""
+        folder = self.place(project, dataflow, source).folder
+        for key, name in (("function", source.function), ("highest", source.highest)):
+            if name is not None:
+                user_function(f"source.{key}", name, folder)
+        return f"function {source.function}: imported"
+
+
 class _Table(SourceProfile[TableSource]):
     """A table of the lake."""
 
@@ -101,13 +125,13 @@ class _Table(SourceProfile[TableSource]):
 
 
 PROFILES: Mapping[str, SourceProfile[Any]] = MappingProxyType(
-    {"files": _Files(), "jdbc": _Jdbc(), "table": _Table()}
+    {"files": _Files(), "jdbc": _Jdbc(), "python": _Python(), "table": _Table()}
 )
 """By ``source.type`` of a dataflow."""
 
 
-def place_of(project: Project, dataflow: Dataflow) -> Place | JdbcConnection:
-    """Return where a dataflow's rows are: the root of its files, a table of the lake, a database."""
+def place_of(project: Project, dataflow: Dataflow) -> Place | JdbcConnection | UserCode:
+    """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, code of the user."""
     return PROFILES[dataflow.source.type].place(project, dataflow, dataflow.source)
 
 

@@ -5,11 +5,49 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from partitions.errors import ConfigurationError
+
+_SHORTEST_HIDDEN = 4
+
+
+@dataclass(frozen=True)
+class FunctionConnection:
+    """What a function of the user reaches its source with.
+
+    Attributes:
+        settings: secrets among them; never shown.
+    """
+
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class UserCode:
+    """Where a source that is a function of the user finds its code, and what it is given.
+
+    Attributes:
+        folder: of the project, in which its module may lie.
+        settings: of its connection, secrets among them; never shown.
+    """
+
+    folder: Path
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def hide(self, text: str) -> str:
+        """Return a text without the values of the settings: which of them are secret is unknown."""
+        for name, value in self.settings.items():
+            if len(value) >= _SHORTEST_HIDDEN:
+                text = text.replace(value, f"<{name}>")
+        return text
+
+    def __str__(self) -> str:
+        """The folder."""
+        return str(self.folder)
 
 
 def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:

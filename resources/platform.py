@@ -19,6 +19,7 @@ from partitions.window.secondary_input import SecondaryInput
 from partitions.window.state import WindowState
 from partitions.window.units import listed
 from resources.databases import Database
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.kinds import open_kind
 from resources.kinds.column import ColumnKind
@@ -55,7 +56,7 @@ class Platform:
         state: where the watermark log lies.
         lake: where tables lie, at ``<lake>/<layer>/<name>``.
         spark: makes sessions.
-        source_of: the root of a dataflow's files, the table or the database that it reads; asked when it is needed, since a
+        source_of: the root of a dataflow's files, the table, the database or the user's code that it reads; asked when it is needed, since a
             secret may be unset.
         history: how much of each log stays.
         folder: of the project, from which relative paths count.
@@ -65,7 +66,7 @@ class Platform:
     state: Place | Database
     lake: Place
     spark: SparkEngine
-    source_of: Callable[[Dataflow], Place | JdbcConnection]
+    source_of: Callable[[Dataflow], Place | JdbcConnection | UserCode]
     history: RetentionPolicy = field(default_factory=RetentionPolicy)
     folder: Path = Path()
     lineage: Lineage = field(default_factory=Lineage)
@@ -122,7 +123,14 @@ class Platform:
 
     def source(self, dataflow: Dataflow, staging: Staging | None = None) -> Source:
         """Return what the dataflow reads; ``staging`` is that of :meth:`kind`."""
-        return open_source(dataflow, self.source_of(dataflow), staging or self.staging(dataflow))
+        given = self.source_of(dataflow)
+        return open_source(
+            dataflow, given, staging or self.staging(dataflow), lambda: self._pinned_schema(dataflow)
+        )
+
+    def _pinned_schema(self, dataflow: Dataflow) -> str | None:
+        entry = self.log.newest(dataflow.name)
+        return self.log.get_schema(entry.pinned) if entry and entry.pinned else None
 
     def staging(self, dataflow: Dataflow) -> Staging:
         """Return where a run of the dataflow stages rows."""

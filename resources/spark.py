@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 from weakref import WeakKeyDictionary
 
 from partitions.errors import ConfigurationError, StrandlineError
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.spark_process import java_end, java_runs, last_words, said, start_java
@@ -262,8 +263,8 @@ class SparkEngine:
             ) from error
         return cast("SparkSession", session)
 
-    def with_places(self, places: Iterable[Place | JdbcConnection]) -> SparkEngine:
-        """The same engine for these places and databases."""
+    def with_places(self, places: Iterable[Place | JdbcConnection | UserCode]) -> SparkEngine:
+        """The same engine for these places and databases; code of the user is not Spark's."""
         given = list(places)
         databases = [each for each in given if isinstance(each, JdbcConnection)]
         return replace(

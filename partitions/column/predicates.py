@@ -75,6 +75,21 @@ def rows_in(ranges: Iterable[Range]) -> Predicate:
     return any_of(bounded) if bounded else EVERYTHING
 
 
+def bounds_of(rows: Predicate) -> dict[str, Between]:
+    """Return the bounds by which a source that takes no predicate can be asked for some rows, by column; it may answer with more.
+
+    Args:
+        rows: of :func:`rows_in`, also joined with those without a value, which no bound tells. A column has at most one bound.
+    """
+    if isinstance(rows, Between):
+        return {rows.column: rows}
+    if rows == EVERYTHING or not isinstance(rows, AnyOf):
+        return {}
+    if EVERYTHING in rows.parts:
+        return {}
+    return {column: bound for part in rows.parts for column, bound in bounds_of(part).items()}
+
+
 def replaced_rows(ranges: Iterable[Range]) -> Predicate | None:
     """Return the rows that a load by ``replace_by_watermark`` deletes: exactly what was read, of columns with both bounds.
 

@@ -9,15 +9,17 @@ from pydantic import Field
 
 from partitions.sources.files import FilesSource
 from partitions.sources.jdbc import JdbcSource
+from partitions.sources.python import PythonSource
 from partitions.sources.table import TableName, TableSource
 
-Source = Annotated[FilesSource | JdbcSource | TableSource, Field(discriminator="type")]
+Source = Annotated[FilesSource | JdbcSource | PythonSource | TableSource, Field(discriminator="type")]
 
-SOURCES: Mapping[str, type[FilesSource | JdbcSource | TableSource]] = {
+SOURCES: Mapping[str, type[FilesSource | JdbcSource | PythonSource | TableSource]] = {
     "files": FilesSource,
     "jdbc": JdbcSource,
+    "python": PythonSource,
     "table": TableSource,
 }
 """The sources by the ``type`` that a user writes."""
 
-__all__ = ["SOURCES", "FilesSource", "JdbcSource", "Source", "TableName", "TableSource"]
+__all__ = ["SOURCES", "FilesSource", "JdbcSource", "PythonSource", "Source", "TableName", "TableSource"]

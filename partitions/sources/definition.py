@@ -36,7 +36,7 @@ class SourceDefinition(Model):
         holds_files: whether it is files under a root; else it is asked for rows, and has a schema of its own.
     """
 
-    connection_type: ClassVar[Literal["s3", "jdbc"] | None] = None
+    connection_type: ClassVar[Literal["s3", "jdbc", "python"] | None] = None
     holds_files: ClassVar[bool] = False
 
     type: str
@@ -108,6 +108,11 @@ class SourceDefinition(Model):
             timed: whether there are windows of time.
             unit_fields: the names of a unit's values.
         """
+
+    @property
+    def tells_what_is_new(self) -> bool:
+        """Whether it can be asked for rows above a value alone, so that a short look tells whether there are any."""
+        return True
 
     def column_refusals(self) -> Iterator[Refusal]:
         """Yield keys and placeholders that it must not have to be read above a column watermark."""

@@ -38,7 +38,7 @@ class FilesSource(SourceDefinition):
         missing: what a window's folder that is not there, or holds no file, means if ``path`` has placeholders.
     """
 
-    connection_type: ClassVar[Literal["s3", "jdbc"] | None] = "s3"
+    connection_type: ClassVar[Literal["s3", "jdbc", "python"] | None] = "s3"
     holds_files: ClassVar[bool] = True
 
     type: Literal["files"]

@@ -68,7 +68,7 @@ class JdbcSource(RowsSource):
         query: a SELECT. ``{start}``, ``{end}`` and ``{unit.NAME}`` stand for literals.
     """
 
-    connection_type: ClassVar[Literal["s3", "jdbc"] | None] = "jdbc"
+    connection_type: ClassVar[Literal["s3", "jdbc", "python"] | None] = "jdbc"
     has_query: ClassVar[bool] = True
 
     type: Literal["jdbc"]

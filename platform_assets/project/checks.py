@@ -14,9 +14,9 @@ from typing import Any
 
 from partitions.combinations import source_refusal
 from partitions.dataflow import Dataflow
+from partitions.ddl import Column, DdlError, parse_ddl
 from partitions.lineage import Lineage
 from partitions.sources import SOURCES, FilesSource
-from platform_assets.project.ddl import Column, DdlError, parse_ddl
 from platform_assets.project.document import Key, value_at
 from platform_assets.project.places import (
     PLACES,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from partitions.dataflow import Dataflow, Input
 from partitions.errors import ConfigurationError
@@ -16,6 +16,7 @@ from platform_assets.project.errors import InvalidProject, ProjectError, nearest
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
 from platform_assets.sources import place_of
 from resources.databases import Database, is_database
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place, S3Connection
 
@@ -83,8 +84,8 @@ class Project:
         """Return where tables are."""
         return self._at(self.settings.place("lake"))
 
-    def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection:
-        """Return where a dataflow's rows are: the root of its files, a table of the lake, a database."""
+    def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection | UserCode:
+        """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, code of the user."""
         return place_of(self, dataflow)
 
     def table_place(self, dataflow: Dataflow) -> Place:
@@ -116,7 +117,7 @@ class Project:
         if settings is None:
             raise ConfigurationError(f"expected a connection of platform.yaml, found {name!r}")
         fields = {
-            key: used(getattr(settings, key), f"connections.{name}.{key}", self._environment)
+            key: self._used(getattr(settings, key), f"connections.{name}.{key}")
             for key in type(settings).model_fields
             if key != "type"
         }
@@ -163,6 +164,11 @@ class Project:
     def place(self, path: str, connection: str | None) -> Place:
         """Return a place by its path, which counts from the project's folder, and the name of its connection."""
         return self._at(PlaceSettings(path=path, connection=connection))
+
+    def _used(self, value: Any, key: str) -> Any:
+        if isinstance(value, Mapping):
+            return {name: self._used(each, f"{key}.{name}") for name, each in value.items()}
+        return used(value, key, self._environment)
 
     def _at(self, place: PlaceSettings) -> Place:
         connection = self.connection(place.connection, S3Connection) if place.connection else None

@@ -22,7 +22,7 @@ from partitions.window.work_unit import WorkUnit, extents
 from resources.kinds.window_columns import WindowColumns
 from resources.kinds.window_failures import bad_units
 from resources.sources.files.source import FileSource
-from resources.sources.source import CanNumber, RowSource
+from resources.sources.source import CanNumber, LearnsFromRows, RowSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -124,7 +124,11 @@ class AskedWindows:
         """A version does not change; whether a database has is unknown."""
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str:
-        """What the source says of its columns."""
+        """What the source says of its columns; one that has rows alone tells them by those that are about to be read."""
+        if isinstance(self._source, LearnsFromRows):
+            return self._source.pin_from(
+                spark, extents([work for slice_ in pending for work in slice_.works])
+            )
         return self._source.pin(spark)
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.sources import FilesSource, JdbcSource, TableSource
+from partitions.sources import FilesSource, JdbcSource, PythonSource, TableSource
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources.files.source import FileSource
 from resources.sources.jdbc.source import JdbcRows
+from resources.sources.python.source import PythonRows
 from resources.sources.source import RowSource
 from resources.sources.table import TableRows
 from resources.staging import Staging
@@ -17,19 +21,27 @@ from resources.tables import find_table
 Source = FileSource | RowSource
 
 
-def open_source(dataflow: Dataflow, given: Place | JdbcConnection, staging: Staging) -> Source:  # noqa: ARG001 - for sources whose rows only this process can fetch
+def open_source(
+    dataflow: Dataflow,
+    given: Place | JdbcConnection | UserCode,
+    staging: Staging,
+    pinned: Callable[[], str | None] = lambda: None,
+) -> Source:
     """Return the source of a dataflow. Nothing is opened before it is asked for something.
 
     Args:
         dataflow: its definition.
-        given: the root of its files, the place of its table, or its database.
+        given: the root of its files, the place of its table, its database, or the user's code.
         staging: where it puts rows that only this process can fetch.
+        pinned: looks up the text of the schema that the state has; None if it has none yet.
     """
     match dataflow.source, given:
         case FilesSource(), Place() as root:
             return FileSource(root, dataflow)
         case JdbcSource() as definition, JdbcConnection() as connection:
             return JdbcRows(connection, definition, dataflow.zone)
+        case PythonSource() as definition, UserCode() as code:
+            return PythonRows(dataflow, definition, code, staging, pinned)
         case TableSource() as definition, Place() as place:
             return TableRows(find_table(place), definition, dataflow.zone)
     raise ConfigurationError(

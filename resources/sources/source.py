@@ -118,6 +118,19 @@ class ReadsAbove(Protocol):
 
 
 @runtime_checkable
+class LearnsFromRows(Protocol):
+    """A source that has no schema of its own: rows tell it, unless it is declared."""
+
+    def pin_from(self, spark: SparkSession, extents: Sequence[Extent]) -> str:
+        """Return the schema as text, from a bounded sample of the rows of some extents.
+
+        Raises:
+            SchemaError: there is no row that tells it.
+        """
+        ...
+
+
+@runtime_checkable
 class CanNumber(Protocol):
     """A source whose query may ask for many extents, and tell of each row which one it is of."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from platform_assets.project.ddl import RESERVED, Column, DdlError, parse_ddl
+from partitions.ddl import RESERVED, Column, DdlError, parse_ddl
 
 
 @pytest.mark.parametrize(
