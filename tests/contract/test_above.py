@@ -19,12 +19,14 @@ from partitions.column.predicates import Range, rows_in
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.predicate import AllOf, Among, AnyOf, Between, Predicate
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources import open_source
 from resources.sources.source import ReadsAbove, RowSource
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
+from tests.support import functions
 from tests.support.mariadb import MariaDB
 
 if TYPE_CHECKING:
@@ -79,11 +81,11 @@ class Subject(ABC):
         pinned = cast("RowSource", source).pin(self.spark)
         return sorted(found["id"] for found in source.read_rows(self.spark, parts, pinned, None).collect())
 
-    def _open(self, source: dict[str, Any], given: Any) -> ReadsAbove:
+    def _open(self, source: dict[str, Any], given: Any, staging: Path = Path("/nowhere")) -> ReadsAbove:
         dataflow = Dataflow.model_validate(
             {"name": "flow", "source": source, "watermark": {"type": "column", "columns": ["id"]}}
         )
-        return cast("ReadsAbove", open_source(dataflow, given, Staging(Place("/nowhere"))))
+        return cast("ReadsAbove", open_source(dataflow, given, Staging(Place(str(staging)))))
 
 
 class _PostgreSQL(Subject):
@@ -165,6 +167,33 @@ class _Table(Subject):
         self.folder.rename(self.folder.with_suffix(".gone"))
 
 
+class _Python(Subject):
+    """A function that tells the highest value, and ignores what it is asked for."""
+
+    _SCHEMA = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / "rows.pickle"
+        functions.put(self.path)
+
+    @property
+    def source(self) -> ReadsAbove:
+        source = {
+            "type": "python",
+            "function": "tests.support.functions:rows",
+            "highest": "tests.support.functions:highest",
+            "params": {"path": str(self.path)},
+            "schema": self._SCHEMA,
+        }
+        return self._open(source, UserCode(self.folder), self.folder / "staging")
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        functions.put(self.path, *rows)
+
+    def remove(self) -> None:
+        self.path.unlink()
+
+
 @pytest.fixture(scope="module")
 def spark(engine: SparkEngine) -> SparkSession:
     return engine.session()
@@ -175,6 +204,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
     make: dict[str, Callable[[], Subject]] = {
         "postgresql": lambda: _PostgreSQL(request.getfixturevalue("postgres")),
         "mariadb": lambda: _MariaDB(request.getfixturevalue("mariadb")),
+        "python": lambda: _Python(tmp_path),
         "table": lambda: _Table(tmp_path / "rows"),
     }
     made = make[request.param]()

@@ -18,6 +18,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError, SourceError, StrandlineError
 from partitions.path.position import FromBeginning
 from partitions.window.extent import Extent
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources import open_source
@@ -27,6 +28,7 @@ from resources.spark import SparkEngine
 from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
+from tests.support import functions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,7 +145,7 @@ class _Rows(Subject):
     def check_schema(self, pinned: str) -> None:
         self.source.check_schema(self.spark, pinned, "flow")
 
-    def _open(self, source: dict[str, Any], given: Any) -> RowSource:
+    def _open(self, source: dict[str, Any], given: Any, staging: Path = Path("/nowhere")) -> RowSource:
         definition = [{"name": "day", "type": "datetime", "range": {"from": "1970-01-01", "to": "-"}}]
         dataflow = Dataflow.model_validate(
             {
@@ -153,7 +155,7 @@ class _Rows(Subject):
                 "target": {"load": "merge_overwrite", "replace_by_watermark": True},
             }
         )
-        return cast("RowSource", open_source(dataflow, given, Staging(Place("/nowhere"))))
+        return cast("RowSource", open_source(dataflow, given, Staging(Place(str(staging)))))
 
 
 class _Jdbc(_Rows):
@@ -209,6 +211,28 @@ class _Table(_Rows):
         write_deltalake(str(self.folder), rows, mode=mode, **more)
 
 
+class _Python(_Rows):
+    """A function that ignores what it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / "rows.pickle"
+
+    @property
+    def source(self) -> RowSource:
+        source = {
+            "type": "python",
+            "function": "tests.support.functions:rows",
+            "params": {"path": str(self.path)},
+        }
+        return self._open(source, UserCode(self.folder), self.folder / "staging")
+
+    def put(self, *days: int) -> None:
+        functions.put(self.path, *({"id": day, "at": at(day)} for day in days))
+
+    def remove(self) -> None:
+        self.path.unlink()
+
+
 @pytest.fixture(scope="module")
 def spark(engine: SparkEngine) -> SparkSession:
     return engine.session()
@@ -219,6 +243,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
     make: dict[str, Callable[[], Subject]] = {
         "files": lambda: _Files(tmp_path / "landing"),
         "jdbc": lambda: _Jdbc(request.getfixturevalue("postgres")),
+        "python": lambda: _Python(tmp_path),
         "table": lambda: _Table(tmp_path / "rows"),
     }
     made = make[request.param]()

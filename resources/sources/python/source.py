@@ -19,7 +19,7 @@ from partitions.ddl import kinds_of
 from partitions.errors import SchemaError, SourceError
 from partitions.instants import as_datetime
 from partitions.path.definition import PathWatermark
-from partitions.predicate import AnyOf, Predicate
+from partitions.predicate import AnyOf, Predicate, columns_of
 from partitions.sources import PythonSource
 from partitions.unit_values import Kind, fitted
 from partitions.watermark import compare_values
@@ -228,7 +228,7 @@ class PythonRows:
         """The rows of a batch that are meant, with the columns that tell which these are."""
         import pyarrow as pa
 
-        names = dict.fromkeys((*self._dataflow.column.columns, *more))
+        names = dict.fromkeys((*columns_of(rows), *more))
         known = {
             "instant": pa.timestamp("us", "UTC"),
             "local": pa.timestamp("us"),
