@@ -15,7 +15,7 @@ from partitions.column.definition import ColumnWatermark
 from partitions.path import refusals as path
 from partitions.path.definition import PathWatermark
 from partitions.refusals import Refusal
-from partitions.sources import FilesSource, JdbcSource, PythonSource, TableSource
+from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
 from partitions.target import Target
 from partitions.window import refusals as window
 from partitions.window.definition import WindowWatermark
@@ -38,20 +38,21 @@ class Supported:
 
 KINDS: Mapping[str, Supported] = {
     "path": Supported(
-        sources={"files": None, "jdbc": _FILES, "python": _FILES, "table": _FILES},
+        sources={"files": None, "jdbc": _FILES, "api": _FILES, "python": _FILES, "table": _FILES},
         loads={"append": None, "merge_overwrite": _ABOVE_A_PATH},
     ),
     "column": Supported(
         sources={
             "files": "a source of type jdbc or table (rows of files above a column watermark are not there yet, see ROADMAP.md)",
             "jdbc": None,
+            "api": None,
             "python": None,
             "table": None,
         },
         loads={"append": None, "merge_overwrite": None},
     ),
     "window": Supported(
-        sources={"files": None, "jdbc": None, "python": None, "table": None},
+        sources={"files": None, "jdbc": None, "api": None, "python": None, "table": None},
         loads={"append": None, "merge_overwrite": None},
     ),
 }
@@ -66,6 +67,7 @@ UNKNOWN_FIELDS: Fits = {
     "ndjson": None,
     "json": None,
     "parquet": None,
+    "api": None,
     "csv": "the header of a csv file must be the schema's",
 }
 """By form of the records: why fields that the schema lacks cannot be left out. Of all other forms: ``_PINNED``."""
@@ -75,7 +77,7 @@ UNKNOWN_FIELDS: Fits = {
 class Parts:
     """The parts of a dataflow that must go together."""
 
-    source: FilesSource | JdbcSource | PythonSource | TableSource
+    source: FilesSource | JdbcSource | ApiSource | PythonSource | TableSource
     watermark: PathWatermark | ColumnWatermark | WindowWatermark
     target: Target
     schedule: str | None
@@ -114,5 +116,5 @@ def _fields(form: str, unknown_fields: str) -> Iterator[Refusal]:
         yield Refusal(
             ("unknown_fields",),
             f"ignore beside {form}",
-            f"check (fields are only left out of ndjson, json and parquet; {why})",
+            f"check (fields are only left out of ndjson, json, parquet and the answers of an API; {why})",
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
+from partitions.spelling import nearest
 from partitions.unit_values import Kind
 
 RESERVED = ("_source_file", "_ingested_at", "_run_id", "_corrupt_record")
@@ -151,7 +151,7 @@ class _Parser:
             raise DdlError(
                 f"the type {kind}",
                 "a type of Spark, such as string, long, double, date or timestamp",
-                next(iter(get_close_matches(kind, _PLAIN, n=1)), None),
+                nearest(kind, _PLAIN),
             )
         if kind in ("array", "map", "struct"):
             self._inner_types(kind)

@@ -16,7 +16,8 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError
 from partitions.path.position import FromBeginning
 from partitions.plan import counted
-from partitions.sources import FilesSource, JdbcSource, PythonSource, TableSource
+from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
+from resources.api import ApiConnection
 from resources.functions import FunctionConnection, UserCode, user_function
 from resources.jdbc import JdbcConnection
 from resources.places import Place
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from platform_assets.project import Project
     from resources.listing import Listing
 
-SourceT = TypeVar("SourceT", FilesSource, JdbcSource, PythonSource, TableSource)
+SourceT = TypeVar("SourceT", FilesSource, JdbcSource, ApiSource, PythonSource, TableSource)
 
 
 class SourceProfile(ABC, Generic[SourceT]):
@@ -34,7 +35,7 @@ class SourceProfile(ABC, Generic[SourceT]):
     @abstractmethod
     def place(
         self, project: Project, dataflow: Dataflow, source: SourceT
-    ) -> Place | JdbcConnection | UserCode:
+    ) -> Place | JdbcConnection | ApiConnection | UserCode:
         """Return where the rows are.
 
         Raises:
@@ -89,6 +90,20 @@ class _Jdbc(SourceProfile[JdbcSource]):
         return look_at_database(self.place(project, dataflow, source), source)
 
 
+class _Api(SourceProfile[ApiSource]):
+    """An HTTP API."""
+
+    def place(self, project: Project, _: Dataflow, source: ApiSource) -> ApiConnection:
+        """Return its connection."""
+        return project.connection(source.connection, ApiConnection)
+
+    def look(self, project: Project, dataflow: Dataflow, source: ApiSource) -> str:
+        """Ask for the first page."""
+        from resources.sources.look import look_at_api
+
+        return look_at_api(self.place(project, dataflow, source), source)
+
+
 class _Python(SourceProfile[PythonSource]):
     """A function of the user."""
 
@@ -125,13 +140,13 @@ class _Table(SourceProfile[TableSource]):
 
 
 PROFILES: Mapping[str, SourceProfile[Any]] = MappingProxyType(
-    {"files": _Files(), "jdbc": _Jdbc(), "python": _Python(), "table": _Table()}
+    {"files": _Files(), "jdbc": _Jdbc(), "api": _Api(), "python": _Python(), "table": _Table()}
 )
 """By ``source.type`` of a dataflow."""
 
 
-def place_of(project: Project, dataflow: Dataflow) -> Place | JdbcConnection | UserCode:
-    """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, code of the user."""
+def place_of(project: Project, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection | UserCode:
+    """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API, code of the user."""
     return PROFILES[dataflow.source.type].place(project, dataflow, dataflow.source)
 
 

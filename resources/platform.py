@@ -18,6 +18,7 @@ from partitions.window.ledger import Ledger, ledger
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.state import WindowState
 from partitions.window.units import listed
+from resources.api import ApiConnection
 from resources.databases import Database
 from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
@@ -56,7 +57,7 @@ class Platform:
         state: where the watermark log lies.
         lake: where tables lie, at ``<lake>/<layer>/<name>``.
         spark: makes sessions.
-        source_of: the root of a dataflow's files, the table, the database or the user's code that it reads; asked when it is needed, since a
+        source_of: the root of a dataflow's files, the table, the database, the API or the user's code that it reads; asked when it is needed, since a
             secret may be unset.
         history: how much of each log stays.
         folder: of the project, from which relative paths count.
@@ -66,7 +67,7 @@ class Platform:
     state: Place | Database
     lake: Place
     spark: SparkEngine
-    source_of: Callable[[Dataflow], Place | JdbcConnection | UserCode]
+    source_of: Callable[[Dataflow], Place | JdbcConnection | ApiConnection | UserCode]
     history: RetentionPolicy = field(default_factory=RetentionPolicy)
     folder: Path = Path()
     lineage: Lineage = field(default_factory=Lineage)
@@ -124,13 +125,7 @@ class Platform:
     def source(self, dataflow: Dataflow, staging: Staging | None = None) -> Source:
         """Return what the dataflow reads; ``staging`` is that of :meth:`kind`."""
         given = self.source_of(dataflow)
-        return open_source(
-            dataflow, given, staging or self.staging(dataflow), lambda: self._pinned_schema(dataflow)
-        )
-
-    def _pinned_schema(self, dataflow: Dataflow) -> str | None:
-        entry = self.log.newest(dataflow.name)
-        return self.log.get_schema(entry.pinned) if entry and entry.pinned else None
+        return open_source(dataflow, given, staging or self.staging(dataflow))
 
     def staging(self, dataflow: Dataflow) -> Staging:
         """Return where a run of the dataflow stages rows."""

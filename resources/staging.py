@@ -42,11 +42,15 @@ _UPLOAD_BYTES = 8 * 2**20
 
 
 class Staging:
-    """The staged files of one run of a dataflow. Nothing is made before the first file is opened."""
+    """The staged files of one run of a dataflow. Nothing is made before the first file is opened.
+
+    Attributes:
+        place: below which each slice has a folder.
+    """
 
     def __init__(self, place: Place) -> None:
         """Use the place of a dataflow's staged files, below which each run makes folders of its own."""
-        self._place = place
+        self.place = place
         self._folder: Place | None = None
         self._id = ""
 
@@ -118,7 +122,7 @@ class Staging:
     def _made(self) -> Place:
         """A folder with the name of its holder in it, once the folders of runs that are gone are removed."""
         self._id = uuid4().hex
-        folder = self._place.child(self._id)
+        folder = self.place.child(self._id)
         holders.mark_active(self._id)
         try:
             _write(folder, _HOLDER, holders.this_process(None).model_dump_json().encode())
@@ -130,10 +134,10 @@ class Staging:
         return folder
 
     def _remove_leftovers(self, own: Place) -> None:
-        with store_failures(self._place):
-            siblings = self._place.store.list_with_delimiter()["common_prefixes"]
+        with store_failures(self.place):
+            siblings = self.place.store.list_with_delimiter()["common_prefixes"]
         for sibling in siblings:
-            folder = self._place.child(sibling.strip("/"))
+            folder = self.place.child(sibling.strip("/"))
             if folder.url != own.url and _is_left_over(folder, own):
                 _remove(folder)
 

@@ -90,7 +90,7 @@ def plan(
         replaces=replace_until is not None,
         version=observed.version,
     )
-    slices = _cut(whole, cuts, parts)
+    slices = _cut(whole, cuts, parts, inclusive=observed.sent is None)
     if replace_until is not None:
         slices = _make_room(slices, replace_until)
     return replace(made, why=_why(definition, state, slices, bool(new)), slices=slices)
@@ -132,7 +132,8 @@ def _range(
     upper = _upper(definition, column, observed)
     if until is not None and (upper is None or not upper.covers(until)):
         upper = until  # rows up to there are in the table, and make room; what lies above is the next run's
-    if stored is not None and (upper is None or not upper.covers(stored)):
+    is_open = upper is None and column not in observed.maxima  # only the fetched rows will tell
+    if stored is not None and not is_open and (upper is None or not upper.covers(stored)):
         upper = stored  # what a look-back reads again, it reads up to there
     if stored is None:
         return Range(
@@ -152,6 +153,8 @@ def _range(
 def _upper(definition: ColumnWatermark, column: str, observed: Observed) -> Mark | None:
     """The bound above, as far as it is known before the read."""
     limit = _limit(definition, column, observed)
+    if limit is not None and observed.sent is not None:
+        limit = Mark(observed.sent(limit.value), False)
     highest = observed.maxima.get(column)
     if highest is None:
         return limit
@@ -183,8 +186,8 @@ def _holds_new_rows(range_: Range, stored: Mark | None, observed: Observed) -> b
     return not stored.covers(Mark(range_.upper, range_.upper_inclusive))
 
 
-def _cut(whole: ColumnSlice, cuts: Sequence[Any], parts: int) -> tuple[ColumnSlice, ...]:
-    """Cut a slice of one column at values, each of which is read by the slice that ends with it."""
+def _cut(whole: ColumnSlice, cuts: Sequence[Any], parts: int, *, inclusive: bool) -> tuple[ColumnSlice, ...]:
+    """Cut a slice of one column at values, each of which is read by the slice that ends with it, or by the next if it is not inclusive."""
     if len(whole.ranges) != 1 or not cuts:
         return (whole,)
     (range_,) = whole.ranges
@@ -192,14 +195,14 @@ def _cut(whole: ColumnSlice, cuts: Sequence[Any], parts: int) -> tuple[ColumnSli
     begins, before = range_, whole.before
     for first in range(0, len(cuts) + 1, parts):
         inside, end = tuple(cuts[first : first + parts - 1]), cuts[first + parts - 1 : first + parts]
-        ends = replace(begins, upper=end[0], upper_inclusive=True) if end else begins
+        ends = replace(begins, upper=end[0], upper_inclusive=inclusive) if end else begins
         slices.append(
             replace(
                 whole, before=before, ranges=(ends,), cuts=inside, reads_nulls=whole.reads_nulls and not first
             )
         )
         before = slices[-1].advance(before)
-        begins = replace(begins, lower=ends.upper, lower_inclusive=False)
+        begins = replace(begins, lower=ends.upper, lower_inclusive=not inclusive)
     return tuple(slices)
 
 

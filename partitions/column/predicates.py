@@ -6,7 +6,7 @@ The columns of a watermark are joined by OR. NULL is in no range.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -48,6 +48,12 @@ class Range:
         above = self.lower is None or compare_values(self.lower, value) < 0
         return above and (self.upper is None or compare_values(value, self.upper) < 0)
 
+    def up_to(self, highest: Any) -> Range:
+        """Return the range that ends with the highest value that there is; none, or one below the range, leaves no value in it."""
+        if highest is None or (self.lower is not None and compare_values(highest, self.lower) < 0):
+            highest = self.lower
+        return replace(self, upper=highest, upper_inclusive=True)
+
     @property
     def rows(self) -> Between:
         """The rows whose value lies in it."""
@@ -73,21 +79,6 @@ def rows_in(ranges: Iterable[Range]) -> Predicate:
     """
     bounded = [range_.rows for range_ in ranges if range_.is_bounded]
     return any_of(bounded) if bounded else EVERYTHING
-
-
-def bounds_of(rows: Predicate) -> dict[str, Between]:
-    """Return the bounds by which a source that takes no predicate can be asked for some rows, by column; it may answer with more.
-
-    Args:
-        rows: of :func:`rows_in`, also joined with those without a value, which no bound tells. A column has at most one bound.
-    """
-    if isinstance(rows, Between):
-        return {rows.column: rows}
-    if rows == EVERYTHING or not isinstance(rows, AnyOf):
-        return {}
-    if EVERYTHING in rows.parts:
-        return {}
-    return {column: bound for part in rows.parts for column, bound in bounds_of(part).items()}
 
 
 def replaced_rows(ranges: Iterable[Range]) -> Predicate | None:

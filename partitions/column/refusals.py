@@ -15,6 +15,7 @@ _REPLACING = "load: merge_overwrite with replace_by_watermark: true"
 def refusals(source: SourceDefinition, watermark: ColumnWatermark, target: Target) -> Iterator[Refusal]:
     """Yield why rows above these columns cannot be read from the source, or loaded into the target."""
     yield from source.column_refusals()
+    yield from source.parameter_refusals(watermark.columns, watermark.nulls)
     if target.load == "append":
         yield from _appended_twice(watermark)
     if target.load == "append" and target.merge_keys:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,8 @@ class Observed:
             no value. Without an entry it is not known.
         nulls: how many rows have NULL in every watermark column; None if the source does not know without a scan.
         version: what is read from, if the source has versions; else None.
+        sent: for a source that is told of upper bounds: returns the highest one that it can be told and that is not above a given one. Rows
+            at such a bound are not read. None: any bound can be asked for, with the rows at it.
     """
 
     now: datetime
@@ -28,3 +30,4 @@ class Observed:
     maxima: Mapping[str, Any]
     nulls: int | None = None
     version: int | str | None = None
+    sent: Callable[[Any], Any] | None = None

@@ -15,6 +15,10 @@ WHOLE_WINDOW = frozenset({"start", "end"})
 NO_TIME = "a datetime entry in watermark.definition beside it (without one there are no windows)"
 
 
+ConnectionType = Literal["s3", "jdbc", "api", "python"]
+"""The types of connections that sources have."""
+
+
 class RowColumns(NamedTuple):
     """The columns that tell a row's window and unit.
 
@@ -36,7 +40,7 @@ class SourceDefinition(Model):
         holds_files: whether it is files under a root; else it is asked for rows, and has a schema of its own.
     """
 
-    connection_type: ClassVar[Literal["s3", "jdbc", "python"] | None] = None
+    connection_type: ClassVar[ConnectionType | None] = None
     holds_files: ClassVar[bool] = False
 
     type: str
@@ -110,12 +114,21 @@ class SourceDefinition(Model):
         """
 
     @property
+    def saves_bound(self) -> bool:
+        """Whether a run saves the bound that it asked for, not the highest value that it has read."""
+        return False
+
+    @property
     def tells_what_is_new(self) -> bool:
         """Whether it can be asked for rows above a value alone, so that a short look tells whether there are any."""
         return True
 
     def column_refusals(self) -> Iterator[Refusal]:
         """Yield keys and placeholders that it must not have to be read above a column watermark."""
+        yield from ()
+
+    def parameter_refusals(self, columns: Sequence[str], nulls: str) -> Iterator[Refusal]:  # noqa: ARG002 - for sources that are told of bounds
+        """Yield why it cannot be told of bounds of these columns; ``nulls`` says what becomes of rows without a value."""
         yield from ()
 
     def path_refusals(self) -> Iterator[Refusal]:

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from partitions.placeholders import Template
 from partitions.refusals import Refusal
-from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, SourceDefinition
+from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, ConnectionType, SourceDefinition
 
 
 def _form(name: object) -> object:
@@ -38,7 +38,7 @@ class FilesSource(SourceDefinition):
         missing: what a window's folder that is not there, or holds no file, means if ``path`` has placeholders.
     """
 
-    connection_type: ClassVar[Literal["s3", "jdbc", "python"] | None] = "s3"
+    connection_type: ClassVar[ConnectionType | None] = "s3"
     holds_files: ClassVar[bool] = True
 
     type: Literal["files"]

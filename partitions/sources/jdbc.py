@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from partitions.errors import ConfigurationError
 from partitions.placeholders import Template
+from partitions.sources.definition import ConnectionType
 from partitions.sources.rows import RowsSource
 from partitions.sql_text import MARIADB, POSTGRESQL, Reading, spans, without_end
 
@@ -68,7 +69,7 @@ class JdbcSource(RowsSource):
         query: a SELECT. ``{start}``, ``{end}`` and ``{unit.NAME}`` stand for literals.
     """
 
-    connection_type: ClassVar[Literal["s3", "jdbc", "python"] | None] = "jdbc"
+    connection_type: ClassVar[ConnectionType | None] = "jdbc"
     has_query: ClassVar[bool] = True
 
     type: Literal["jdbc"]

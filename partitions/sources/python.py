@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from partitions.refusals import Refusal
-from partitions.sources.definition import NO_TIME
+from partitions.sources.definition import NO_TIME, ConnectionType
 from partitions.sources.rows import RowsSource
 
 FunctionName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
@@ -28,7 +28,7 @@ class PythonSource(RowsSource):
         schema_: Spark DDL; without it the schema is inferred once from the first rows and pinned.
     """
 
-    connection_type: ClassVar[Literal["s3", "jdbc", "python"] | None] = "python"
+    connection_type: ClassVar[ConnectionType | None] = "python"
 
     type: Literal["python"]
     function: FunctionName

@@ -26,10 +26,12 @@ class RowsSource(SourceDefinition):
     Attributes:
         window_column: the time that decides on a row's window: a date or a timestamp, with or without a zone.
         unit_columns: the names of a unit's values to the columns that hold them.
-        has_query: whether a query with placeholders may stand in the place of columns.
+        has_query: whether a query, or a request, with placeholders may stand in the place of columns.
+        asks_in: the key where placeholders stand, and where in words.
     """
 
     has_query: ClassVar[bool] = False
+    asks_in: ClassVar[tuple[str, str]] = ("query", "the query")
     window_column: ColumnName | None = None
     unit_columns: dict[Annotated[str, Field(min_length=1)], ColumnName] = Field(default_factory=dict)
 
@@ -86,9 +88,9 @@ class RowsSource(SourceDefinition):
             )
         if self.placeholders:
             yield Refusal(
-                ("source", "query"),
+                ("source", self.asks_in[0]),
                 f"{{{min(self.placeholders)}}}",
-                "a query without placeholders (the rows above the watermark are asked for around it)",
+                f"{self.asks_in[1].removeprefix('the ')} without placeholders (only windows have them; rows above a watermark are asked for without)",
             )
 
     def _unit_refusals(self, unit_fields: Sequence[str]) -> Iterator[Refusal]:
@@ -96,7 +98,7 @@ class RowsSource(SourceDefinition):
         asked, names = self.placeholders - WHOLE_WINDOW, ", ".join(unit_fields) or "it has none"
         for name in unit_fields:
             if name not in self.unit_columns and f"unit.{name}" not in asked:
-                or_query = f", or {{unit.{name}}} in the query" if self.has_query else ""
+                or_query = f", or {{unit.{name}}} in {self.asks_in[1]}" if self.has_query else ""
                 yield Refusal(
                     ("source", "unit_columns", name), "nothing", f"the column with a row's {name}{or_query}"
                 )
@@ -110,5 +112,5 @@ class RowsSource(SourceDefinition):
         unknown = sorted(asked - {f"unit.{name}" for name in unit_fields})
         if unknown:
             yield Refusal(
-                ("source", "query"), f"{{{unknown[0]}}}", f"a name of the definition's units: {names}"
+                ("source", self.asks_in[0]), f"{{{unknown[0]}}}", f"a name of the definition's units: {names}"
             )

@@ -17,11 +17,11 @@ def refusals(source: SourceDefinition, watermark: WindowWatermark, target: Targe
     timed, fields = watermark.time_entry is not None, watermark.unit_fields
     yield from _unit_names(watermark)
     yield from source.window_refusals(timed=timed, unit_fields=fields)
-    if source.holds_files and target.load == "append" and watermark.partial and timed:
+    if not source.by_range and target.load == "append" and watermark.partial and timed:
         yield Refusal(
             ("target", "load"),
             "append",
-            f"{_REPLACING}, or watermark.partial: false (a folder is read as a whole, again while its window goes on)",
+            f"{_REPLACING}, or watermark.partial: false (it is read as a whole, again while its window goes on)",
         )
     yield from _abstinence(source, watermark)
     yield from _load(watermark, target)

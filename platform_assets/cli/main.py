@@ -68,7 +68,7 @@ class Strandline(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from platform_assets.project.errors import nearest
+            from partitions.spelling import nearest
 
             close = nearest(args[0], COMMANDS)
             hint = f"did you mean {close}?" if close else f"expected one of {', '.join(COMMANDS)}"

@@ -28,6 +28,7 @@ from platform_assets.project.places import (
 )
 from platform_assets.project.reading import NAME, Checked
 from platform_assets.project.settings import Settings
+from resources.api import is_secret_parameter
 from resources.databases import is_database
 
 # Dagster refuses these while it loads definitions, and then loads none. Refused here, only one file is broken.
@@ -64,9 +65,21 @@ def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> N
         check_place(flow, ("source", "path"), key, connections)
     elif source.connection_type is not None:
         check_connection(flow, key, connections, source.connection_type)
+    if kind == "api":
+        _no_secrets(flow)
     refused = source_refusal(flow.text("watermark", "type") or "", kind or "")
     if refused is not None:
         flow.refuse(refused.key, refused.found, refused.expected)
+
+
+def _no_secrets(flow: Checked[Dataflow]) -> None:
+    """Refuse secrets among the parameters of a dataflow, wherever they come from: its definition is kept in the state."""
+    for part in ("params", "body"):
+        given = value_at(flow.value, ("source", part), {})
+        for name in given if isinstance(given, dict) else ():
+            if is_secret_parameter(str(name)):
+                wanted = f"it in `params` or `headers` of the connection, as {{env: NAME}}; or another name, if {name} is no secret"
+                flow.refuse(("source", part, name), f"the parameter {name}, a secret by its name", wanted)
 
 
 def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:

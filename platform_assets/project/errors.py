@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -64,10 +63,3 @@ class InvalidProject(ConfigurationError):
 def in_order(errors: Iterable[ProjectError]) -> list[ProjectError]:
     """Return the errors by file and line, each once."""
     return sorted(dict.fromkeys(errors), key=lambda error: (error.file, error.line, error.key or ""))
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a wrong name may stand for, or None; case does not count."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.casefold(), by_folded, n=1)
-    return by_folded[close[0]] if close else None

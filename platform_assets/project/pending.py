@@ -78,11 +78,9 @@ SETTINGS: tuple[Pending, ...] = (
     ),
     Pending("format", one_of(*_TABLES), "Iceberg and Parquet tables are"),
     Pending("iceberg", anything, "Iceberg tables are", "no such key"),
-    Pending("connections.*.type", one_of("api"), "HTTP APIs are", part="connections.*"),
 )
 
 DATAFLOW: tuple[Pending, ...] = (
-    Pending("source.type", one_of("api"), "HTTP APIs as sources are", part="source"),
     Pending("source.format", one_of("avro", "xml", "excel"), "Avro, XML and Excel are", part="source"),
     Pending("source.path", scheme(*_STORES), "other object stores are", _PLACE),
     Pending("watermark.type", one_of("stream"), "stream watermarks are", part="watermark"),

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from partitions.path.hidden import hidden
+from partitions.spelling import nearest
 from platform_assets.project.document import Key
-from platform_assets.project.errors import nearest
 from platform_assets.project.reading import Checked
 from platform_assets.project.secrets import shown
 from platform_assets.project.settings import Settings

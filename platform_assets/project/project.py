@@ -11,10 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 from partitions.dataflow import Dataflow, Input
 from partitions.errors import ConfigurationError
 from partitions.lineage import Lineage
-from platform_assets.project.environment import used
-from platform_assets.project.errors import InvalidProject, ProjectError, nearest
+from partitions.spelling import nearest
+from platform_assets.project.environment import EnvRef, used
+from platform_assets.project.errors import InvalidProject, ProjectError
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
 from platform_assets.sources import place_of
+from resources.api import ApiConnection
 from resources.databases import Database, is_database
 from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
@@ -84,8 +86,8 @@ class Project:
         """Return where tables are."""
         return self._at(self.settings.place("lake"))
 
-    def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection | UserCode:
-        """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, code of the user."""
+    def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection | UserCode:
+        """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API, code of the user."""
         return place_of(self, dataflow)
 
     def table_place(self, dataflow: Dataflow) -> Place:
@@ -126,6 +128,12 @@ class Project:
             raise ConfigurationError(f"connections.{name}: found type {settings.type}, expected another")
         return connection
 
+    def _used(self, value: Any, what: str) -> Any:
+        """A setting with its variables looked up, those in a mapping, too."""
+        if isinstance(value, Mapping):
+            return {name: self._used(inner, f"{what}.{name}") for name, inner in value.items()}
+        return used(value, what, self._environment) if isinstance(value, str | EnvRef) else value
+
     def named(self, names: Sequence[str]) -> list[Dataflow]:
         """Return the dataflows of these names, in this order; without names all valid dataflows.
 
@@ -164,11 +172,6 @@ class Project:
     def place(self, path: str, connection: str | None) -> Place:
         """Return a place by its path, which counts from the project's folder, and the name of its connection."""
         return self._at(PlaceSettings(path=path, connection=connection))
-
-    def _used(self, value: Any, key: str) -> Any:
-        if isinstance(value, Mapping):
-            return {name: self._used(each, f"{key}.{name}") for name, each in value.items()}
-        return used(value, key, self._environment)
 
     def _at(self, place: PlaceSettings) -> Place:
         connection = self.connection(place.connection, S3Connection) if place.connection else None

@@ -8,6 +8,7 @@ from typing import Any
 from platform_assets.project.document import Document, Key, leaves
 from platform_assets.project.environment import EnvRef
 from platform_assets.project.errors import ProjectError
+from resources.api import is_secret_parameter
 
 _NAMES = re.compile(
     r"(?i)(password|passwd|pwd|passphrase|secret|token|secret[._-]?(access[._-]?)?key|account[._-]key\b.*)$"
@@ -25,8 +26,8 @@ _SHOWN_CHARACTERS = 60
 def is_secret(key: Key) -> bool:
     """Return whether a key's value is a secret by its name: in a connection, reader options, Spark's settings."""
     match key:
-        case ("connections", _, "headers", str(name)):
-            return _HEADERS.match(name) is not None
+        case ("connections", _, "headers" | "params", str(name)):
+            return _HEADERS.match(name) is not None or is_secret_parameter(name)
         case (
             ("connections", _, str(name), *_)
             | ("spark", "conf", str(name))

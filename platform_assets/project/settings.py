@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import Annotated, Any, Literal
@@ -11,8 +11,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
+from platform_assets.project.document import Key
 from platform_assets.project.environment import EnvRef, Text
 from platform_assets.project.secrets import is_secret
+from resources.api import ApiConnection
 from resources.functions import FunctionConnection
 from resources.jdbc import JdbcConnection
 from resources.places import S3Connection
@@ -65,11 +67,18 @@ class ConnectionModel(Model):
 
     def hide(self, text: str, environment: Mapping[str, str]) -> str:
         """Return a text with the values of the connection's secrets replaced."""
-        for key, reference in self:
+        for key, reference in self._texts():
             value = reference.look_up(environment) if isinstance(reference, EnvRef) else None
-            if value and len(value) >= _SHORTEST_HIDDEN and is_secret(("connections", "", key)):
+            if value and len(value) >= _SHORTEST_HIDDEN and is_secret(("connections", "", *key)):
                 text = text.replace(value, repr(reference))
         return text
+
+    def _texts(self) -> Iterator[tuple[Key, Any]]:
+        for key, value in self:
+            if isinstance(value, Mapping):
+                yield from (((key, name), inner) for name, inner in value.items())
+            else:
+                yield (key,), value
 
 
 class S3Settings(ConnectionModel):
@@ -125,6 +134,52 @@ class JdbcSettings(ConnectionModel):
         return super().hide(text, environment)
 
 
+def _base_url(text: str | EnvRef) -> str | EnvRef:
+    if isinstance(text, str):
+        ApiConnection(text)
+    return text
+
+
+class ApiSettings(ConnectionModel):
+    """An HTTP API.
+
+    Attributes:
+        base_url: that the paths of sources are below.
+        headers: of each request.
+        params: of the query of each request, such as an API key.
+        user: for basic authentication.
+        password: for basic authentication.
+        token: for ``Authorization: Bearer``.
+        hosts: others that next links and redirects may lead to, with the same credentials.
+        timeout: for one page.
+        retry_for: how long a page that fails in passing is asked for again.
+    """
+
+    type: Literal["api"]
+    base_url: Annotated[Text, AfterValidator(_base_url)]
+    headers: dict[str, Text] = Field(default_factory=dict)
+    params: dict[str, Text] = Field(default_factory=dict)
+    user: Text | None = None
+    password: Text | None = None
+    token: Text | None = None
+    hosts: tuple[str, ...] = ()
+    timeout: Duration = timedelta(seconds=60)
+    retry_for: Duration = timedelta(minutes=5)
+
+    def open(self, key: str, fields: Mapping[str, Any]) -> ApiConnection:
+        """Return the connection with these values, all of them looked up.
+
+        Raises:
+            ConfigurationError: if one of them has another form; ``key`` is the connection's.
+        """
+        named = {**self.headers, **self.params}
+        hidden = frozenset(name for name, value in named.items() if isinstance(value, EnvRef))
+        try:
+            return ApiConnection(**fields, hidden=hidden)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{key}.{error.message}") from error
+
+
 class PythonSettings(ConnectionModel):
     """What a function of the user is given: any settings, by name."""
 
@@ -144,7 +199,9 @@ class PythonSettings(ConnectionModel):
         return text
 
 
-ConnectionSettings = Annotated[S3Settings | JdbcSettings | PythonSettings, Field(discriminator="type")]
+ConnectionSettings = Annotated[
+    S3Settings | JdbcSettings | ApiSettings | PythonSettings, Field(discriminator="type")
+]
 
 
 class HistorySettings(Model):

@@ -11,9 +11,10 @@ from pydantic_core import ErrorDetails
 
 from partitions.errors import ConfigurationError
 from partitions.refusals import PartsDoNotFit
+from partitions.spelling import nearest
 from platform_assets.project.document import Document, Key, leaves, within
 from platform_assets.project.environment import FromEnvironment
-from platform_assets.project.errors import ProjectError, nearest
+from platform_assets.project.errors import ProjectError
 from platform_assets.project.secrets import shown
 from platform_assets.project.shapes import any_of, in_words, is_choice, known_keys, shapes_at
 

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from partitions.api.values import kind_of_value
 from partitions.column.definition import ColumnWatermark
 from partitions.column.plan import bounds, nothing_new, plan
 from partitions.column.predicates import Range, replaced_rows, rows_in
@@ -22,11 +23,11 @@ from partitions.plan import Plan
 from partitions.predicate import AllOf, Among, Predicate
 from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
-from partitions.unit_values import TIMES
+from partitions.unit_values import TIMES, Kind
 from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.observation import observed
 from resources.kinds.states import state_of
-from resources.sources.source import ReadsAbove, RowSource
+from resources.sources.source import FetchesRows, ReadsAbove, RowSource
 from resources.sql import quoted
 from resources.watermarks.column_ranges import COLUMN_RANGES
 from resources.watermarks.entry import Entry, Intent
@@ -109,7 +110,7 @@ class ColumnKind:
             dataflow=self.dataflow.name,
             number=number,
             cuts=self._cuts(ranges, seen.version),
-            parts=_PARTS,
+            parts=self._parts,
             replace_until=until,
         )
         return made if self._holds_rows(made) else nothing_new(made, definition, state, ranges, seen)
@@ -134,8 +135,18 @@ class ColumnKind:
         """Whether a step of the user may drop rows that were read, so that the rows that are written do not tell how far a run came."""
         return bool(self.dataflow.sql or self.dataflow.transform)
 
+    @property
+    def _parts(self) -> int:
+        """Parts of a full slice that are read at the same time."""
+        return 1 if isinstance(self.above, FetchesRows) else _PARTS
+
     def _completed(self, seen: Observed, state: ColumnState) -> Observed:
-        """The look, with the highest value above the stored one of each column that neither time nor an index bounds."""
+        """The look, with the highest value above the stored one of each column that neither time nor an index bounds.
+
+        Of a source that fetches its rows only these tell it, once they are fetched.
+        """
+        if isinstance(self.above, FetchesRows):
+            return self._with_kinds(self.above, seen, state)
         open_ = [
             name
             for name in self._definition.columns
@@ -144,11 +155,29 @@ class ColumnKind:
         found = {name: self.above.highest(name, _above(name, state), seen.version) for name in open_}
         return replace(seen, maxima={**seen.maxima, **found})
 
+    def _with_kinds(self, source: FetchesRows, seen: Observed, state: ColumnState) -> Observed:
+        """The look, with what each column holds that no declared schema tells: as its stored value, or else as some rows have it."""
+        columns = [name for name in self._definition.columns if name not in seen.kinds]
+        stored = {name: kind_of_value(state.marks[name].value) for name in columns if name in state.marks}
+        rest = [name for name in columns if stored.get(name) is None]
+        rows = source.look_at(rest) if rest else {}
+        kinds: dict[str, Kind] = {**seen.kinds}
+        for name in columns:
+            if (kind := stored.get(name) or rows.get(name)) is not None:
+                kinds[name] = kind
+        # Without any value nothing tells what a column holds, and nothing is read.
+        empty = [name for name in rest if name in rows and rows[name] is None]
+        return replace(
+            seen,
+            kinds={**kinds, **dict.fromkeys(empty, "text")},
+            maxima={**seen.maxima, **dict.fromkeys(empty)},
+        )
+
     def _cuts(self, ranges: Sequence[Range], version: int | str | None) -> Sequence[Any]:
         if len(ranges) != 1 or ranges[0].is_empty:
             return ()
         limits = self._definition.checkpoint, self._definition.max_slices
-        rows, most = max(1, limits[0].interval_rows // _PARTS), limits[1] * _PARTS
+        rows, most = max(1, limits[0].interval_rows // self._parts), limits[1] * self._parts
         return self.above.cuts(ranges[0], rows, most, version)
 
     def _holds_rows(self, made: Plan[ColumnSlice]) -> bool:
@@ -218,7 +247,7 @@ class ColumnKind:
             cuts=tuple(deserialise(stored.head["cuts"])["cuts"]),
         )
 
-    def pin(self, spark: SparkSession, pending: Sequence[ColumnSlice]) -> str:
+    def pin(self, spark: SparkSession, pending: Sequence[ColumnSlice]) -> str | None:
         """What the source says of its columns."""
         return self.rows.pin(spark)
 
@@ -227,8 +256,22 @@ class ColumnKind:
         self.rows.check_schema(spark, pinned, self.dataflow.name)
 
     def fix(self, slice_: ColumnSlice) -> ColumnSlice:
-        """The bounds are fixed with the plan, and so is the version."""
-        return slice_
+        """The bounds are fixed with the plan, and so is the version; but for columns of which only the fetched rows tell how far they go.
+
+        Raises:
+            SourceError: the source refuses, or does not answer.
+        """
+        open_ = [range_.column for range_ in slice_.ranges if range_.upper is None]
+        if not open_ or not isinstance(self.above, FetchesRows):
+            return slice_
+        highest = self.above.fetched_up_to(slice_.rows, open_)
+        return replace(
+            slice_,
+            ranges=tuple(
+                range_.up_to(highest[range_.column]) if range_.column in highest else range_
+                for range_ in slice_.ranges
+            ),
+        )
 
     def check_unchanged(self, slice_: ColumnSlice) -> None:
         """A version does not change; what a database holds between the bounds may, and is read as it is then."""
@@ -283,6 +326,8 @@ class ColumnKind:
 
     def state_after(self, intent: Intent, stats: WriteStats) -> str:
         """The highest value that was written; of a write that nobody saw, and behind a step of the user's, the bound."""
+        if self.dataflow.source.saves_bound:
+            return intent.watermark
         without = stats[self.WITHOUT][0] if stats else 0
         written = {name: value[0] for name, value in stats.items() if name != self.WITHOUT}
         has_values = any(value is not None for value in written.values())

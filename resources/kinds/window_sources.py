@@ -22,7 +22,7 @@ from partitions.window.work_unit import WorkUnit, extents
 from resources.kinds.window_columns import WindowColumns
 from resources.kinds.window_failures import bad_units
 from resources.sources.files.source import FileSource
-from resources.sources.source import CanNumber, LearnsFromRows, RowSource
+from resources.sources.source import CanNumber, FetchesRows, RowSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,7 +108,7 @@ class AskedWindows:
     def __init__(self, dataflow: Dataflow, source: RowSource) -> None:
         """Use a source of rows."""
         self._name, self._source = dataflow.name, source
-        self.ranged = True
+        self.ranged = dataflow.source.by_range or dataflow.window.time_entry is None
         self.remarks: Sequence[str] = ()
 
     def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
@@ -123,10 +123,10 @@ class AskedWindows:
     def check_unchanged(self, slice_: WindowSlice) -> None:
         """A version does not change; whether a database has is unknown."""
 
-    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str:
-        """What the source says of its columns; one that has rows alone tells them by those that are about to be read."""
-        if isinstance(self._source, LearnsFromRows):
-            return self._source.pin_from(
+    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
+        """What the source says of its columns; or the rows of the first work units."""
+        if isinstance(self._source, FetchesRows):
+            return self._source.pin_sample(
                 spark, extents([work for slice_ in pending for work in slice_.works])
             )
         return self._source.pin(spark)

@@ -41,6 +41,6 @@ def pinned_schema(
         return pinned_schema(run, outcome, earlier, bad_parts)
     if inferred is None:
         outcome.warnings.append(
-            "no file holds a row yet, so no schema can be inferred: declare source.schema, or the files wait"
+            "no file or answer holds a row yet, so no schema can be inferred: declare source.schema, or they wait"
         )
     return inferred

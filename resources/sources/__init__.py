@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.sources import FilesSource, JdbcSource, PythonSource, TableSource
+from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
+from resources.api import ApiConnection
 from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place
+from resources.sources.api.source import ApiRows
 from resources.sources.files.source import FileSource
 from resources.sources.jdbc.source import JdbcRows
 from resources.sources.python.source import PythonRows
@@ -22,26 +22,24 @@ Source = FileSource | RowSource
 
 
 def open_source(
-    dataflow: Dataflow,
-    given: Place | JdbcConnection | UserCode,
-    staging: Staging,
-    pinned: Callable[[], str | None] = lambda: None,
+    dataflow: Dataflow, given: Place | JdbcConnection | ApiConnection | UserCode, staging: Staging
 ) -> Source:
     """Return the source of a dataflow. Nothing is opened before it is asked for something.
 
     Args:
         dataflow: its definition.
-        given: the root of its files, the place of its table, its database, or the user's code.
+        given: the root of its files, the place of its table, its database, its API, or code of the user.
         staging: where it puts rows that only this process can fetch.
-        pinned: looks up the text of the schema that the state has; None if it has none yet.
     """
     match dataflow.source, given:
         case FilesSource(), Place() as root:
             return FileSource(root, dataflow)
         case JdbcSource() as definition, JdbcConnection() as connection:
             return JdbcRows(connection, definition, dataflow.zone)
+        case ApiSource() as definition, ApiConnection() as api:
+            return ApiRows(api, definition, dataflow, staging)
         case PythonSource() as definition, UserCode() as code:
-            return PythonRows(dataflow, definition, code, staging, pinned)
+            return PythonRows(dataflow, definition, code, staging)
         case TableSource() as definition, Place() as place:
             return TableRows(find_table(place), definition, dataflow.zone)
     raise ConfigurationError(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, timedelta
 
-from partitions.sources import JdbcSource, TableSource
+from partitions.api.requests import sample_request
+from partitions.plan import counted
+from partitions.sources import ApiSource, JdbcSource, TableSource
 from partitions.sources.rows import RowsSource
+from resources.api import ApiConnection
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.places import Place
+from resources.sources.api.client import ApiClient
+from resources.sources.api.pages import pages
 from resources.sources.jdbc.client import client
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.schema import check_names, named_columns
@@ -29,6 +34,19 @@ def look_at_database(connection: JdbcConnection, source: JdbcSource) -> str:
         names = [column.name for column in asking.describe(query)]
     check_names(source, names)
     return f"{connection}: reads, {_counted(names, source)}"
+
+
+def look_at_api(connection: ApiConnection, source: ApiSource) -> str:
+    """What an API answers to a request of one page; one line for people. With placeholders, whose values only windows have, none is asked.
+
+    Raises:
+        SourceError: if the API refuses, or does not answer (SourceUnreachable).
+    """
+    if source.placeholders:
+        return f"{connection}: not asked (its requests are for windows and units)"
+    with ApiClient(connection, int(source.max_page_bytes), retry_for=timedelta(seconds=_SECONDS)) as client:
+        page = next(pages(client, source, sample_request(source)))
+    return f"{connection}: answers, {counted(len(page.document.records), 'record')} on the first page of {source.path}"
 
 
 def look_at_table(place: Place, source: TableSource) -> str:

@@ -58,7 +58,7 @@ class PinsColumns(ABC):
             SourceError: if there is no such source, or it refuses, or does not answer (SourceUnreachable).
         """
         schema = self._columns(spark)
-        _check_columns(self._source, schema)
+        check_columns(self._source, schema)
         return PinnedSchema(plain(schema).json(), ()).to_text()
 
     def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
@@ -89,7 +89,7 @@ def kinds(schema: StructType) -> dict[str, Kind]:
     return {name: kind for name, kind in held.items() if kind is not None}
 
 
-def _check_columns(source: RowsSource, schema: StructType) -> None:
+def check_columns(source: RowsSource, schema: StructType) -> None:
     """The columns that the definition names are there, and can be compared.
 
     Raises:

@@ -7,7 +7,7 @@ A source opens the world; it knows no watermark log and no table that it is load
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -15,6 +15,7 @@ from partitions.column.predicates import Range
 from partitions.column.source import Observed
 from partitions.errors import StrandlineError
 from partitions.predicate import Predicate
+from partitions.unit_values import Kind
 from partitions.window.extent import Extent
 from resources.tables.table import Version
 
@@ -35,8 +36,8 @@ class RowSource(Protocol):
         """
         ...
 
-    def pin(self, spark: SparkSession) -> str:
-        """Return the schema of the source, as text; :class:`resources.sources.schema.PinsColumns` does it for a source that knows its columns.
+    def pin(self, spark: SparkSession) -> str | None:
+        """Return the schema of the source, as text; None while nothing tells it; :class:`resources.sources.schema.PinsColumns` does it for a source that knows its columns.
 
         Raises:
             ConfigurationError: a column that the definition names is not there, or cannot be compared.
@@ -118,15 +119,23 @@ class ReadsAbove(Protocol):
 
 
 @runtime_checkable
-class LearnsFromRows(Protocol):
-    """A source that has no schema of its own: rows tell it, unless it is declared."""
+class FetchesRows(Protocol):
+    """A source whose rows are fetched as a whole before they are written: what they hold is known by then, and by no cheaper way."""
 
-    def pin_from(self, spark: SparkSession, extents: Sequence[Extent]) -> str:
-        """Return the schema as text, from a bounded sample of the rows of some extents.
+    def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
+        """Return what columns hold, by some rows; None for each if there is no row, and without those that no row has."""
+        ...
+
+    def fetched_up_to(self, rows: Predicate, columns: Sequence[str]) -> Mapping[str, Any]:
+        """Fetch rows, so that :meth:`ReadsAbove.read_rows` reads these, and return the highest value of columns in them; None: none has a value.
 
         Raises:
-            SchemaError: there is no row that tells it.
+            SourceError: the source refuses, or does not answer.
         """
+        ...
+
+    def pin_sample(self, spark: SparkSession, extents: Sequence[Extent]) -> str | None:
+        """Return the schema as text, declared or as the rows of some of these extents have it; None if there are none."""
         ...
 
 

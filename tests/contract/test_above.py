@@ -78,7 +78,7 @@ class Subject(ABC):
     def ids(self, *parts: Predicate) -> list[int]:
         """The ids of the rows of some parts."""
         source = self.source
-        pinned = cast("RowSource", source).pin(self.spark)
+        pinned = cast("RowSource", source).pin(self.spark) or ""
         return sorted(found["id"] for found in source.read_rows(self.spark, parts, pinned, None).collect())
 
     def _open(self, source: dict[str, Any], given: Any, staging: Path = Path("/nowhere")) -> ReadsAbove:
@@ -252,7 +252,7 @@ def test_parts_are_read_together_each_row_once(subject: Subject) -> None:
 def test_no_part_is_no_row_of_the_same_columns(subject: Subject) -> None:
     subject.put(row(1))
     source = subject.source
-    pinned = cast("RowSource", source).pin(subject.spark)
+    pinned = cast("RowSource", source).pin(subject.spark) or ""
     none = source.read_rows(subject.spark, [], pinned, None)
     some = source.read_rows(subject.spark, [rows_in([Range("id", 0, None)])], pinned, None)
     assert (none.dtypes, none.count()) == (some.dtypes, 0)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from partitions.column.predicates import Range
 from partitions.errors import ConfigurationError
-from partitions.predicate import Between
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class RowRequest:
     """
 
     dataflow: str
-    bounds: Mapping[str, Between] = field(default_factory=dict)
+    bounds: Mapping[str, Range] = field(default_factory=dict)
     start: datetime | None = None
     end: datetime | None = None
     unit: Mapping[str, Any] = field(default_factory=dict)
@@ -60,22 +60,16 @@ class RowRequest:
     @property
     def words(self) -> str:
         """What is asked for, for people."""
-        asked = [_words(bound) for bound in self.bounds.values()]
+        asked = [bound.words for bound in self.bounds.values()]
         if self.start is not None and self.end is not None:
             asked.append(f"{self.start.isoformat()} .. {self.end.isoformat()}")
         asked += [f"{name} = {value!r}" for name, value in self.unit.items()]
         return ", ".join(asked) or "without bounds"
 
     @property
-    def _only(self) -> Between | None:
+    def _only(self) -> Range | None:
         if len(self.bounds) > 1:
             raise ConfigurationError(
                 f"expected bounds of one column, found those of {', '.join(self.bounds)}: use request.bounds[column].lower"
             )
         return next(iter(self.bounds.values()), None)
-
-
-def _words(bound: Between) -> str:
-    signs = (">=" if bound.lower_inclusive else ">", "<=" if bound.upper_inclusive else "<")
-    ends = zip(signs, (bound.lower, bound.upper), strict=True)
-    return " and ".join(f"{bound.column} {sign} {end}" for sign, end in ends if end is not None)

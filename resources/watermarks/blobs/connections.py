@@ -6,7 +6,6 @@ connection) is tried again; who repeats a statement sees to it that this does no
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections import deque
@@ -18,17 +17,15 @@ import psycopg
 import stamina
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
-from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
 from resources.databases import Database
+from resources.retries import log_retries
 from resources.watermarks.blobs.refusals import Standby, may_pass, provider_error
 
 if TYPE_CHECKING:
     from psycopg.abc import RV, PQGen
 
 T = TypeVar("T")
-
-_LOG = logging.getLogger(__name__)
 
 _ANSWER = 20.0
 """Seconds for the answer to one statement. The server's own limit is shorter and says more, if it can still say anything."""
@@ -59,8 +56,7 @@ class Connections:
             database: where it is.
             patience: seconds after which a call that fails is not tried again.
         """
-        # By itself stamina prints on stdout if structlog is installed, into the JSON of a command.
-        set_on_retry_hooks([_log_retry])
+        log_retries()
         self._database, self._patience = database, patience
         self._idle: deque[tuple[int, psycopg.Connection]] = deque()
 
@@ -121,10 +117,6 @@ class Connections:
             connection.close()
             raise Standby("the server is a standby: what it shows may be older than the state")
         return connection
-
-
-def _log_retry(details: RetryDetails) -> None:
-    _LOG.warning("PostgreSQL: %s; trying again in %.1f s", details.caused_by, details.wait_for)
 
 
 class _Timely(psycopg.Connection):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from partitions.spelling import nearest
 from platform_assets.project import ProjectError
-from platform_assets.project.errors import nearest
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make

@@ -1,0 +1,229 @@
+"""What is asked of an API for the rows between two bounds, or of a window and a unit (docs/source-api.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, tzinfo
+from typing import Any
+from urllib.parse import quote
+
+from partitions.api.paging import Position
+from partitions.column.predicates import Range
+from partitions.errors import ConfigurationError, PlanError
+from partitions.instants import as_datetime
+from partitions.placeholders import Placeholder, Template
+from partitions.predicate import AllOf, Among, AnyOf, Between, Predicate
+from partitions.sources.api import ApiSource
+from partitions.window.extent import Extent
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request, without its pages.
+
+    Attributes:
+        method: GET or POST.
+        path: below the connection's address, escaped.
+        params: of the query.
+        body: JSON; None: none is sent.
+    """
+
+    method: str
+    path: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+
+    @property
+    def identity(self) -> str:
+        """What tells it from others."""
+        return json.dumps([self.method, self.path, dict(self.params), self.body], sort_keys=True)
+
+    def at(self, position: Position, *, in_body: bool) -> Request:
+        """Return the request of one page of its answer."""
+        if not position.parameters:
+            return self
+        return self.with_parameters(position.parameters, in_body=in_body)
+
+    def with_parameters(self, parameters: Mapping[str, Any], *, in_body: bool) -> Request:
+        """Return the request with more parameters; in a body a dot leads into an object."""
+        if in_body:
+            body = dict(self.body or {})
+            for name, value in parameters.items():
+                body = _set(body, name.split("."), value)
+            return Request(self.method, self.path, self.params, body)
+        texts = {name: _text(value) for name, value in parameters.items()}
+        return Request(self.method, self.path, {**self.params, **texts}, self.body)
+
+
+def sample_request(source: ApiSource) -> Request:
+    """Return the request without any bound, of a source without placeholders."""
+    return _request(source, lambda template: template.filled(_no_value))
+
+
+def requests_above(
+    source: ApiSource, ranges: Sequence[Range], zone: tzinfo
+) -> list[tuple[Request, Range | None]]:
+    """Return the requests that together answer with all rows of any of the ranges, each with the range that it is for.
+
+    Several columns are joined by OR, which parameters of one request would join by AND: each column is asked for by itself. A column
+    without a parameter, or without a lower bound, takes a request without any, and no other request is needed then.
+
+    Args:
+        source: what is asked.
+        ranges: one a column.
+        zone: of times that name none.
+
+    Returns:
+        a range of None stands for all of them.
+    """
+    plain, bounds = sample_request(source), source.bounds(zone)
+    in_body = source.watermark_param_location == "body"
+    asked: list[tuple[Request, Range | None]] = []
+    for range_ in ranges:
+        parameters: dict[str, str] = {}
+        name = source.watermark_param_mapping.get(range_.column)
+        if name is not None and range_.lower is not None:
+            parameters[name] = bounds.lower(range_.lower)
+        # How far numbers go, only the rows tell: no bound was sent when they were fetched, and none is when they are fetched again.
+        if source.watermark_to_param is not None and isinstance(range_.upper, date):
+            parameters[source.watermark_to_param] = bounds.upper(range_.upper)
+        if not parameters and len(ranges) > 1:
+            return [(plain, None)]
+        asked.append((plain.with_parameters(parameters, in_body=in_body), range_))
+    return asked or [(plain, None)]
+
+
+def ranges_of(rows: Predicate) -> list[Range]:
+    """Return the ranges that the rows of a predicate lie in, joined by OR; none if there are rows without a bound.
+
+    Rows without any value are not asked for by themselves: they come as the API gives them beside the others.
+    """
+    match rows:
+        case Between(column, lower, upper, lower_inclusive, upper_inclusive):
+            return [Range(column, lower, upper, lower_inclusive, upper_inclusive)]
+        case AnyOf(parts):
+            inner = [ranges_of(part) for part in parts if not _is_null(part)]
+            return [] if [] in inner else [range_ for part in inner for range_ in part]
+    return []
+
+
+def _is_null(rows: Predicate) -> bool:
+    match rows:
+        case Among(_, values):
+            return values == (None,)
+        case AllOf(parts):
+            return bool(parts) and all(map(_is_null, parts))
+    return False
+
+
+def request_for(source: ApiSource, extent: Extent, zone: tzinfo) -> Request:
+    """Return the request for a stretch of time of one unit.
+
+    Args:
+        source: what is asked.
+        extent: of one unit.
+        zone: of the definition: placeholders are in it.
+
+    Raises:
+        PlanError: a unit's value would lead to another path; or the stretch has ends that the format of its parameters cannot say, and no
+            column tells the time of a row.
+    """
+    (unit,) = extent.units
+
+    def filled(template: Template, *, in_path: bool) -> str:
+        return template.filled(lambda placeholder: _filled(placeholder, extent, unit, zone, in_path=in_path))
+
+    request = _request(
+        source,
+        lambda template: filled(template, in_path=False),
+        lambda template: filled(template, in_path=True),
+    )
+    return request.with_parameters(
+        _window_parameters(source, extent, zone), in_body=source.watermark_param_location == "body"
+    )
+
+
+def _window_parameters(source: ApiSource, extent: Extent, zone: tzinfo) -> dict[str, str]:
+    """Both ends, where they have parameters. Rows that tell their time are filtered again, so the ends may lie further out."""
+    bounds, parameters = source.bounds(zone), dict[str, str]()
+    (name,) = source.watermark_param_mapping.values() or (None,)
+    if name is not None and extent.lower is not None:
+        lower = as_datetime(extent.lower)
+        _check_said(source, bounds.floored(lower) == lower, lower)
+        parameters[name] = bounds.lower(lower)
+    if source.watermark_to_param is not None and extent.upper is not None:
+        upper = as_datetime(extent.upper)
+        _check_said(source, bounds.raised(upper) == upper, upper)
+        parameters[source.watermark_to_param] = bounds.upper(bounds.raised(upper))
+    return parameters
+
+
+def _check_said(source: ApiSource, exact: bool, moment: Any) -> None:
+    if not exact and source.window_column is None:
+        raise PlanError(
+            f"source.watermark_param_format: expected a format that can say {moment.isoformat()}, an end of what is read, found"
+            f" {source.watermark_param_format}; name the column with a row's time as window_column, or read whole windows (watermark.partial: false)"
+        )
+
+
+def _request(source: ApiSource, filled: Any, filled_path: Any = None) -> Request:
+    path = (filled_path or filled)(Template.parse(source.path))
+    params = {
+        name: filled(Template.parse(value)) if isinstance(value, str) else _text(value)
+        for name, value in source.params.items()
+    }
+    return Request(source.method, path, params, source.body if source.method == "POST" else None)
+
+
+def _filled(
+    placeholder: Placeholder, extent: Extent, unit: Mapping[str, Any], zone: tzinfo, *, in_path: bool
+) -> str:
+    if placeholder.unit is not None:
+        if placeholder.unit not in unit:
+            raise ConfigurationError(
+                f"source: expected a unit with a value {placeholder.unit}, found {', '.join(unit) or 'no units'}"
+            )
+        text = _text(unit[placeholder.unit])
+        return _as_segment(placeholder.unit, text) if in_path else text
+    ms = extent.lower if placeholder.name == "start" else extent.upper
+    if ms is None:
+        raise ConfigurationError(
+            f"source: expected a watermark with a datetime entry for {{{placeholder.name}}}, found none"
+        )
+    moment = as_datetime(ms, zone)
+    text = moment.strftime(placeholder.form) if placeholder.form else moment.isoformat()
+    return quote(text, safe="") if in_path and not placeholder.form else text
+
+
+def _as_segment(name: str, text: str) -> str:
+    """A value that stays one part of a path, whatever it holds."""
+    if text in ("", ".", ".."):
+        raise PlanError(
+            f"source.path: expected a value of unit {name} that can be a part of a path, found {text!r}"
+        )
+    return quote(text, safe="")
+
+
+def _no_value(placeholder: Placeholder) -> str:
+    raise AssertionError(placeholder)  # only windows have placeholders, and they are asked for by request_for
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+    return str(value)
+
+
+def _set(target: Mapping[str, Any], names: Sequence[str], value: Any) -> dict[str, Any]:
+    """A copy of an object with a value somewhere in it."""
+    first, *rest = names
+    inner = target.get(first)
+    return {
+        **target,
+        first: _set(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value,
+    }

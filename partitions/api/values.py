@@ -1,0 +1,82 @@
+"""Values of JSON as those of columns, as far as they must be compared before Spark reads them (docs/source-api.md, Schema)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from partitions.unit_values import Kind
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def typed(value: Any, kind: Kind) -> Any:
+    """Return a value of JSON as Spark reads it into a column; None stays None.
+
+    Raises:
+        ValueError: it cannot be one.
+    """
+    if value is None:
+        return None
+    match kind, value:
+        case "instant", str():
+            moment = datetime.fromisoformat(value)
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        case "instant", int() if not isinstance(value, bool):
+            return _EPOCH + timedelta(seconds=value)
+        case "local", str():
+            return datetime.fromisoformat(value).replace(tzinfo=None)
+        case "day", str():
+            return date.fromisoformat(value[:10])
+        case "text", str():
+            return value
+        case "whole", int() if not isinstance(value, bool):
+            return value
+        case "number", int() | float() | Decimal() if not isinstance(value, bool):
+            return value
+    raise ValueError(f"expected a value of a column that holds {kind}, found {type(value).__name__}")
+
+
+def kind_of_values(values: Iterable[Any]) -> Kind | None:
+    """Return what a column holds, by values of JSON of some records; None if all are null, or they have nothing in common."""
+    kinds = {_kind(value) for value in values if value is not None}
+    if kinds == {"whole", "number"}:
+        return "number"
+    if kinds and kinds <= {"instant", "local", "day", "text"}:
+        return kinds.pop() if len(kinds) == 1 else "text"
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def kind_of_value(value: Any) -> Kind | None:
+    """Return what a column holds whose watermark has this value."""
+    match value:
+        case datetime():
+            return "instant" if value.tzinfo else "local"
+        case date():
+            return "day"
+        case bool():
+            return "flag"
+        case int():
+            return "whole"
+        case float() | Decimal():
+            return "number"
+        case str():
+            return "text"
+    return None
+
+
+def _kind(value: Any) -> Kind | None:
+    """What a column of values like this holds. Text is a time only in the form that all readers take for one."""
+    if not isinstance(value, str):
+        return kind_of_value(value)
+    if len(value) < len("2026-01-01") or value[4:5] != "-" or value[7:8] != "-":
+        return "text"
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return "text"
+    if len(value) == len("2026-01-01"):
+        return "day"
+    return "instant" if moment.tzinfo else "local"

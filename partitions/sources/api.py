@@ -1,0 +1,302 @@
+"""An HTTP API that answers in JSON (docs/source-api.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import tzinfo
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, ByteSize, Field, field_validator, model_validator
+
+from partitions.api.paging import Location, Name, Paging, names_of
+from partitions.api.parameters import Bounds, Exclusive, Format, parameter_zone
+from partitions.api.ranges import Unit
+from partitions.errors import ConfigurationError
+from partitions.model import Model
+from partitions.placeholders import Template
+from partitions.refusals import Refusal
+from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, ConnectionType
+from partitions.sources.rows import ColumnName, RowsSource
+
+_DOTTED = re.compile(r"[^.\s]+(\.[^.\s]+)*")
+
+
+def _path(text: str) -> str:
+    Template.parse(text)
+    if "://" in text or text.startswith("//") or "?" in text or "#" in text:
+        raise ValueError(
+            "expected a path below the connection's base_url, such as /orders; its parameters stand in params"
+        )
+    return text
+
+
+def _dotted(text: str) -> str:
+    if not _DOTTED.fullmatch(text):
+        raise ValueError("expected names with dots between them, such as data.items")
+    return text
+
+
+def _template(value: Any) -> Any:
+    if isinstance(value, str):
+        Template.parse(value)
+    return value
+
+
+Param = Annotated[str | int | float | bool, AfterValidator(_template)]
+
+
+class ParamRange(Model):
+    """How much time one slice asks for."""
+
+    amount: Annotated[int, Field(ge=1, strict=True)]
+    unit: Unit
+
+
+class ApiSource(RowsSource):
+    """An HTTP API that answers in JSON.
+
+    Attributes:
+        connection: of ``platform.yaml``, of type api.
+        path: below the connection's ``base_url``; ``{start}``, ``{end}`` and ``{unit.NAME}`` stand for values.
+        method: of each request.
+        params: of each request; the same placeholders may stand in texts.
+        body: of each request, as JSON.
+        records: dotted path of the records in an answer; None: the answer itself.
+        paging: how pages are asked for; None: there is one.
+        watermark_param_mapping: a column to the parameter for its lower bound.
+        watermark_to_param: the parameter for the upper bound.
+        watermark_param_location: where both stand; in a body a dot leads into an object.
+        watermark_param_format: of both.
+        watermark_param_range: how much time one slice asks for.
+        watermark_param_exclusive: how far the end of the API, which is inclusive, lies below our exclusive bound.
+        watermark_param_timezone: that bounds are said in.
+        watermark_from_exclusive: whether the API leaves out rows at the lower bound itself.
+        schema_: Spark DDL; without it the schema is inferred once from the first pages and pinned.
+        max_pages: of one request; more are an error.
+        max_page_bytes: of one page, unpacked; more are an error.
+    """
+
+    connection_type: ClassVar[ConnectionType | None] = "api"
+    has_query: ClassVar[bool] = True
+    asks_in: ClassVar[tuple[str, str]] = ("path", "path or params")
+
+    type: Literal["api"]
+    connection: Annotated[str, Field(min_length=1)]
+    path: Annotated[str, Field(min_length=1), AfterValidator(_path)]
+    method: Literal["GET", "POST"] = "GET"
+    params: dict[Name, Param] = Field(default_factory=dict)
+    body: dict[str, Any] | None = None
+    records: Annotated[str, AfterValidator(_dotted)] | None = None
+    paging: Paging | None = None
+    watermark_param_mapping: dict[ColumnName, Name] = Field(default_factory=dict)
+    watermark_to_param: Name | None = None
+    watermark_param_location: Location = "params"
+    watermark_param_format: Format = "iso"
+    watermark_param_range: ParamRange | None = None
+    watermark_param_exclusive: Exclusive | None = None
+    watermark_param_timezone: str | None = None
+    watermark_from_exclusive: bool = False
+    schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
+    max_pages: Annotated[int, Field(ge=1, strict=True)] = 10_000
+    max_page_bytes: Annotated[ByteSize, Field(ge=1024)] = ByteSize(64 * 2**20)
+
+    @field_validator("watermark_param_timezone")
+    @classmethod
+    def _known_zone(cls, text: str | None) -> str | None:
+        try:
+            parameter_zone(text)
+        except ConfigurationError as error:
+            raise ValueError(error.message) from error
+        return text
+
+    @model_validator(mode="after")
+    def _one_place_each(self) -> ApiSource:
+        in_params, in_body = list(self.params), list(self.body or {})
+        bounds = in_params if self.watermark_param_location == "params" else in_body
+        bounds += [*self.watermark_param_mapping.values(), *filter(None, [self.watermark_to_param])]
+        if self.paging is not None:
+            (in_params if self.paging.location == "params" else in_body).extend(names_of(self.paging))
+        for where, names in (("params", in_params), ("body", in_body)):
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice:
+                raise ValueError(f"expected each parameter once in {where}, found {twice} twice")
+        return self
+
+    @model_validator(mode="after")
+    def _body_is_sent(self) -> ApiSource:
+        uses = {
+            "body": self.body is not None,
+            "watermark_param_location: body": self.watermark_param_location == "body",
+            "paging.location: body": self.paging is not None and self.paging.location == "body",
+        }
+        used = next((key for key, is_used in uses.items() if is_used), None)
+        if used and self.method == "GET":
+            raise ValueError(f"{used}: expected method: POST beside it (a GET has no body)")
+        return self
+
+    @model_validator(mode="after")
+    def _ranges_have_ends(self) -> ApiSource:
+        if self.watermark_param_range is None:
+            return self
+        if self.watermark_to_param is None or not self.watermark_param_mapping:
+            raise ValueError(
+                "watermark_param_range: expected watermark_param_mapping and watermark_to_param beside it"
+                " (else each range would be read to its end)"
+            )
+        if self.watermark_param_range.unit == "hour" and self.bounds().step.days:
+            raise ValueError(
+                "watermark_param_range: expected days or more, found hours, which dates cannot say"
+            )
+        return self
+
+    def bounds(self, local_zone: tzinfo | None = None) -> Bounds:
+        """Return how the API is told of bounds; ``local_zone`` is that of times without zone."""
+        zone = parameter_zone(self.watermark_param_timezone)
+        return Bounds(
+            self.watermark_param_format,
+            zone,
+            local_zone or zone,
+            self.watermark_param_exclusive,
+            self.watermark_from_exclusive,
+        )
+
+    @property
+    def shown(self) -> str:
+        """The path, and the connection."""
+        return f"{self.path} of {self.connection}"
+
+    @property
+    def form(self) -> str:
+        """Records of JSON."""
+        return "api"
+
+    @cached_property
+    def templates(self) -> Sequence[Template]:
+        """The path and the texts of ``params``, with their placeholders."""
+        return [Template.parse(text) for text in (self.path, *self.params.values()) if isinstance(text, str)]
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """What path and params ask for by ``{start}``, ``{end}``, ``{unit.NAME}``, without the braces."""
+        return frozenset(name for template in self.templates for name in template.names)
+
+    @property
+    def sends_upper(self) -> bool:
+        """Whether the API is told of an upper bound."""
+        return self.watermark_to_param is not None
+
+    @property
+    def saves_bound(self) -> bool:
+        """Whether the saved value is the bound that was sent."""
+        return self.sends_upper
+
+    @property
+    def window_is_said(self) -> bool:
+        """Whether requests say the window, by placeholders or parameters."""
+        return "start" in self.placeholders or bool(self.watermark_param_mapping)
+
+    @property
+    def by_range(self) -> bool:
+        """Whether any stretch of time can be asked for: rows tell their time, or both ends are said."""
+        both = bool(self.watermark_param_mapping) and self.sends_upper
+        return self.window_column is not None or self.placeholders >= WHOLE_WINDOW or both
+
+    @property
+    def tells_what_is_new(self) -> bool:
+        """Whether it can be asked for rows above a value alone."""
+        return bool(self.watermark_param_mapping)
+
+    @property
+    def declared_schema(self) -> str | None:
+        """``schema``."""
+        return self.schema_
+
+    def undeclared(self) -> Self:
+        """Return the same source, so that its schema is inferred."""
+        return self.model_copy(update={"schema_": None})
+
+    def identity(self) -> dict[str, Any]:
+        """Return what makes it another source (docs/state.md)."""
+        paging = self.paging.model_dump(include={"type", "param", "next"}) if self.paging else None
+        keys = {
+            "type",
+            "connection",
+            "path",
+            "method",
+            "params",
+            "body",
+            "records",
+            "window_column",
+            "unit_columns",
+        }
+        mapped = {"watermark_param_mapping", "watermark_to_param"}
+        return self.model_dump(include=keys | mapped) | {"paging": paging}
+
+    def reading(self) -> dict[str, Any]:
+        """Return what else its rows depend on."""
+        return {"schema": self.schema_}
+
+    def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
+        """Yield what neither requests nor columns say, and what they say too much."""
+        asked = self.placeholders
+        if timed and self.window_column is None and not self.window_is_said:
+            yield Refusal(
+                ("source", "window_column"),
+                "nothing",
+                "path or params with {start} and {end}, or watermark_param_mapping and watermark_to_param, or the column with a row's time"
+                " (windows are read)",
+            )
+        if not timed:
+            if self.window_column is not None:
+                yield Refusal(("source", "window_column"), self.window_column, NO_TIME)
+            if asked & WHOLE_WINDOW:
+                yield Refusal(("source", "path"), f"{{{min(asked & WHOLE_WINDOW)}}}", NO_TIME)
+            if self.watermark_param_mapping:
+                yield Refusal(
+                    ("source", "watermark_param_mapping"), ", ".join(self.watermark_param_mapping), NO_TIME
+                )
+        yield from self._mapped_time(timed)
+        if self.watermark_param_range is not None:
+            yield Refusal(
+                ("source", "watermark_param_range"),
+                "a range beside windows",
+                "no such key (a window is asked for by itself; watermark.window says how long it is)",
+            )
+        yield from self._unit_refusals(unit_fields)
+
+    def _mapped_time(self, timed: bool) -> Iterator[Refusal]:
+        key, mapped = ("source", "watermark_param_mapping"), self.watermark_param_mapping
+        if timed and len(mapped) > 1:
+            yield Refusal(key, ", ".join(mapped), "one column, that of a row's time (windows are read)")
+        elif timed and mapped and self.window_column is not None and self.window_column not in mapped:
+            yield Refusal(key, ", ".join(mapped), f"{self.window_column}, the window_column")
+        if timed and mapped and self.window_column is None and not self.sends_upper:
+            yield Refusal(
+                ("source", "watermark_to_param"),
+                "nothing",
+                "the parameter for a window's end, or the column with a row's time as window_column (else a window has no end)",
+            )
+
+    def parameter_refusals(self, columns: Sequence[str], nulls: str) -> Iterator[Refusal]:
+        """Yield parameters of other columns, and what one upper bound cannot say."""
+        for column in self.watermark_param_mapping:
+            if column not in columns:
+                yield Refusal(
+                    ("source", "watermark_param_mapping", column),
+                    column,
+                    f"a column of watermark.columns: {', '.join(columns)}",
+                )
+        if self.watermark_to_param is not None and len(columns) > 1:
+            yield Refusal(
+                ("source", "watermark_to_param"),
+                f"{self.watermark_to_param} beside {len(columns)} columns",
+                "one column in watermark.columns beside it (a row is new if any of them moved, which one upper bound cannot say)",
+            )
+        if nulls == "fail":
+            yield Refusal(
+                ("watermark", "nulls"),
+                nulls,
+                "first or skip (an API cannot be asked for rows without a value: all of it would be read in each run)",
+            )

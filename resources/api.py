@@ -1,0 +1,170 @@
+"""HTTP APIs that are read: where one is, and what it is shown to let us in.
+
+Belongs here: addresses, credentials, and what a text about them may show. Does not belong here: requests (``resources.sources.api``).
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urlsplit
+
+from partitions.errors import ConfigurationError
+
+WANTED = "https://host/path or http://host:port/path, without user, query or fragment"
+
+_BASE = re.compile(r"https?://[A-Za-z0-9._\[\]:-]+(/[^\s?#@]*)?")
+_HOST = re.compile(r"[A-Za-z0-9._-]+(:\d+)?|\[[0-9A-Fa-f:]+\](:\d+)?")
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SECRET = re.compile(
+    r"(?i)(^|[._-])(auth\w*|cookie|jwt|pwd|sig|signature)$|key$|token|secret|passw|credential"
+)
+_PORTS = {"http": 80, "https": 443}
+_SHORTEST_HIDDEN = 4
+_HIDDEN = "***"
+
+Origin = tuple[str, str, int]
+
+
+def is_secret_parameter(name: str) -> bool:
+    """Return whether a parameter or header of this name holds a secret, as far as names tell."""
+    return _SECRET.search(name) is not None
+
+
+@dataclass(frozen=True)
+class ApiConnection:
+    """An API and who asks it. No text of it shows a secret.
+
+    Attributes:
+        base_url: that paths are below.
+        headers: of each request.
+        params: of the query of each request, such as an API key.
+        user: for basic authentication.
+        password: for basic authentication.
+        token: for ``Authorization: Bearer``.
+        hosts: beside the host of ``base_url``, those that next links and redirects may lead to, with the same credentials: ``host``
+            or ``host:port``.
+        timeout: for one page, from its request to its last byte.
+        retry_for: how long a page that fails in passing is asked for again.
+        hidden: names of headers and params whose values no text shows, beside those that look like it.
+    """
+
+    base_url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    params: Mapping[str, str] = field(default_factory=dict, repr=False)
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    hosts: tuple[str, ...] = ()
+    timeout: timedelta = timedelta(seconds=60)
+    retry_for: timedelta = timedelta(minutes=5)
+    hidden: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Refuse what no request can be made of.
+
+        Raises:
+            ConfigurationError: which repeats no value: it may be a secret.
+        """
+        if not _BASE.fullmatch(self.base_url):
+            raise ConfigurationError(f"base_url: expected {WANTED}, found another form")
+        for host in self.hosts:
+            if not _HOST.fullmatch(host):
+                raise ConfigurationError("hosts: expected names such as files.shop.example or host:8080")
+        if self.token is not None and (self.user is not None or self.password is not None):
+            raise ConfigurationError("token: expected a token, or user and password, found both")
+        if self.password is not None and self.user is None:
+            raise ConfigurationError("password: expected user beside it")
+        if "authorization" in {name.lower() for name in self.headers} and (self.token or self.user):
+            raise ConfigurationError(
+                "headers.Authorization: expected it, or token, or user and password, found two of them"
+            )
+        for name, value in self.headers.items():
+            if not _NAME.fullmatch(name):
+                raise ConfigurationError(f"headers: expected the name of a header, found {name!r}")
+            _check_header(f"headers.{name}", value)
+        _check_header("token", self.token or "")
+
+    @property
+    def sent_headers(self) -> dict[str, str]:
+        """Headers of each request, with what lets us in."""
+        if self.token is not None:
+            return {**self.headers, "Authorization": f"Bearer {self.token}"}
+        return (
+            {**self.headers, "Authorization": f"Basic {self._basic}"}
+            if self.user is not None
+            else {**self.headers}
+        )
+
+    @property
+    def _basic(self) -> str:
+        return b64encode(f"{self.user}:{self.password or ''}".encode()).decode()
+
+    def url(self, path: str) -> str:
+        """The address of a path."""
+        return f"{self.base_url.rstrip('/')}/{path.lstrip('/')}"
+
+    def trusts(self, url: str) -> bool:
+        """Whether credentials may go to an address: that of ``base_url``, or of ``hosts`` with the same scheme."""
+        own, other = _origin(self.base_url), _origin(url)
+        if own is None or other is None:
+            return False
+        return other == own or other in {_origin(f"{own[0]}://{host}") for host in self.hosts}
+
+    def shown(self, url: str) -> str:
+        """An address for people: without user, fragment and the values of secrets."""
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+        pairs = [
+            (name, _HIDDEN if self._hides(name) else value)
+            for name, value in parse_qsl(parts.query, keep_blank_values=True)
+        ]
+        query = f"?{urlencode(pairs, safe='*:,/')}" if pairs else ""
+        return self.hide(f"{parts.scheme}://{host}{parts.path}{query}")
+
+    def hide(self, text: str) -> str:
+        """A text with all secrets replaced, whoever put them there, as they are or escaped."""
+        for secret in self._secrets:
+            text = text.replace(secret, _HIDDEN)
+        return text
+
+    @property
+    def _secrets(self) -> list[str]:
+        named = [*self.headers.items(), *self.params.items()]
+        values = [value for name, value in named if self._hides(name)]
+        # Of "Bearer x" the word tells nothing, and an answer may quote x alone.
+        values += [part for value in values for part in value.split()]
+        values += [value for value in (self.password, self.token) if value is not None]
+        if self.user is not None:
+            values.append(self._basic)
+        forms = {form for value in values for form in (value, quote(value, safe=""), quote_plus(value))}
+        return sorted((form for form in forms if len(form) >= _SHORTEST_HIDDEN), key=len, reverse=True)
+
+    def _hides(self, name: str) -> bool:
+        return name in self.hidden or is_secret_parameter(name)
+
+    def __str__(self) -> str:
+        """The address, which holds no secret."""
+        return self.base_url
+
+
+def _origin(url: str) -> Origin | None:
+    """Scheme, host and port; None of what is no address of HTTP."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme not in _PORTS or not parts.hostname:
+            return None
+        return parts.scheme, parts.hostname.lower(), parts.port or _PORTS[parts.scheme]
+    except ValueError:
+        return None
+
+
+def _check_header(key: str, value: str) -> None:
+    """Refuse what would end a header: the client's own error would quote it."""
+    if value != value.strip() or not value.isprintable() or not value.isascii():
+        raise ConfigurationError(
+            f"{key}: expected printable ASCII without line ends, and without blanks around it"
+        )

@@ -1,0 +1,362 @@
+"""One page of an API, fetched: within its time and size, tried again if what failed may pass (docs/source-api.md, Failures).
+
+No text that this module gives away shows a secret: addresses are shown by the connection, and no error of the HTTP library is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from urllib.parse import parse_qsl, urljoin, urlsplit
+
+import stamina
+
+from partitions.api.document import DocumentError
+from partitions.api.paging import Position
+from partitions.api.requests import Request
+from partitions.errors import SourceError, SourceUnreachable, in_one_line
+from resources.api import ApiConnection
+from resources.retries import log_retries
+
+if TYPE_CHECKING:
+    import requests
+
+T = TypeVar("T")
+
+_CONNECT_SECONDS = 10.0
+_CHUNK = 1 << 16
+_REDIRECTS = 5
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+_MOVED = frozenset({301, 302, 303, 307, 308})
+_QUOTED = 300
+"""Characters of an answer that an error quotes."""
+
+
+class Answer(NamedTuple):
+    """An answer that was read to its end.
+
+    Attributes:
+        url: that gave it, after redirects.
+        text: of its body.
+        is_lines: whether each line is a document.
+        next_link: of its header ``Link``.
+    """
+
+    url: str
+    text: str
+    is_lines: bool
+    next_link: str | None
+
+
+class _Passing(Exception):
+    """What may be gone the next time. Its text shows no secret.
+
+    Attributes:
+        pause: seconds that the API asks to wait; None: it names none.
+    """
+
+    def __init__(self, text: str, pause: float | None = None) -> None:
+        super().__init__(text)
+        self.pause = pause
+
+
+class ApiClient:
+    """Asks one API, over connections that are kept. Use it as a context."""
+
+    def __init__(
+        self, connection: ApiConnection, max_page_bytes: int, *, retry_for: timedelta | None = None
+    ) -> None:
+        """Use an API; nothing is opened yet.
+
+        Args:
+            connection: how it is reached.
+            max_page_bytes: of one page, unpacked.
+            retry_for: how long a page that fails in passing is asked for again; None: as the connection says.
+        """
+        import requests
+
+        log_retries()
+        _be_quiet()
+        self._connection, self._max_bytes = connection, max_page_bytes
+        self._retry_for = min(retry_for or connection.retry_for, connection.retry_for)
+        self._session = requests.Session()
+        self._session.headers.update(connection.sent_headers)
+        # Else a .netrc of the machine would replace what the connection says.
+        self._session.auth = lambda request: request
+
+    def __enter__(self) -> Self:
+        """Open nothing yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close its connections."""
+        self._session.close()
+
+    def ask(self, request: Request, position: Position, page: str, read: Callable[[Answer], T]) -> T:
+        """Return what ``read`` makes of a page.
+
+        Args:
+            request: which the page belongs to.
+            position: of the page; its parameters are in the request.
+            page: the page in words, for errors.
+            read: raises DocumentError if the answer does not hold what was expected; if it is broken, it is asked for again.
+
+        Raises:
+            SourceError: the API refuses, or answers with something else than expected.
+            SourceUnreachable: it does not answer, or not with a whole page, however often it is asked.
+        """
+        url = position.link or self._connection.url(request.path)
+        shown = self._connection.shown(self._prepared(request, position, url).url or url)
+        where = f"API {request.method} {shown}, {page}"
+        tries = stamina.retry_context(
+            self._pause,
+            attempts=None,
+            timeout=self._retry_for,
+            wait_initial=1.0,
+            wait_max=30.0,
+            wait_jitter=0.5,
+        )
+        try:
+            for attempt in tries:
+                with attempt:
+                    return self._once(request, position, url, where, read)
+        except _Passing as error:
+            raise SourceUnreachable(
+                f"{error}; it was asked for {self._retry_for.total_seconds():g} s. Nothing of this slice was saved, and the next run asks again"
+            ) from None
+        raise AssertionError("a try either returns or raises")
+
+    def _pause(self, error: Exception) -> bool | float:
+        """Whether a page is asked for again, and in how many seconds if the API says so. What is longer than the patience is not waited for."""
+        if not isinstance(error, _Passing):
+            return False
+        if error.pause is None:
+            return True
+        return error.pause if error.pause <= self._retry_for.total_seconds() else False
+
+    def _once(
+        self, request: Request, position: Position, url: str, where: str, read: Callable[[Answer], T]
+    ) -> T:
+        import requests
+        from urllib3.exceptions import HTTPError
+
+        deadline = time.monotonic() + self._connection.timeout.total_seconds()
+        try:
+            answer = self._answer(request, position, url, where, deadline)
+        except requests.exceptions.SSLError:
+            raise SourceError(
+                f"{where}: expected a certificate that can be trusted, found another, or TLS that does not fit. Correct base_url, or name the"
+                " authority's file in the variable REQUESTS_CA_BUNDLE",
+                code="source_tls",
+            ) from None
+        except (requests.RequestException, HTTPError, OSError) as error:
+            # Their texts quote the address, and may quote headers.
+            raise _Passing(f"{where}: expected an answer, found none ({_cause(error)})") from None
+        try:
+            return read(answer)
+        except DocumentError as error:
+            if error.broken:
+                raise _Passing(f"{where}: {self._connection.hide(str(error))}") from None
+            raise SourceError(
+                f"{where}: {self._connection.hide(str(error))}. Correct source.records or the other paths in the definition",
+                code="source_answer",
+            ) from None
+
+    def _answer(self, request: Request, position: Position, url: str, where: str, deadline: float) -> Answer:
+        for _ in range(_REDIRECTS + 1):
+            prepared = self._prepared(request, position, url)
+            settings = self._session.merge_environment_settings(prepared.url or url, {}, True, None, None)
+            left = max(0.001, deadline - time.monotonic())
+            with self._session.send(
+                prepared, timeout=(min(_CONNECT_SECONDS, left), left), allow_redirects=False, **settings
+            ) as response:
+                if response.status_code not in _MOVED:
+                    return self._read(response, where, deadline)
+                url = self._target(response, prepared.url or url, where)
+                position = Position({}, url)
+                if response.status_code == 303:
+                    request = Request("GET", request.path)
+        raise SourceError(
+            f"{where}: expected an answer, found more than {_REDIRECTS} redirects", code="source_answer"
+        )
+
+    def _prepared(self, request: Request, position: Position, url: str) -> requests.PreparedRequest:
+        import requests
+
+        self._check_host(url, "the next link")
+        params = {**request.params, **self._connection.params}
+        if position.link:  # an address that was given is whole, but for what lets us in
+            known = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
+            params = {name: value for name, value in self._connection.params.items() if name not in known}
+        body = None if request.body is None else json.dumps(request.body)
+        headers = {"Accept": "application/json", "User-Agent": "strandline"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        own = {name.lower() for name in self._connection.headers}
+        headers = {name: value for name, value in headers.items() if name.lower() not in own}
+        try:
+            return self._session.prepare_request(
+                requests.Request(request.method, url, params=params, data=body, headers=headers)
+            )
+        except (requests.RequestException, ValueError):
+            raise SourceError(
+                f"API {self._connection}: expected an address that a request can be made of, found another in path, params or a next link",
+                code="source_refused",
+            ) from None
+
+    def _target(self, response: requests.Response, url: str, where: str) -> str:
+        location = response.headers.get("Location")
+        if not location:
+            raise SourceError(
+                f"{where}: expected an address to go on at, found HTTP {response.status_code} without",
+                code="source_answer",
+            )
+        target = urljoin(url, location)
+        self._check_host(target, f"a redirect of {where}")
+        return target
+
+    def _check_host(self, url: str, what: str) -> None:
+        if not self._connection.trusts(url):
+            parts = urlsplit(url)
+            raise SourceError(
+                f"API {self._connection}: expected {what} to stay there, found {parts.scheme}://{parts.hostname}. Nothing was sent to it. If it"
+                " may get the connection's credentials, name it in `hosts` of the connection",
+                code="source_other_host",
+            )
+
+    def _read(self, response: requests.Response, where: str, deadline: float) -> Answer:
+        status = response.status_code
+        if status == 204:
+            return Answer(response.url, "[]", False, None)
+        if status in _PASSING or (status == 403 and "Retry-After" in response.headers):
+            pause = _retry_after(response.headers)
+            asked = f", which asks to wait {pause:g} s" if pause is not None else ""
+            raise _Passing(f"{where}: expected a page, found HTTP {status}{asked}", pause)
+        if status != 200:
+            raise self._refused(response, where, deadline)
+        kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if not _is_json(kind):
+            raise SourceError(
+                f"{where}: expected JSON, found an answer of type {in_one_line(kind, 100)}. Check base_url and path, and that credentials are accepted",
+                code="source_content_type",
+            )
+        body = self._body(response, where, deadline, self._max_bytes)
+        try:
+            text = body.decode(json.detect_encoding(body))
+        except UnicodeDecodeError:
+            raise _Passing(f"{where}: expected JSON, found bytes that are no text") from None
+        link = response.links.get("next", {}).get("url")
+        return Answer(response.url, text.removeprefix("\ufeff"), "ndjson" in kind or "jsonl" in kind, link)
+
+    def _body(self, response: requests.Response, where: str, deadline: float, most: int) -> bytes:
+        """All of an answer. A server may send for ever, or a byte at a time."""
+        chunks: list[bytes] = []
+        size = 0
+        while chunk := response.raw.read1(_CHUNK, decode_content=True):
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > most:
+                raise SourceError(
+                    f"{where}: expected a page of at most {most} bytes (max_page_bytes), found more. Ask for smaller pages (paging.size), or raise it",
+                    code="source_page_too_large",
+                )
+            if time.monotonic() > deadline:
+                raise _Passing(
+                    f"{where}: expected a whole page within {self._connection.timeout.total_seconds():g} s, found {size} bytes and no end"
+                )
+        missing = response.raw.length_remaining
+        if missing:
+            raise _Passing(f"{where}: expected a whole page, found one that lacks {missing} bytes")
+        return b"".join(chunks)
+
+    def _refused(self, response: requests.Response, where: str, deadline: float) -> SourceError:
+        status = response.status_code
+        try:
+            text = self._body(response, where, deadline, 1 << 20).decode(errors="replace")
+        except Exception:  # noqa: BLE001 - the status says enough
+            text = ""
+        said = self._connection.hide(in_one_line(text, _QUOTED))
+        found = f"HTTP {status}{f': {said}' if said else ''}".rstrip(".")
+        if status in (401, 403, 407):
+            return SourceError(
+                f"{where}: expected to be let in, found {found}. Correct the credentials of its connection in platform.yaml",
+                code="source_denied",
+            )
+        if status in (404, 410):
+            return SourceError(
+                f"{where}: expected something there, found {found}. Correct source.path, or base_url of its connection",
+                code="source_missing",
+            )
+        return SourceError(
+            f"{where}: expected a page, found {found}. Correct path, params or body of the source",
+            code="source_refused",
+        )
+
+
+def _is_json(kind: str) -> bool:
+    """Whether a type may hold JSON; that of an answer without one, or of plain text, is for the parser to say."""
+    return kind in ("", "text/plain", "text/json", "application/octet-stream") or "json" in kind
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds: given as such, or as a date, which counts by the server's own clock."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        then = parsedate_to_datetime(text)
+        now = parsedate_to_datetime(headers["Date"]) if "Date" in headers else datetime.now(UTC)
+        return max(0.0, (then - now).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+def _cause(error: Exception) -> str:
+    """What went wrong with a connection, without the library's text."""
+    words: dict[str, str] = {
+        "ConnectTimeout": "no connection in time",
+        "ReadTimeout": "nothing came in time",
+        "ReadTimeoutError": "nothing came in time",
+        "ProxyError": "the proxy does not answer",
+        "IncompleteRead": "it was cut off",
+        "ProtocolError": "it was cut off",
+        "ChunkedEncodingError": "it was cut off",
+        "DecodeError": "it could not be unpacked",
+        "NameResolutionError": "the host has no address",
+        "NewConnectionError": "the connection was refused",
+        "RemoteDisconnected": "the connection was closed",
+        "ConnectionResetError": "the connection was reset",
+        "ConnectionRefusedError": "the connection was refused",
+    }
+    seen: Any = error
+    said = type(error).__name__
+    for _ in range(6):
+        said = words.get(type(seen).__name__, said)
+        inner = getattr(seen, "reason", None) or seen.__cause__ or seen.__context__
+        inner = inner or next(
+            (each for each in getattr(seen, "args", ()) if isinstance(each, Exception)), None
+        )
+        if not isinstance(inner, Exception):
+            break
+        seen = inner
+    return said
+
+
+class _NoAddresses(logging.Filter):
+    """The library logs each address with its query, which may hold an API key."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.ERROR
+
+
+_FILTER = _NoAddresses()
+
+
+def _be_quiet() -> None:
+    for name in ("urllib3.connectionpool", "urllib3.connection"):
+        logging.getLogger(name).addFilter(_FILTER)

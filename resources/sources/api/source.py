@@ -1,0 +1,483 @@
+"""Rows of an HTTP API: fetched page by page, staged below the lake, and read by Spark from there (docs/source-api.md).
+
+Every request asks for at least the rows that are wanted. What came beside them is filtered in Spark by the predicate that deletes and checks
+use, so an API that takes no notice of its parameters doubles no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta, tzinfo
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from partitions.api.document import Record
+from partitions.api.ranges import ranges
+from partitions.api.requests import Request, ranges_of, request_for, requests_above, sample_request
+from partitions.api.values import kind_of_value, kind_of_values, typed
+from partitions.column.predicates import Range
+from partitions.column.source import Observed
+from partitions.dataflow import Dataflow
+from partitions.ddl import parse_ddl
+from partitions.errors import BadFile, SourceError
+from partitions.path.source import SourceFile
+from partitions.predicate import NOTHING, Predicate, columns_of, matches
+from partitions.sources import ApiSource, FilesSource
+from partitions.unit_values import TIMES, Kind
+from partitions.window.extent import Extent
+from partitions.window.predicates import Columns, disjoint, rows_of
+from resources.api import ApiConnection
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
+from resources.places import Place
+from resources.sources.api.client import ApiClient
+from resources.sources.api.pages import pages
+from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.source import FileSource
+from resources.sources.jdbc.query import NUMBER
+from resources.sources.schema import check_columns, kind_of, kinds, pinned_struct, strict
+from resources.staging import Staging
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+_SAMPLE_PAGES, _SAMPLE_REQUESTS = 3, 20
+"""Pages of a request that a schema is inferred from, and requests until one has a record."""
+
+_LOOK = timedelta(seconds=20)
+"""How long a short look asks for a page again that fails in passing: a sensor's tick has a minute."""
+
+_DDL_NAMES = {
+    "bigint": "long",
+    "int": "integer",
+    "smallint": "short",
+    "tinyint": "byte",
+    "real": "float",
+    "dec": "decimal",
+    "numeric": "decimal",
+    "character": "char",
+    "timestamp_ltz": "timestamp",
+}
+"""Other names of types, by those of Spark's JSON of a schema."""
+
+
+@dataclass
+class _Fetched:
+    """The rows of one request, staged.
+
+    Attributes:
+        shown: the request, for errors.
+        number: that tells its rows from those of others.
+        files: relative to the staging's folder.
+        values: the highest value of each column that is watched.
+        looked_through: whether its fields were compared with the pinned ones.
+    """
+
+    shown: str
+    number: int
+    files: Sequence[SourceFile] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+    looked_through: bool = False
+
+
+class ApiRows:
+    """Reads an API."""
+
+    def __init__(
+        self, connection: ApiConnection, source: ApiSource, dataflow: Dataflow, staging: Staging
+    ) -> None:
+        """Use an API; nothing is opened yet.
+
+        Args:
+            connection: how it is reached.
+            source: what is read of it.
+            dataflow: which the source is of.
+            staging: where rows are put for Spark.
+        """
+        self._connection, self._source, self._dataflow, self._staging = connection, source, dataflow, staging
+        self._zone: tzinfo = dataflow.zone
+        self._fetched: dict[str, _Fetched] = {}
+        self._fetched_in: Place | None = None
+        self._last: tuple[SparkSession, str, Sequence[_Fetched]] | None = None
+
+    def version(self) -> None:
+        """None: an API has no versions that could be read again."""
+        return
+
+    # The schema
+
+    def pin(self, spark: SparkSession) -> str | None:
+        """The declared schema, or what the first pages hold; None if they hold nothing.
+
+        Raises:
+            ConfigurationError: a column that the definition names is not there, or cannot be compared.
+            SourceError: the API refuses, or does not answer.
+        """
+        return self._pin(spark, [sample_request(self._source)] if not self._source.placeholders else [])
+
+    def pin_sample(self, spark: SparkSession, extents: Sequence[Extent]) -> str | None:
+        """The same, by the first pages of these extents.
+
+        Raises:
+            ConfigurationError, SourceError: as :meth:`pin`.
+        """
+        return self._pin(spark, self._requests(extents[:_SAMPLE_REQUESTS]))
+
+    def _requests(self, extents: Sequence[Extent]) -> Iterator[Request]:
+        return (request_for(self._source, extent, self._zone) for extent in disjoint(extents))
+
+    def _pin(self, spark: SparkSession, requests: Iterable[Request]) -> str | None:
+        if self._source.schema_ is not None:
+            pinned, sample = self._files().pin(spark, []), list[Record]()
+        else:
+            sample = next((found for request in requests if (found := self._sample(request))), [])
+            staged = self._staged_sample(sample) if sample else ()
+            pinned = self._files().pin(spark, staged) if staged else None
+        if pinned is None:
+            return None
+        text = self._with_times(pinned, sample)
+        check_columns(self._source, pinned_struct(text))
+        return text
+
+    def _sample(self, request: Request) -> list[Record]:
+        """Records of the first pages."""
+        with self._client() as client:
+            walk = pages(client, self._source, request)
+            return [
+                record
+                for _, page in zip(range(_SAMPLE_PAGES), walk, strict=False)
+                for record in page.document.records
+            ]
+
+    def _staged_sample(self, sample: Sequence[Record]) -> Sequence[SourceFile]:
+        self._forget_discarded()
+        with self._staging.lines("sample/records") as lines:
+            for record in sample:
+                lines.write(record.text.encode())
+        return lines.files
+
+    def _with_times(self, pinned: str, sample: Sequence[Record]) -> str:
+        """The inferred schema, in which columns that rows are found by hold what their texts say: JSON itself knows no times."""
+        from pyspark.sql.types import StructField, StructType
+
+        schema, named = PinnedSchema.of(pinned), self._named_columns
+        if self._source.schema_ is not None:
+            return pinned
+        types = _types()
+        fields = []
+        for each in schema.struct.fields:
+            kind = (
+                kind_of_values(record.value.get(each.name) for record in sample)
+                if each.name in named
+                else None
+            )
+            is_text = each.dataType.simpleString() == "string"
+            fields.append(StructField(each.name, types[kind] if kind in TIMES and is_text else each.dataType))
+        return replace(schema, columns=StructType(fields).json()).to_text()
+
+    @property
+    def _named_columns(self) -> set[str]:
+        """The columns whose times tell which rows are wanted."""
+        window = {self._source.window_column} if self._source.window_column else set()
+        return {*window, *(self._dataflow.column.columns if self._dataflow.kind == "column" else ())}
+
+    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:  # noqa: ARG002 - of the source's own dataflow
+        """Compare ``source.schema`` with what was pinned; the fields of rows are compared when they are read.
+
+        Raises:
+            SchemaError: reason ``incompatible_schema``.
+        """
+        self._files().check_schema(spark, pinned)
+
+    # Windows and units
+
+    def read(
+        self,
+        spark: SparkSession,
+        extents: Sequence[Extent],
+        pinned: str,
+        version: object = None,  # noqa: ARG002 - part of what all readers of rows take
+    ) -> DataFrame:
+        """Exactly the rows of these extents, with the pinned columns in their order. They are fetched and staged now.
+
+        Raises:
+            ConfigurationError, PlanError: nothing tells a row's window or unit, or a request cannot say them.
+            SourceError: the API refuses, does not answer, or answers with something else than expected.
+        """
+        asked = self._asked_for(disjoint(extents), pinned)
+        return strict(self._rows(spark, asked, pinned), pinned_struct(pinned))
+
+    def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
+        """The same for extents of one unit each, with the number of each in the column ``NUMBER``.
+
+        Raises:
+            ConfigurationError, PlanError, SourceError: as for :meth:`read`.
+        """
+        from pyspark.sql.types import IntegerType, StructField, StructType
+
+        schema = pinned_struct(pinned)
+        more = StructType([*schema.fields, StructField(NUMBER, IntegerType())])
+        return strict(self._rows(spark, self._asked_for(extents, pinned), pinned), more)
+
+    def _asked_for(self, extents: Sequence[Extent], pinned: str) -> list[tuple[Request, str]]:
+        """A request for each extent, with the condition that its rows meet."""
+        source = self._source
+        said = frozenset({"start", "end"}) if source.window_is_said else frozenset()
+        columns = Columns(
+            kinds(pinned_struct(pinned)),
+            source.window_column,
+            source.unit_columns,
+            self._zone,
+            source.placeholders | said,
+        )
+        return [
+            (request_for(source, extent, self._zone), sql(rows_of([extent], columns), SPARK))
+            for extent in extents
+        ]
+
+    # Rows above a column watermark
+
+    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+        """Ask nothing: the clock is the run's, and of the columns only a declared schema tells."""
+        known = {name: kind for name in columns if (kind := self._declared.get(name)) is not None}
+        sent = self._source.bounds(self._zone).floored if self._source.sends_upper else None
+        return Observed(now, known, {}, sent=sent)
+
+    @cached_property
+    def _declared(self) -> Mapping[str, Kind]:
+        """What columns hold, by the declared schema."""
+        if self._source.schema_ is None:
+            return {}
+        types = {column.name: column.type.lower() for column in parse_ddl(self._source.schema_)}
+        held = {name: kind_of(_DDL_NAMES.get(type_, type_)) for name, type_ in types.items()}
+        return {name: kind for name, kind in held.items() if kind is not None}
+
+    def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
+        """Read the first page, and tell what columns of its records hold."""
+        with self._client(_LOOK) as client:
+            page = next(pages(client, self._source, sample_request(self._source)), None)
+        records = page.document.records if page else ()
+        if not records:
+            return dict.fromkeys(columns)
+        there = [name for name in columns if any(name in record.value for record in records)]
+        return {name: kind_of_values(record.value.get(name) for record in records) for name in there}
+
+    def cuts(self, range_: Range, rows: int, most: int, version: object) -> Sequence[Any]:  # noqa: ARG002 - part of what all sources have
+        """The ends of ``watermark_param_range``; an API does not count rows."""
+        split = self._source.watermark_param_range
+        if split is None or not (isinstance(range_.lower, date) and isinstance(range_.upper, date)):
+            return ()
+        is_day = not isinstance(range_.lower, datetime)
+        lower, upper = (_as_time(bound) for bound in (range_.lower, range_.upper))
+        ends = [end for _, end in ranges(lower, upper, split.amount, split.unit)][:-1][:most]
+        floored = self._source.bounds(self._zone).floored
+        return [end.date() if is_day else floored(end) for end in ends]
+
+    def holds_any(self, rows: Predicate, version: object) -> bool:  # noqa: ARG002 - an API has no versions
+        """Read pages until one holds such a row; of an API that is told the lower bound the first has one."""
+        held = {name: self._kind_in(rows, name) for name in columns_of(rows)}
+        with self._client(_LOOK) as client:
+            return any(
+                _may_match(rows, record, held)
+                for request, _ in self._above(rows)
+                for page in pages(client, self._source, request)
+                for record in page.document.records
+            )
+
+    def highest(self, column: str, rows: Predicate, version: object) -> Any:  # noqa: ARG002 - an API has no versions
+        """Read all pages."""
+        highest: Any = None
+        held = {name: self._kind_in(rows, name) for name in (column, *columns_of(rows))}
+        with self._client() as client:
+            for request, _ in self._above(rows):
+                for page in pages(client, self._source, request):
+                    for record in page.document.records:
+                        if _may_match(rows, record, held):
+                            highest = _higher(highest, _value(record, column, held[column]))
+        return highest
+
+    def fetched_up_to(self, rows: Predicate, columns: Sequence[str]) -> Mapping[str, Any]:
+        """Fetch and stage rows, and tell the highest value of columns in them; None: none has a value.
+
+        Raises:
+            SourceError: the API refuses, does not answer, or answers with something else than expected.
+        """
+        highest: dict[str, Any] = dict.fromkeys(columns)
+        for request, _ in self._above(rows):
+            fetched = self._fetch(request, columns)
+            for name in columns:
+                highest[name] = _higher(highest[name], fetched.values.get(name))
+        return highest
+
+    def read_rows(
+        self,
+        spark: SparkSession,
+        parts: Sequence[Predicate],
+        pinned: str,
+        version: object,  # noqa: ARG002 - an API has no versions
+    ) -> DataFrame:
+        """Fetch and stage the rows of the parts, one after another, unless that was done for the same bounds; with the pinned columns."""
+        asked: list[tuple[Request, str]] = []
+        for part in parts:
+            above, earlier = self._above(part), list[str]()
+            for request, range_ in above:
+                condition = sql(part if len(above) == 1 or range_ is None else range_.rows, SPARK)
+                # A row that two columns make new came with the request of the first.
+                apart = [f"NOT coalesce({clause}, false)" for clause in earlier]
+                asked.append((request, " AND ".join([f"({condition})", *apart])))
+                earlier.append(f"({condition})")
+        return strict(self._rows(spark, asked, pinned), pinned_struct(pinned))
+
+    def _above(self, rows: Predicate) -> list[tuple[Request, Range | None]]:
+        return requests_above(self._source, ranges_of(rows), self._zone)
+
+    def _kind_in(self, rows: Predicate, column: str) -> Kind | None:
+        """What a column holds, by the declared schema, or the bounds that it is compared with."""
+        bounds = (
+            bound
+            for range_ in ranges_of(rows)
+            if range_.column == column
+            for bound in (range_.lower, range_.upper)
+        )
+        return self._declared.get(column) or next(
+            (kind_of_value(bound) for bound in bounds if bound is not None), None
+        )
+
+    # Fetching
+
+    def _client(self, retry_for: timedelta | None = None) -> ApiClient:
+        return ApiClient(self._connection, int(self._source.max_page_bytes), retry_for=retry_for)
+
+    def _fetch(self, request: Request, watched: Sequence[str] = ()) -> _Fetched:
+        """The rows of a request, staged, once a slice."""
+        self._forget_discarded()
+        known = self._fetched.get(request.identity)
+        if known is not None and set(watched) <= known.values.keys():
+            return known
+        shown = f"{request.method} {self._connection.shown(self._connection.url(request.path))}"
+        made = _Fetched(shown, len(self._fetched), values=dict.fromkeys(watched))
+        held = {name: self._kind_in(NOTHING, name) for name in watched}
+        with self._client() as client, self._staging.lines(f"{NUMBER}={made.number}/page") as lines:
+            for page in pages(client, self._source, request):
+                for record in page.document.records:
+                    lines.write(record.text.encode())
+                    for name in watched:
+                        made.values[name] = _higher(made.values[name], _value(record, name, held[name]))
+        made.files = lines.files
+        self._fetched[request.identity] = made
+        return made
+
+    def _forget_discarded(self) -> None:
+        """What was fetched for a slice that is over is gone."""
+        folder = self._staging.folder
+        if self._fetched_in is None or self._fetched_in.url != folder.url:
+            self._fetched, self._fetched_in = {}, folder
+
+    def _rows(self, spark: SparkSession, asked: Sequence[tuple[Request, str]], pinned: str) -> DataFrame:
+        """The rows of requests that meet their conditions, with the number of the first that a row meets in ``NUMBER``."""
+        from pyspark.sql import functions as F
+
+        fetched = [self._fetch(request) for request, _ in asked]
+        used = list({each.number: each for each in fetched}.values())
+        numbered = _numbered(pinned)
+        self._last = (spark, numbered, used)
+        self._check_fields(spark, numbered, used)
+        rows = self._files().read(spark, [file for each in used for file in each.files], numbered)
+        cases = [
+            f"WHEN {NUMBER} = {each.number} AND ({condition}) THEN {number}"
+            for number, (each, (_, condition)) in enumerate(zip(fetched, asked, strict=True))
+        ]
+        number = F.expr(f"CASE {' '.join(cases)} END") if cases else F.lit(None).cast("int")
+        return rows.withColumn(NUMBER, number).where(f"{NUMBER} IS NOT NULL")
+
+    def _files(self) -> FileSource:
+        """The staged files as a source of files: they are read, looked through and explained like any others."""
+        given = self._dataflow
+        files = FilesSource.model_validate(
+            {"type": "files", "path": "/", "format": "ndjson", "schema": self._source.schema_}
+        )
+        target = given.target.model_copy(update={"origin_columns": False})
+        return FileSource(
+            self._fetched_in or self._staging.place,
+            given.model_copy(update={"source": files, "target": target}),
+        )
+
+    def _check_fields(self, spark: SparkSession, pinned: str, used: Sequence[_Fetched]) -> None:
+        """Raise SourceError if records have fields that the pinned schema lacks, unless such fields are left out."""
+        new = [each for each in used if not each.looked_through]
+        files = [file for each in new for file in each.files]
+        bad = next(self._files().misleading(spark, files, pinned), None) if files else None
+        if bad is not None:
+            raise self._blamed(bad, new)
+        for each in new:
+            each.looked_through = True
+
+    def failure(self, error: Exception) -> SourceError | None:
+        """The SourceError for a record that made a write fail; None if it was none."""
+        if self._last is None:
+            return None
+        spark, pinned, used = self._last
+        files = {file.path: file for each in used for file in each.files}
+        bad = self._files().find_bad_file(spark, files, pinned, error)
+        return self._blamed(bad, used) if bad is not None else None
+
+    def _blamed(self, bad: BadFile, used: Sequence[_Fetched]) -> SourceError:
+        """What is wrong with a staged file, as what is wrong with the answers to a request; a line is a record."""
+        of = next(each for each in used if any(file.path == bad.path for file in each.files))
+        why = bad.why.replace("line ", "record ", 1) if bad.why.startswith("line ") else bad.why
+        return SourceError(
+            f"API {of.shown}: {why}. Nothing of this slice was loaded: declare source.schema so that it fits, or leave new fields out with"
+            f" `unknown_fields: ignore` in dataflows/{self._dataflow.name}.yaml",
+            code=bad.code,
+        )
+
+
+def _numbered(pinned: str) -> str:
+    """The pinned schema with the number of a request, which stands in the folder of its files."""
+    from pyspark.sql.types import IntegerType, StructField, StructType
+
+    schema = PinnedSchema.of(pinned)
+    columns = StructType([*schema.struct.fields, StructField(NUMBER, IntegerType())])
+    return PinnedSchema(columns.json(), (NUMBER,), schema.declared).to_text()
+
+
+def _types() -> dict[Kind | None, DataType]:
+    from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
+
+    return {"instant": TimestampType(), "local": TimestampNTZType(), "day": DateType()}
+
+
+def _as_time(bound: date) -> datetime:
+    return bound if isinstance(bound, datetime) else datetime.combine(bound, time.min)
+
+
+def _value(record: Record, column: str, kind: Kind | None) -> Any:
+    """A value as it is compared; None for one that Spark will refuse."""
+    value = record.value.get(column)
+    try:
+        return value if kind is None else typed(value, kind)
+    except ValueError:
+        return None
+
+
+def _may_match(rows: Predicate, record: Record, kinds_of: Mapping[str, Kind | None]) -> bool:
+    """Whether a record is one of some rows; one that cannot be compared is for Spark to refuse."""
+    try:
+        values = {
+            name: typed(record.value.get(name), kind) if kind else record.value.get(name)
+            for name, kind in kinds_of.items()
+        }
+        return matches(rows, values)
+    except (ValueError, TypeError):
+        return True
+
+
+def _higher(one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return one if other is None else other
+    try:
+        return max(one, other)
+    except TypeError:  # of two kinds: Spark will refuse one of them
+        return one

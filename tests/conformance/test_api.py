@@ -1,0 +1,45 @@
+"""api.json."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from partitions.api.parameters import formatted, inclusive_end, parameter_zone
+from partitions.api.ranges import ranges
+from tests.conformance.common import Case, answer, decode, fails, same
+
+
+@pytest.mark.cases("api", "api_watermark_format")
+def test_watermark_format(case: Case) -> None:
+    given = case["input"]
+    result = answer(case, lambda: formatted(decode(given["value"]), given["format"]))
+    assert fails(case) or result == case["expected"]
+
+
+@pytest.mark.cases("api", "api_ranges")
+def test_ranges(case: Case) -> None:
+    given = case["input"]
+    result = answer(
+        case,
+        lambda: ranges(decode(given["from"]), decode(given["to"]), given["amount"], given["unit"]),
+    )
+    assert fails(case) or same([list(bounds) for bounds in result], decode(case["expected"]))
+
+
+@pytest.mark.cases("api", "api_exclusive_offset")
+def test_exclusive_offset(case: Case) -> None:
+    given = case["input"]
+    result = answer(
+        case, lambda: inclusive_end(datetime.fromisoformat(given["upper"]), given["mode"]).isoformat()
+    )
+    assert fails(case) or result == case["expected"]
+
+
+@pytest.mark.cases("api", "api_timezone")
+def test_timezone(case: Case) -> None:
+    zone = answer(case, lambda: parameter_zone(case["input"]["timezone"]))
+    if not fails(case):
+        minutes = case["expected"]["utc_offset_minutes_on_2026_01_01"]
+        assert datetime(2026, 1, 1, tzinfo=zone).utcoffset() == timedelta(minutes=minutes)

@@ -1,0 +1,239 @@
+"""A real HTTP API in a thread of the test process: rows in pages, a log of what was asked, and faults by a script.
+
+Belongs here: the server, and dataflows that read it. Every way of paging is there at once: a request chooses by its parameters.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from resources.api import ApiConnection
+from resources.spark import SparkEngine
+from tests.support.columns import Columns
+from tests.support.feed import Feed
+from tests.support.http import QuietHandler, Server, serving
+
+TOKEN = "s3cr3t-t0ken-0123456789"
+SIZE = 3
+ITEMS = "data.items"
+BY_TIME = {"watermark_param_mapping": {"at": "since"}, "watermark_to_param": "until"}
+SCHEMA = "id long, at timestamp, value long"
+
+Row = dict[str, Any]
+
+
+class Asked(NamedTuple):
+    """A request as it arrived.
+
+    Attributes:
+        params: of its query.
+        body: as JSON; None without one.
+    """
+
+    method: str
+    path: str
+    params: dict[str, str]
+    body: Any
+    headers: Mapping[str, str]
+
+
+class Api(Server):
+    """Answers with rows between ``since`` (inclusive) and ``until`` (exclusive) of their time ``at``, and above ``since_id``.
+
+    Attributes:
+        rows: in the order in which they are answered.
+        log: all requests.
+        faults: what is done to the next requests instead, one each; None: nothing.
+        ignored: parameters that it takes no notice of.
+        size: rows of a page, unless ``size`` or ``limit`` says otherwise.
+        packed: whether answers are packed by gzip.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_Handler)
+        self.rows: list[Row] = []
+        self.log: list[Asked] = []
+        self.faults: deque[Callable[[_Handler], None] | None] = deque()
+        self.ignored: set[str] = set()
+        self.size = SIZE
+        self.packed = False
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def connection(self, **more: Any) -> ApiConnection:
+        """How to reach it."""
+        return ApiConnection(self.url, token=TOKEN, **more)
+
+    def asked(self, *names: str) -> list[tuple[str | None, ...]]:
+        """These parameters of all requests."""
+        return [tuple(each.params.get(name) for name in names) for each in self.log]
+
+    def answer_to(self, asked: Asked) -> dict[str, Any]:
+        """A page."""
+        given = {**asked.params, **(asked.body or {})}
+        given = {name: value for name, value in given.items() if name not in self.ignored}
+        rows = [row for row in self.rows if _is_wanted(row, given)]
+        size = int(given.get("size") or given.get("limit") or self.size)
+        start = int(given.get("cursor") or given.get("offset") or 0)
+        if "page" in given:
+            start = (int(given["page"]) - 1) * size
+        if not {"page", "offset", "limit", "size", "paged"} & given.keys() and "cursor" not in given:
+            return {"data": {"items": rows}}
+        following = start + size if start + size < len(rows) else None
+        link = None
+        if following is not None:
+            query = urlencode({**given, "offset": following})
+            link = f"{self.url}{asked.path.removeprefix('/v1')}?{query}"
+        return {
+            "data": {"items": rows[start : start + size]},
+            "next": following,
+            "link": link,
+            "more": following is not None,
+        }
+
+
+def _is_wanted(row: Row, given: Mapping[str, Any]) -> bool:
+    at = row.get("at")
+    when = datetime.fromisoformat(at) if isinstance(at, str) else None
+    if when is not None:
+        if "since" in given and when < datetime.fromisoformat(given["since"]):
+            return False
+        if "until" in given and when >= datetime.fromisoformat(given["until"]):
+            return False
+    if "since_id" in given and row["id"] <= int(given["since_id"]):
+        return False
+    return "unit" not in given or row.get("unit") == given["unit"]
+
+
+class _Handler(QuietHandler):
+    server: Api
+
+    def do_GET(self) -> None:
+        """A page, or a fault."""
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length)) if length else None
+        parts = urlsplit(self.path)
+        asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), body, dict(self.headers))
+        self.server.log.append(asked)
+        fault = self.server.faults.popleft() if self.server.faults else None
+        if fault is not None:
+            fault(self)
+        else:
+            document = self.server.answer_to(asked)
+            link = {"Link": f'<{document["link"]}>; rel="next"'} if document.get("link") else {}
+            self.json(document, link)
+
+    do_POST = do_GET
+
+    def json(self, document: Any, headers: Mapping[str, str] | None = None, status: int = 200) -> None:
+        """Answer with a document."""
+        content = json.dumps(document).encode()
+        more = {"Content-Type": "application/json; charset=utf-8", **(headers or {})}
+        if self.server.packed:
+            content, more = gzip.compress(content), {**more, "Content-Encoding": "gzip"}
+        self.answer(status, more, content)
+
+
+Fault = Callable[[_Handler], None]
+
+
+def status(code: int, text: str = "", **headers: str) -> Fault:
+    """Answer with a status; ``Retry_After`` is the header ``Retry-After``."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda handler: handler.answer(code, named, text.encode())
+
+
+def content(text: str, kind: str = "application/json") -> Fault:
+    """Answer with a text of a type."""
+    return lambda handler: handler.answer(200, {"Content-Type": kind}, text.encode())
+
+
+def page(*rows: Row, **rest: Any) -> Fault:
+    """Answer with these rows, whatever was asked for."""
+    return lambda handler: handler.json({"data": {"items": list(rows)}, **rest})
+
+
+def cut_off(handler: _Handler) -> None:
+    """Promise more than comes, and close the connection."""
+    handler.answer(
+        200, {"Content-Type": "application/json", "Content-Length": "1000"}, b'{"data": {"items": ['
+    )
+    handler.close_connection = True
+
+
+def reset(handler: _Handler) -> None:
+    """Close the connection without an answer."""
+    handler.close_connection = True
+
+
+def endless(handler: _Handler) -> None:
+    """Send a page that does not end, until the client has enough."""
+    handler.send_response_only(200)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    handler.close_connection = True
+    piece = b'{"id": 1},' * 1000
+    try:
+        handler.wfile.write(b'20\r\n{"data": {"items": [             \r\n')
+        while True:
+            handler.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+    except OSError:
+        pass
+
+
+def redirect(target: str, code: int = 302) -> Fault:
+    """Lead on to another address."""
+    return lambda handler: handler.answer(code, {"Location": target})
+
+
+@contextmanager
+def api() -> Iterator[Api]:
+    """A running server."""
+    with serving(Api()) as server:
+        yield server
+
+
+@dataclass
+class ApiFeed:
+    """A dataflow above a column watermark of an API, with a project of its own.
+
+    Attributes:
+        server: its source.
+        source: keys of the source beside the connection and the path.
+        definition: other keys of the dataflow.
+    """
+
+    folder: Path
+    engine: SparkEngine
+    server: Api
+    source: Mapping[str, Any] = field(default_factory=dict)
+    definition: Mapping[str, Any] = field(default_factory=dict)
+
+    def flow(self) -> Columns:
+        """The dataflow."""
+        return Columns(self.feed())
+
+    def feed(self) -> Feed:
+        """The dataflow, of any kind."""
+        given = {"type": "api", "connection": "shop", "path": "/rows", "records": ITEMS, **self.source}
+        connection = {"type": "api", "base_url": self.server.url, "token": {"env": "SHOP_TOKEN"}}
+        return Feed(
+            self.folder,
+            self.engine,
+            {"watermark": {"type": "column", "columns": ["at"]}, **self.definition, "source": given},
+            {"connections": {"shop": connection}},
+            {"SHOP_TOKEN": TOKEN},
+        )
