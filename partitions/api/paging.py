@@ -204,7 +204,7 @@ class PageSeen:
 
     Attributes:
         count: of its records.
-        digest: of its records; two pages with the same records have the same.
+        digest: of its records, the same for the same records; empty if they are not compared.
         next: the cursor or the address of the next page.
         more: what it says of whether there are more.
     """
@@ -246,7 +246,7 @@ class PageWalk:
         if position is None or self._paging is None:
             self.position = None
             return
-        if before is not None and page.count and page.digest == before.digest:
+        if before is not None and page.count and page.digest and page.digest == before.digest:
             raise PagingError(
                 "other records than on the page before",
                 "the same: the API seems to ignore what the page is asked for by",

@@ -33,7 +33,7 @@ def test_a_run_asks_above_what_it_saved_and_saves_the_bound_that_it_sent(
     flow = ApiFeed(tmp_path, engine, server, BY_TIME | OFFSETS).flow()
     server.rows = [row(number) for number in range(1, 9)]
     assert flow.run("2026-01-06").rows == 5
-    asked = {params for params in server.asked("since", "until")}
+    asked = set(server.asked("since", "until"))
     assert asked == {(None, None), (None, "2026-01-06T00:00:00+00:00")}
     server.log.clear()
     assert flow.run("2026-01-20").rows == 3

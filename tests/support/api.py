@@ -9,7 +9,7 @@ import gzip
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -80,6 +80,9 @@ class Api(Server):
         """These parameters of all requests."""
         return [tuple(each.params.get(name) for name in names) for each in self.log]
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that have gone."""
+
     def answer_to(self, asked: Asked) -> dict[str, Any]:
         """A page."""
         given = {**asked.params, **(asked.body or {})}
@@ -120,7 +123,7 @@ def _is_wanted(row: Row, given: Mapping[str, Any]) -> bool:
 class _Handler(QuietHandler):
     server: Api
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - the library's name
         """A page, or a fault."""
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
@@ -135,7 +138,7 @@ class _Handler(QuietHandler):
             link = {"Link": f'<{document["link"]}>; rel="next"'} if document.get("link") else {}
             self.json(document, link)
 
-    do_POST = do_GET
+    do_POST = do_GET  # noqa: N815 - the library's name
 
     def json(self, document: Any, headers: Mapping[str, str] | None = None, status: int = 200) -> None:
         """Answer with a document."""
@@ -185,13 +188,11 @@ def endless(handler: _Handler) -> None:
     handler.send_header("Transfer-Encoding", "chunked")
     handler.end_headers()
     handler.close_connection = True
-    piece = b'{"id": 1},' * 1000
-    try:
-        handler.wfile.write(b'20\r\n{"data": {"items": [             \r\n')
+    with suppress(OSError):
+        piece = b'{"data": {"items": ['
         while True:
             handler.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-    except OSError:
-        pass
+            piece = b'{"id": 1},' * 1000
 
 
 def redirect(target: str, code: int = 302) -> Fault:

@@ -1,0 +1,132 @@
+"""Bounds as parameters: what is said is what is read."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partitions.api.parameters import Bounds, Exclusive, Format, formatted, inclusive_end
+from partitions.api.ranges import ranges
+from partitions.errors import ConfigurationError
+from partitions.instants import zone_of
+
+FORMATS = st.sampled_from(get_args(Format))
+MODES = st.sampled_from([None, *get_args(Exclusive)])
+ZONES = st.sampled_from([UTC, zone_of("Europe/Berlin"), zone_of("-05:30"), zone_of("Asia/Ho_Chi_Minh")])
+INSTANTS = st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+
+
+def said(text: str, form: str, zone: Any) -> datetime:
+    """The instant that an API takes a parameter for."""
+    if form == "timestamp":
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=float(text))
+    if form == "timestamp_ms":
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=int(text))
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+
+
+@given(INSTANTS, FORMATS, MODES, ZONES)
+def test_a_bound_that_can_be_said_is_never_above_the_given_one_and_less_than_a_step_below(
+    moment: datetime, form: Any, mode: Any, zone: Any
+) -> None:
+    bounds = Bounds(form, zone, UTC, mode)
+    floored, raised = bounds.floored(moment), bounds.raised(moment)
+    most = max(bounds.step, timedelta(0)) + (timedelta(hours=1) if bounds.step.days else timedelta(0))
+    assert moment - most < floored <= moment <= raised < moment + most
+    assert (bounds.floored(floored), bounds.raised(floored)) == (floored, floored)
+
+
+@given(INSTANTS, FORMATS, ZONES)
+def test_the_api_is_told_exactly_the_bound_that_is_saved(moment: datetime, form: Any, zone: Any) -> None:
+    bounds = Bounds(form, zone)
+    bound = bounds.floored(moment)
+    tolerance = timedelta(microseconds=1) if form == "timestamp" else timedelta(0)
+    for text in (bounds.lower(bound), bounds.upper(bound)):
+        assert abs(said(text, form, zone) - bound) <= tolerance
+
+
+@given(INSTANTS, FORMATS, ZONES, st.booleans())
+def test_no_row_at_or_above_a_lower_bound_is_left_out(
+    moment: datetime, form: Any, zone: Any, excludes: bool
+) -> None:
+    asked = said(Bounds(form, zone, excludes_lower=excludes).lower(moment), form, zone)
+    late = timedelta(microseconds=1) if form == "timestamp" else timedelta(0)
+    assert asked < moment + late if excludes else asked <= moment + late
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (None, "2026-01-02T00:00:00+00:00"),
+        ("1ms", "2026-01-01T23:59:59.999000+00:00"),
+        ("1s", "2026-01-01T23:59:59+00:00"),
+        ("1day", "2026-01-01T00:00:00+00:00"),
+    ],
+)
+def test_an_api_whose_end_is_inclusive_is_asked_for_less(mode: Any, expected: str) -> None:
+    assert Bounds(exclusive=mode).upper(datetime(2026, 1, 2, tzinfo=UTC)) == expected
+
+
+def test_bounds_are_said_in_the_zone_of_the_api() -> None:
+    bound = datetime(2026, 1, 1, 23, 30, tzinfo=UTC)
+    berlin = zone_of("Europe/Berlin")
+    assert Bounds("datetime", berlin).lower(bound) == "2026-01-02T00:30:00"
+    assert Bounds("date", berlin).lower(bound) == "2026-01-02"
+    assert Bounds("iso", berlin).lower(bound) == "2026-01-02T00:30:00+01:00"
+    local = bound.replace(tzinfo=None)
+    assert Bounds("timestamp_ms", local_zone=berlin).lower(local) == "1767306600000"
+    assert Bounds("iso", local_zone=berlin).lower(local) == "2026-01-01T23:30:00"
+
+
+@pytest.mark.parametrize("form", get_args(Format))
+@pytest.mark.parametrize(("value", "text"), [(7, "7"), ("abc", "abc"), (Decimal("1.50"), "1.50")])
+def test_what_is_no_time_goes_out_as_it_is(form: Any, value: Any, text: str) -> None:
+    assert (Bounds(form).lower(value), formatted(value, form)) == (text, text)
+
+
+def test_a_day_is_its_midnight_in_the_zone_of_the_api() -> None:
+    day, zone = date(2026, 1, 2), timezone(timedelta(hours=7))
+    assert Bounds("iso", zone).upper(day) == "2026-01-02T00:00:00+07:00"
+    assert Bounds("date", zone, exclusive="1day").upper(day) == "2026-01-01"
+
+
+def test_unknown_words_are_refused() -> None:
+    now: Any = datetime(2026, 1, 1, tzinfo=UTC)
+    with pytest.raises(ConfigurationError, match="1week"):
+        inclusive_end(now, "1week")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="rfc"):
+        formatted(now, "rfc")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="week"):
+        ranges(now, now, 1, "week")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="amount"):
+        ranges(now, now, 0, "day")
+
+
+@given(
+    INSTANTS,
+    st.timedeltas(timedelta(0), timedelta(days=900)),
+    st.integers(1, 40),
+    st.sampled_from(["day", "month", "year"]),
+)
+def test_ranges_join_and_cover_everything_once(
+    start: datetime, length: timedelta, amount: int, unit: Any
+) -> None:
+    found = ranges(start, start + length, amount, unit)
+    assert all(lower < upper for lower, upper in found)
+    assert [upper for _, upper in found[:-1]] == [lower for lower, _ in found[1:]]
+    assert not length or (found[0][0], found[-1][1]) == (start, start + length)
+
+
+def test_hours_pass_also_where_the_clock_is_put_back() -> None:
+    zone = zone_of("Europe/Berlin")
+    start = datetime(2026, 10, 25, 1, tzinfo=zone)
+    found = ranges(start, datetime(2026, 10, 25, 5, tzinfo=zone), 1, "hour")
+    assert [upper.astimezone(UTC) - lower.astimezone(UTC) for lower, upper in found] == [
+        timedelta(hours=1)
+    ] * 5

@@ -1,0 +1,311 @@
+"""Pages of a real server: whatever it answers, all records come once or there is a clear error, and no text shows a secret."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import stamina
+
+from partitions.api.requests import sample_request
+from partitions.errors import SourceError, SourceUnreachable
+from partitions.sources import ApiSource
+from resources.api import ApiConnection
+from resources.sources.api.client import ApiClient
+from resources.sources.api.pages import pages
+from tests.support.api import (
+    ITEMS,
+    TOKEN,
+    Api,
+    Fault,
+    api,
+    content,
+    cut_off,
+    endless,
+    page,
+    redirect,
+    reset,
+    status,
+)
+
+OFFSETS = {"type": "offset", "param": "offset", "size_param": "limit", "size": 3}
+CURSOR = {"type": "cursor", "param": "cursor", "next": "next"}
+ATTEMPTS = 4
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses() -> Iterator[None]:
+    with stamina.set_testing(True, attempts=ATTEMPTS, cap=True):
+        yield
+
+
+@pytest.fixture
+def server() -> Iterator[Api]:
+    with api() as running:
+        running.rows = [{"id": number} for number in range(1, 8)]
+        yield running
+
+
+def read(server: Api, connection: ApiConnection | None = None, **source: Any) -> list[int]:
+    """The ids of all records."""
+    given = {
+        "type": "api",
+        "connection": "shop",
+        "path": "/rows",
+        "records": ITEMS,
+        "paging": OFFSETS,
+        **source,
+    }
+    definition = ApiSource.model_validate(given)
+    client = ApiClient(connection or server.connection(), int(definition.max_page_bytes))
+    with client:
+        found = list(pages(client, definition, sample_request(definition)))
+    return [record.value["id"] for each in found for record in each.document.records]
+
+
+ALL = list(range(1, 8))
+
+
+@pytest.mark.parametrize(
+    "paging",
+    [
+        OFFSETS,
+        OFFSETS | {"ends": "short"},
+        OFFSETS | {"more": "more"},
+        {"type": "page", "param": "page", "size_param": "size", "size": 2},
+        CURSOR | {"size_param": "size", "size": 2},
+        {"type": "link", "next": "link", "size_param": "size", "size": 2},
+        {"type": "link", "size_param": "size", "size": 2},
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_all_pages_are_read_once(server: Api, paging: dict[str, Any], packed: bool) -> None:
+    server.packed = packed
+    assert read(server, paging=paging) == ALL
+    assert all(each.headers["Authorization"] == f"Bearer {TOKEN}" for each in server.log)
+
+
+@pytest.mark.parametrize("location", ["params", "body"])
+def test_a_post_sends_its_body_and_pages_stand_where_they_are_wanted(server: Api, location: str) -> None:
+    paging = OFFSETS | {"location": location, "more": "more"}
+    assert read(server, method="POST", body={"filter": {"kind": "all"}}, paging=paging) == ALL
+    assert [each.method for each in server.log] == ["POST"] * 3
+    where = [each.body if location == "body" else each.params for each in server.log]
+    assert [int(each["offset"]) for each in where] == [0, 3, 6]
+    assert all(each.body["filter"] == {"kind": "all"} for each in server.log)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        status(429, Retry_After="0"),
+        status(429, Retry_After="Wed, 21 Oct 2015 07:28:00 GMT"),
+        status(403, Retry_After="1"),
+        status(500),
+        status(503, "<html>down</html>"),
+        cut_off,
+        reset,
+        content('{"data": {"items": [{"id"'),
+        content(""),
+        content("not JSON at all"),
+    ],
+)
+def test_what_may_pass_is_asked_again_and_every_record_comes_once(server: Api, fault: Fault) -> None:
+    server.faults.extend([None, fault, fault])
+    assert read(server) == ALL
+    assert [int(each.params["offset"]) for each in server.log] == [0, 3, 3, 3, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (status(503), "expected a page, found HTTP 503"),
+        (cut_off, "(it was cut off)"),
+        (reset, "expected an answer, found none"),
+        (content('{"data": '), "expected JSON, found"),
+        (content("", "application/json"), "an empty answer"),
+    ],
+)
+def test_what_does_not_pass_is_told_with_address_and_page(server: Api, fault: Fault, expected: str) -> None:
+    server.faults.extend([None, *[fault] * ATTEMPTS])
+    with pytest.raises(SourceUnreachable) as error:
+        read(server)
+    assert expected in error.value.message
+    assert f"{server.url}/rows?offset=3&limit=3, page 2" in error.value.message
+    assert len(server.log) == 1 + ATTEMPTS
+
+
+def test_a_pause_that_is_longer_than_the_patience_is_not_waited_for(server: Api) -> None:
+    server.faults.append(status(429, Retry_After="3600"))
+    with pytest.raises(SourceUnreachable, match="asks to wait 3600 s"):
+        read(server, server.connection(retry_for=timedelta(minutes=1)))
+    assert len(server.log) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "expected"),
+    [
+        (status(401, "who are you"), "source_denied", "expected to be let in, found HTTP 401: who are you"),
+        (status(403), "source_denied", "HTTP 403"),
+        (status(404), "source_missing", "Correct source.path"),
+        (status(422, '{"error": "bad"}'), "source_refused", 'HTTP 422: {"error": "bad"}'),
+        (content("<html></html>", "text/html"), "source_content_type", "found an answer of type text/html"),
+        (content('{"rows": []}'), "source_answer", "expected records at data.items, found only rows"),
+        (content('{"data": {"items": [1]}}'), "source_answer", "found a number as record 1"),
+        (redirect("/v1/rows"), "source_answer", "more than 5 redirects"),
+    ],
+)
+def test_a_refusal_is_told_at_once(server: Api, fault: Fault, code: str, expected: str) -> None:
+    server.faults.extend([fault] * 10)
+    with pytest.raises(SourceError) as error:
+        read(server)
+    assert (error.value.code, error.value.transient) == (code, False)
+    assert expected in error.value.message
+    assert f"{server.url}/rows" in error.value.message
+
+
+def test_a_page_that_never_ends_is_bounded_by_its_size(server: Api) -> None:
+    server.faults.append(endless)
+    with pytest.raises(SourceError, match="at most 20000 bytes") as error:
+        read(server, max_page_bytes=20_000)
+    assert error.value.code == "source_page_too_large"
+
+
+def test_a_page_that_never_ends_is_bounded_by_its_time(server: Api) -> None:
+    server.faults.extend([endless] * ATTEMPTS)
+    with pytest.raises(SourceUnreachable, match=r"within 0\.2 s"):
+        read(server, server.connection(timeout=timedelta(milliseconds=200)), max_page_bytes="100GiB")
+
+
+@pytest.mark.parametrize(
+    ("paging", "fault", "expected"),
+    [
+        (CURSOR, page({"id": 1}, next="a"), "cursor=a again, a loop"),
+        ({"type": "link", "next": "link"}, page({"id": 1}, link="/v1/rows?x=1"), "the same next link again"),
+        (OFFSETS, page({"id": 1}), "seems to ignore what the page is asked for by"),
+    ],
+)
+def test_pages_that_lead_back_are_a_loop(
+    server: Api, paging: dict[str, Any], fault: Fault, expected: str
+) -> None:
+    server.faults.extend([fault] * 20)
+    with pytest.raises(SourceError, match=expected) as error:
+        read(server, paging=paging)
+    assert error.value.code == "source_paging"
+    assert len(server.log) <= 3
+
+
+def test_pages_without_end_are_bounded(server: Api) -> None:
+    server.faults.extend(page({"id": number}, next=number + 1) for number in range(100))
+    with pytest.raises(SourceError, match="at most 5 pages"):
+        read(server, paging=CURSOR, max_pages=5)
+
+
+def test_an_empty_page_is_the_end_of_counted_pages_and_not_of_those_with_a_cursor(server: Api) -> None:
+    server.rows = []
+    assert read(server) == []
+    server.faults.extend([page(next=5), page({"id": 1})])
+    assert read(server, paging=CURSOR) == [1]
+
+
+@pytest.mark.parametrize("way", ["link", "redirect"])
+def test_credentials_go_to_no_other_host_unless_it_is_named(server: Api, way: str) -> None:
+    with api() as other:
+        other.rows = [{"id": 8}]
+        server.rows = [{"id": 1}]
+
+        def lead(address: str) -> None:
+            fault = page({"id": 1}, link=address) if way == "link" else redirect(address)
+            server.faults.append(fault)
+
+        for host in ("127.0.0.1", "localhost"):
+            lead(f"http://{host}:{other.port}/v1/rows?paged=1")
+            with pytest.raises(SourceError, match="Nothing was sent to it") as error:
+                read(server, paging={"type": "link", "next": "link"})
+            assert error.value.code == "source_other_host"
+        assert other.log == []
+        lead(f"{other.url}/rows?paged=1")
+        named = server.connection(hosts=(f"127.0.0.1:{other.port}",))
+        assert read(server, named, paging={"type": "link", "next": "link"})[-1] == 8
+        assert other.log[0].headers["Authorization"] == f"Bearer {TOKEN}"
+
+
+def test_a_redirect_on_the_same_host_is_followed(server: Api) -> None:
+    server.faults.append(redirect("/v1/others?paged=1&size=9"))
+    assert read(server, paging=None) == ALL
+    assert [each.path for each in server.log] == ["/v1/rows", "/v1/others"]
+
+
+SECRETS = {
+    "headers": {"X-Api-Key": "k3y/with+odd=signs"},
+    "params": {"api_key": "p4ram &secret", "tenant": "t3nant-from-env"},
+    "user": "me",
+    "password": "pa55 word/ü",
+}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        status(401, "you sent k3y/with+odd=signs and p4ram+%26secret"),
+        status(500),
+        reset,
+        cut_off,
+        content("x"),
+        content('{"error": "p4ram &secret"}'),
+        redirect("http://other.example/?api_key=p4ram%20%26secret"),
+        page({"id": 1}, link="http://u:pa55@other.example/"),
+    ],
+)
+def test_no_secret_is_in_an_error_its_trace_or_the_log(
+    server: Api, fault: Fault, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    given: dict[str, Any] = SECRETS
+    connection = ApiConnection(server.url, hidden=frozenset({"tenant"}), **given)
+    server.faults.extend([fault] * ATTEMPTS)
+    with pytest.raises(SourceError) as error:
+        read(server, connection, paging={"type": "link", "next": "link"})
+    assert server.log[0].params["api_key"] == "p4ram &secret"
+    written = (
+        "".join(traceback.format_exception(error.value)) + caplog.text + repr(connection) + str(connection)
+    )
+    for secret in ("k3y", "p4ram", "t3nant", "pa55", "bWU6"):
+        assert secret not in written
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"base_url": "https://u:pw@host/"}, "base_url"),
+        ({"base_url": "ftp://host"}, "base_url"),
+        ({"base_url": "https://host/?key=s3cr3t"}, "base_url"),
+        ({"token": "s3cr3t\n"}, "token"),
+        ({"headers": {"A": "s3cr3t\r\nB: c"}}, "headers.A"),
+        ({"headers": {"A b": "c"}}, "the name of a header"),
+        ({"token": "s3cr3t", "user": "me"}, "found both"),
+        ({"token": "s3cr3t", "headers": {"authorization": "x"}}, "found two"),
+        ({"password": "s3cr3t"}, "expected user"),
+        ({"hosts": ("http://host",)}, "hosts"),
+    ],
+)
+def test_a_connection_that_cannot_work_is_refused_without_its_secrets(
+    given: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(ValueError, match=expected) as error:
+        ApiConnection(**{"base_url": "https://host"} | given)
+    assert "s3cr3t" not in str(error.value)
+    assert "pw" not in str(error.value)
+
+
+def test_a_netrc_of_the_machine_replaces_no_credentials(
+    server: Api, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login other password wrong\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    assert read(server) == ALL
+    assert {each.headers["Authorization"] for each in server.log} == {f"Bearer {TOKEN}"}
