@@ -20,7 +20,7 @@ from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from partitions.path.definition import PathWatermark
 from partitions.refusals import PartsDoNotFit, Refusal
-from partitions.sources import FilesSource, Source, TableName
+from partitions.sources import FilesSource, FunctionName, Source, TableName
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 
@@ -77,7 +77,7 @@ class Dataflow(Model):
     unknown_fields: Literal["check", "ignore"] = "check"
     show_bad_records: bool = False
     max_bad_records: Literal[0] = 0
-    transform: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")] | None = None
+    transform: FunctionName | None = None
     sql: Annotated[str, Field(min_length=1)] | None = None
     inputs: dict[str, TableName] = Field(default_factory=dict)
     run_after_upstream: bool = True

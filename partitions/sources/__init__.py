@@ -10,7 +10,7 @@ from pydantic import Field
 from partitions.sources.api import ApiSource
 from partitions.sources.files import FilesSource
 from partitions.sources.jdbc import JdbcSource
-from partitions.sources.python import PythonSource
+from partitions.sources.python import FunctionName, PythonSource
 from partitions.sources.table import TableName, TableSource
 
 Source = Annotated[
@@ -30,6 +30,7 @@ __all__ = [
     "SOURCES",
     "ApiSource",
     "FilesSource",
+    "FunctionName",
     "JdbcSource",
     "PythonSource",
     "Source",

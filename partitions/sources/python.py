@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from partitions.refusals import Refusal
 from partitions.sources.definition import NO_TIME, ConnectionType
 from partitions.sources.rows import RowsSource
 
-FunctionName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+def _function_name(text: str) -> str:
+    if not _FUNCTION.fullmatch(text):
+        raise ValueError("expected package.module:name")
+    return text
+
+
+FunctionName = Annotated[str, AfterValidator(_function_name)]
+"""A function of the user."""
 
 Value = str | int | float | bool
 Param = Value | tuple[Value, ...]

@@ -45,7 +45,7 @@ FLOW = [
     (
         "watermark: {type: path}\nsource:\n  path: x\n  format: csv\n",
         (2, "source.type", "nothing"),
-        "files, jdbc or table (this key is required)",
+        "files, jdbc, api, python or table (this key is required)",
         None,
     ),
     (GOOD + "name: other\n", (3, "name", "a name"), "no such key: the name is the file's, flow", None),
@@ -100,7 +100,7 @@ FLOW = [
     (
         GOOD + "transform: clean\n",
         (3, "transform", "clean"),
-        r"text that matches ^[A-Za-z_][\w.]*:[A-Za-z_]\w*$",
+        "package.module:name",
         None,
     ),
     (
@@ -328,11 +328,16 @@ SETTINGS = [
         None,
     ),
     ("spark: {conf: {a: [1]}}\n", (1, "spark.conf.a", "a list"), "text", None),
-    ("connections: {land: {type: s4}}\n", (1, "connections.land.type", "s4"), "s3 or jdbc", None),
+    (
+        "connections: {land: {type: s4}}\n",
+        (1, "connections.land.type", "s4"),
+        "s3, jdbc, api or python",
+        None,
+    ),
     (
         "connections: {land: {region: x}}\n",
         (1, "connections.land.type", "nothing"),
-        "s3 or jdbc (this key is required)",
+        "s3, jdbc, api or python (this key is required)",
         None,
     ),
     (
