@@ -34,8 +34,8 @@ def typed(value: Any, kind: Kind) -> Any:
             return value
         case "whole", int() if not isinstance(value, bool):
             return value
-        case "number", int() | float() | Decimal() if not isinstance(value, bool):
-            return value
+        case "number", int() | float() if not isinstance(value, bool):
+            return Decimal(repr(value))  # as the API wrote it, not as a binary fraction
     raise ValueError(f"expected a value of a column that holds {kind}, found {type(value).__name__}")
 
 

@@ -132,8 +132,8 @@ def _range(
     upper = _upper(definition, column, observed)
     if until is not None and (upper is None or not upper.covers(until)):
         upper = until  # rows up to there are in the table, and make room; what lies above is the next run's
-    is_open = upper is None and column not in observed.maxima  # only the fetched rows will tell
-    if stored is not None and not is_open and (upper is None or not upper.covers(stored)):
+    is_known = upper is not None or column in observed.maxima
+    if stored is not None and is_known and (upper is None or not upper.covers(stored)):
         upper = stored  # what a look-back reads again, it reads up to there
     if stored is None:
         return Range(

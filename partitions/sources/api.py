@@ -128,12 +128,12 @@ class ApiSource(RowsSource):
     def _body_is_sent(self) -> ApiSource:
         uses = {
             "body": self.body is not None,
-            "watermark_param_location: body": self.watermark_param_location == "body",
-            "paging.location: body": self.paging is not None and self.paging.location == "body",
+            "watermark_param_location": self.watermark_param_location == "body",
+            "paging": self.paging is not None and self.paging.location == "body",
         }
         used = next((key for key, is_used in uses.items() if is_used), None)
         if used and self.method == "GET":
-            raise ValueError(f"{used}: expected method: POST beside it (a GET has no body)")
+            raise ValueError(f"{used}: expected method: POST beside what stands in a body, found GET")
         return self
 
     @model_validator(mode="after")
@@ -143,7 +143,7 @@ class ApiSource(RowsSource):
         if self.watermark_to_param is None or not self.watermark_param_mapping:
             raise ValueError(
                 "watermark_param_range: expected watermark_param_mapping and watermark_to_param beside it"
-                " (else each range would be read to its end)"
+                " (else each range would be read to its end), found one of them at most"
             )
         if self.watermark_param_range.unit == "hour" and self.bounds().step.days:
             raise ValueError(

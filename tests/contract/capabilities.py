@@ -78,10 +78,11 @@ SUITES = (
     Suite(
         "test_source",
         "Sources",
-        ("files", "jdbc", "python", "table"),
+        ("files", "jdbc", "api", "python", "table"),
         {
             ("test_a_version_is_read_again_as_it_was", "files"): Cannot("never", _NO_VERSION),
             ("test_a_version_is_read_again_as_it_was", "jdbc"): Cannot("never", "a database has no versions that could be read again"),
+            ("test_a_version_is_read_again_as_it_was", "api"): Cannot("never", "an API has no versions that could be read again"),
             ("test_a_version_is_read_again_as_it_was", "python"): Cannot("never", "a function has no versions"),
             ("test_a_changed_column_is_refused", "python"): Cannot(
                 "never", "a declared schema is compared with the pinned one; each batch is checked when it is yielded"
@@ -89,13 +90,23 @@ SUITES = (
             ("test_a_changed_column_is_refused", "files"): Cannot(
                 "never", "a declared schema is compared with the pinned one; each file is checked when it is read"
             ),
+            ("test_a_changed_column_is_refused", "api"): Cannot(
+                "never", "a declared schema is compared with the pinned one; each record is checked when it is read"
+            ),
         },
     ),
     Suite(
         "test_above",
         "Sources of rows above a column watermark",
-        ("postgresql", "mariadb", "python", "table"),
+        ("postgresql", "mariadb", "api", "python", "table"),
         {
+            ("test_the_highest_value_of_an_indexed_column_is_known", "api"): Cannot("never", "an API has no indexes"),
+            ("test_a_range_is_cut_into_parts_of_about_as_many_rows", "api"): Cannot(
+                "never", "an API does not count its rows; watermark_param_range cuts by time"
+            ),
+            ("test_a_source_that_is_gone_is_an_error_when_it_is_observed", "api"): Cannot(
+                "never", "nothing is asked of an API to observe it"
+            ),
             ("test_the_highest_value_of_an_indexed_column_is_known", "table"): Cannot(
                 "never", "statistics of files are rounded, and know nothing of deleted rows"
             ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -24,16 +24,17 @@ from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources import open_source
 from resources.sources.source import ReadsAbove, RowSource
+from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support import functions
+from tests.support.api import ITEMS, Api, api, status
 from tests.support.mariadb import MariaDB
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from resources.spark import SparkEngine
-from resources.staging import Staging
 
 __all__ = ["pytest_generate_tests"]
 
@@ -81,11 +82,11 @@ class Subject(ABC):
         pinned = cast("RowSource", source).pin(self.spark) or ""
         return sorted(found["id"] for found in source.read_rows(self.spark, parts, pinned, None).collect())
 
-    def _open(self, source: dict[str, Any], given: Any, staging: Path = Path("/nowhere")) -> ReadsAbove:
+    def _open(self, source: dict[str, Any], given: Any, staging: Staging | None = None) -> ReadsAbove:
         dataflow = Dataflow.model_validate(
             {"name": "flow", "source": source, "watermark": {"type": "column", "columns": ["id"]}}
         )
-        return cast("ReadsAbove", open_source(dataflow, given, Staging(Place(str(staging)))))
+        return cast("ReadsAbove", open_source(dataflow, given, staging or Staging(Place("/nowhere"))))
 
 
 class _PostgreSQL(Subject):
@@ -185,13 +186,47 @@ class _Python(Subject):
             "params": {"path": str(self.path)},
             "schema": self._SCHEMA,
         }
-        return self._open(source, UserCode(self.folder), self.folder / "staging")
+        return self._open(source, UserCode(self.folder), Staging(Place(str(self.folder / "staging"))))
 
     def put(self, *rows: dict[str, Any]) -> None:
         functions.put(self.path, *rows)
 
     def remove(self) -> None:
         self.path.unlink()
+
+
+class _Api(Subject):
+    _SCHEMA = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
+
+    def __init__(self, server: Api, folder: Path) -> None:
+        self.server, self.folder = server, folder
+
+    @property
+    def source(self) -> ReadsAbove:
+        given = {
+            "type": "api",
+            "connection": "shop",
+            "path": "/rows",
+            "records": ITEMS,
+            "paging": {"type": "offset", "param": "offset"},
+            "schema": self._SCHEMA,
+        }
+        return self._open(given, self.server.connection(), Staging(Place(str(self.folder))))
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        for each in rows:
+            texts = {name: value.isoformat() for name, value in each.items() if isinstance(value, date)}
+            numbers = {name: float(value) for name, value in each.items() if isinstance(value, Decimal)}
+            self.server.rows.append(each | texts | numbers)
+
+    def remove(self) -> None:
+        self.server.faults.extend([status(404)] * 10)
+
+
+@pytest.fixture
+def server() -> Iterator[Api]:
+    with api() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +239,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
     make: dict[str, Callable[[], Subject]] = {
         "postgresql": lambda: _PostgreSQL(request.getfixturevalue("postgres")),
         "mariadb": lambda: _MariaDB(request.getfixturevalue("mariadb")),
+        "api": lambda: _Api(request.getfixturevalue("server"), tmp_path),
         "python": lambda: _Python(tmp_path),
         "table": lambda: _Table(tmp_path / "rows"),
     }
@@ -319,6 +355,10 @@ def test_a_source_that_is_gone_is_an_error_and_never_no_rows(subject: Subject) -
     subject.remove()
     source = subject.source
     with pytest.raises(SourceError):
-        source.observe(["id"], NOW)
-    with pytest.raises(SourceError):
         source.holds_any(Between("id", 1, None), None)
+
+
+def test_a_source_that_is_gone_is_an_error_when_it_is_observed(subject: Subject) -> None:
+    subject.remove()
+    with pytest.raises(SourceError):
+        subject.source.observe(["id"], NOW)

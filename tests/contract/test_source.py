@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -29,6 +29,7 @@ from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support import functions
+from tests.support.api import ITEMS, Api, api, status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -145,7 +146,7 @@ class _Rows(Subject):
     def check_schema(self, pinned: str) -> None:
         self.source.check_schema(self.spark, pinned, "flow")
 
-    def _open(self, source: dict[str, Any], given: Any, staging: Path = Path("/nowhere")) -> RowSource:
+    def _open(self, source: dict[str, Any], given: Any, staging: Staging | None = None) -> RowSource:
         definition = [{"name": "day", "type": "datetime", "range": {"from": "1970-01-01", "to": "-"}}]
         dataflow = Dataflow.model_validate(
             {
@@ -155,7 +156,7 @@ class _Rows(Subject):
                 "target": {"load": "merge_overwrite", "replace_by_watermark": True},
             }
         )
-        return cast("RowSource", open_source(dataflow, given, Staging(Place(str(staging)))))
+        return cast("RowSource", open_source(dataflow, given, staging or Staging(Place("/nowhere"))))
 
 
 class _Jdbc(_Rows):
@@ -183,6 +184,31 @@ class _Jdbc(_Rows):
 
     def change_column(self) -> None:
         self.server.ask("ALTER TABLE {name} ALTER COLUMN id TYPE text", name=self.table)
+
+
+class _Api(_Rows):
+    """An API that is told the day."""
+
+    def __init__(self, server: Api, folder: Path) -> None:
+        self.server, self.folder = server, folder
+
+    @property
+    def source(self) -> RowSource:
+        given = {
+            "type": "api",
+            "connection": "shop",
+            "path": "/rows",
+            "records": ITEMS,
+            "watermark_param_mapping": {"at": "since"},
+            "watermark_to_param": "until",
+        }
+        return self._open(given, self.server.connection(), Staging(Place(str(self.folder))))
+
+    def put(self, *days: int) -> None:
+        self.server.rows += [{"id": day, "at": at(day).isoformat()} for day in days]
+
+    def remove(self) -> None:
+        self.server.faults.extend([status(404)] * 10)
 
 
 class _Table(_Rows):
@@ -224,13 +250,19 @@ class _Python(_Rows):
             "function": "tests.support.functions:rows",
             "params": {"path": str(self.path)},
         }
-        return self._open(source, UserCode(self.folder), self.folder / "staging")
+        return self._open(source, UserCode(self.folder), Staging(Place(str(self.folder / "staging"))))
 
     def put(self, *days: int) -> None:
         functions.put(self.path, *({"id": day, "at": at(day)} for day in days))
 
     def remove(self) -> None:
         self.path.unlink()
+
+
+@pytest.fixture
+def server() -> Iterator[Api]:
+    with api() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +275,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
     make: dict[str, Callable[[], Subject]] = {
         "files": lambda: _Files(tmp_path / "landing"),
         "jdbc": lambda: _Jdbc(request.getfixturevalue("postgres")),
+        "api": lambda: _Api(request.getfixturevalue("server"), tmp_path),
         "python": lambda: _Python(tmp_path),
         "table": lambda: _Table(tmp_path / "rows"),
     }

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+import stamina
+import yaml
 
+from resources.loop.outcome import Step
 from resources.spark import SparkEngine
-from tests.support.api import BY_TIME, Api, ApiFeed, Row, api
-from tests.support.columns import at
+from resources.staging import FOLDER
+from tests.support.api import BY_TIME, SCHEMA, TOKEN, Api, ApiFeed, Row, api, content, page, status
+from tests.support.columns import REPLACED, at
+from tests.support.crash_runner import WRITING, crash
+from tests.support.feed import CHECKOUT, Feed
+from tests.support.window_feed import instant, watermark
 
 OFFSETS = {"paging": {"type": "offset", "param": "offset", "size_param": "limit", "size": 3}}
+BY_ID = {"watermark_param_mapping": {"id": "since_id"}}
+ID = {"watermark": {"type": "column", "columns": ["id"]}}
 
 
 @pytest.fixture
@@ -21,10 +33,21 @@ def server() -> Iterator[Api]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def _no_pauses() -> Iterator[None]:
+    with stamina.set_testing(True, attempts=3, cap=True):
+        yield
+
+
 def row(number: int, day: int | None = None, **values: Any) -> Row:
     """A row of a day of January 2026."""
     made = {"id": number, "at": at(number if day is None else day).isoformat(), "value": number}
     return made | values
+
+
+def staged(folder: Path) -> list[str]:
+    """What is staged."""
+    return [path.name for path in (folder / "lake" / FOLDER).rglob("*") if path.is_file()]
 
 
 def test_a_run_asks_above_what_it_saved_and_saves_the_bound_that_it_sent(
@@ -33,10 +56,349 @@ def test_a_run_asks_above_what_it_saved_and_saves_the_bound_that_it_sent(
     flow = ApiFeed(tmp_path, engine, server, BY_TIME | OFFSETS).flow()
     server.rows = [row(number) for number in range(1, 9)]
     assert flow.run("2026-01-06").rows == 5
-    asked = set(server.asked("since", "until"))
-    assert asked == {(None, None), (None, "2026-01-06T00:00:00+00:00")}
+    assert set(server.asked("since", "until")) == {(None, None), (None, "2026-01-06T00:00:00+00:00")}
+    assert flow.watermark == {"at": datetime(2026, 1, 6, tzinfo=UTC), "__exclusive__": ["at"]}
     server.log.clear()
     assert flow.run("2026-01-20").rows == 3
     assert set(server.asked("since", "until")) == {("2026-01-06T00:00:00+00:00", "2026-01-20T00:00:00+00:00")}
     assert flow.run("2026-01-20").status == "nothing"
     assert flow.ids == list(range(1, 9))
+    assert staged(tmp_path) == []
+
+
+def test_rows_at_a_bound_are_read_once(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME).flow()
+    server.rows = [row(1, at="2026-01-02T00:00:00Z"), row(2, at="2026-01-01T23:59:59.999999Z")]
+    flow.run("2026-01-02")
+    assert flow.ids == [2]
+    flow.run("2026-01-03")
+    assert flow.ids == [1, 2]
+
+
+@pytest.mark.parametrize("ignored", [{"since"}, {"until"}, {"since", "until"}])
+def test_an_api_that_ignores_its_parameters_doubles_no_row(
+    tmp_path: Path, engine: SparkEngine, server: Api, ignored: set[str]
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | OFFSETS | {"schema": SCHEMA}).flow()
+    server.ignored = ignored
+    server.rows = [row(number) for number in range(1, 9)]
+    for day in ("2026-01-04", "2026-01-07", "2026-01-07", "2026-01-20"):
+        flow.run(day)
+    assert flow.ids == list(range(1, 9))
+
+
+def test_without_an_upper_parameter_the_filter_cuts_and_the_highest_value_is_saved(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    source = {"watermark_param_mapping": {"at": "since"}, "schema": SCHEMA}
+    flow = ApiFeed(tmp_path, engine, server, source).flow()
+    server.rows = [row(1), row(2), row(9)]
+    flow.run("2026-01-05")
+    assert (flow.ids, flow.watermark) == ([1, 2], {"at": at(2)})
+    assert set(server.asked("since", "until")) == {(None, None)}
+    flow.run("2026-01-10")
+    assert (flow.ids, flow.watermark) == ([1, 2, 9], {"at": at(9)})
+
+
+def test_numbers_are_read_up_to_the_highest_that_was_fetched(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_ID | OFFSETS, ID).flow()
+    assert flow.run().status == "nothing"
+    server.rows = [row(3, 1), row(1, 1), row(2, 1)]
+    flow.run()
+    assert flow.watermark == {"id": 3}
+    server.rows += [row(7, 1), row(5, 1)]
+    server.log.clear()
+    assert flow.run().rows == 2
+    assert (flow.ids, flow.watermark) == ([1, 2, 3, 5, 7], {"id": 7})
+    assert set(server.asked("since_id")) == {("3",)}
+    assert flow.run().status == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("by", "step"),
+    [
+        ("id", Step.INTENT_PUT),
+        ("id", Step.WRITTEN),
+        *(
+            pytest.param(by, step, marks=pytest.mark.full)
+            for by in ("id", "at")
+            for step in (Step.LIST_KEPT, Step.INTENT_PUT, WRITING, Step.WRITTEN, Step.VERIFIED)
+            if (by, step) not in (("id", Step.INTENT_PUT), ("id", Step.WRITTEN))
+        ),
+    ],
+)
+def test_a_client_killed_after_any_step_leaves_each_row_once_and_nothing_staged(
+    tmp_path: Path, engine: SparkEngine, server: Api, by: str, step: str
+) -> None:
+    """How far numbers go, only the fetched rows tell: the bound stands in the intent, so what comes later is not read by the recovery."""
+    source = (BY_ID if by == "id" else BY_TIME) | {"schema": SCHEMA}
+    slow = {
+        "sql": "SELECT * FROM input WHERE coalesce(java_method('java.lang.Thread', 'sleep', 300L), '') <> 'x'"
+    }
+    definition = {"watermark": {"type": "column", "columns": [by]}} | (slow if step == WRITING else {})
+    flow = ApiFeed(tmp_path, engine, server, source, definition).flow()
+    server.rows = [row(1), row(2)]
+    crash(flow.feed, step)
+    server.rows += [row(number, at=f"2026-06-01T12:00:0{number}Z") for number in (3, 4)]
+    assert flow.run("2026-06-01").status == ("committed" if step == Step.LIST_KEPT else "recovered")
+    flow.run("2026-06-02")
+    assert flow.ids == [1, 2, 3, 4]
+    assert flow.feed.open_intent is None
+    assert staged(tmp_path) == []
+
+
+def test_ranges_are_slices_of_their_own_and_what_was_committed_stays(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    source = BY_TIME | {"schema": SCHEMA, "watermark_param_range": {"amount": 2, "unit": "day"}}
+    flow = ApiFeed(tmp_path, engine, server, source).flow()
+    server.rows = [row(1)]
+    flow.run("2026-01-02")
+    server.rows += [row(number) for number in range(2, 8)] + [row(9, at="2026-01-04T00:00:00Z")]
+    server.log.clear()
+    server.faults.extend([None, None, *[status(500)] * 10])
+    assert "HTTP 500" in flow.fail("2026-01-08").message
+    assert flow.ids == [1, 2, 3]
+    server.faults.clear()
+    server.log.clear()
+    outcome = flow.run("2026-01-08")
+    assert [committed.rows for committed in outcome.committed] == [3, 2]
+    assert list(dict.fromkeys(server.asked("since", "until"))) == [
+        ("2026-01-04T00:00:00+00:00", "2026-01-06T00:00:00+00:00"),
+        ("2026-01-06T00:00:00+00:00", "2026-01-08T00:00:00+00:00"),
+    ]
+    assert flow.ids == [1, 2, 3, 4, 5, 6, 7, 9]
+
+
+def test_an_api_whose_end_is_inclusive_and_that_knows_days_alone_loses_and_doubles_nothing(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    source = BY_TIME | {
+        "schema": SCHEMA,
+        "watermark_param_format": "date",
+        "watermark_param_exclusive": "1day",
+        "watermark_param_timezone": "Europe/Berlin",
+    }
+    server.ignored = {"since", "until"}
+    flow = ApiFeed(tmp_path, engine, server, source).flow()
+    server.rows = [
+        row(1, at="2026-01-01T22:59:59Z"),
+        row(2, at="2026-01-01T23:00:00Z"),
+        row(3, at="2026-01-03T00:00:00Z"),
+    ]
+    flow.run("2026-01-02T12:00")
+    assert (flow.ids, server.asked("until")[-1]) == ([1], ("2026-01-01",))
+    flow.run("2026-01-04T12:00")
+    assert server.asked("since", "until")[-1] == ("2026-01-02", "2026-01-03")
+    assert flow.ids == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("faults", "expected"),
+    [
+        ([status(500)] * 9, "HTTP 500"),
+        ([content('{"data": {"items": [{"id": 9')] * 9, "expected JSON"),
+        ([content("<html>", "text/html")], "found an answer of type text/html"),
+        ([page(row(4), row(5), row(6))] * 9, "seems to ignore"),
+        ([content('{"rows": []}')], "expected records at data.items"),
+    ],
+)
+def test_what_goes_wrong_on_a_later_page_saves_nothing(
+    tmp_path: Path, engine: SparkEngine, server: Api, faults: list[Any], expected: str
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | OFFSETS | {"schema": SCHEMA}).flow()
+    server.rows = [row(number) for number in range(1, 9)]
+    server.faults.extend([None, None, None, *faults])  # the plan's look, and two pages
+    assert expected in flow.fail().message
+    assert (flow.ids, flow.watermark, flow.feed.open_intent, staged(tmp_path)) == ([], {}, None, [])
+    server.faults.clear()
+    assert flow.run().rows == 8
+
+
+def test_a_new_field_stops_the_run_unless_such_fields_are_left_out(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    given = ApiFeed(tmp_path, engine, server, BY_TIME)
+    flow = given.flow()
+    server.rows = [row(1, tag={"a": 1})]
+    flow.run("2026-01-05")
+    server.rows.append(row(6, tag={"a": 1, "b": 2}))
+    message = flow.fail("2026-01-07").message
+    assert "record 1: expected the fields of the pinned schema, found tag.b beside them" in message
+    assert f"{server.url}/rows" in message
+    flow.feed.define(unknown_fields="ignore")
+    flow.run("2026-01-07")
+    assert flow.ids == [1, 6]
+
+
+def test_a_record_that_does_not_fit_is_named(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": SCHEMA}).flow()
+    server.rows = [row(1), row(2, value="many")]
+    message = flow.fail().message
+    assert "record 2: " in message
+    assert "value" in message
+    assert flow.ids == []
+
+
+def test_an_inferred_schema_knows_the_times_of_the_watermark_and_keeps_other_texts(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME).flow()
+    server.rows = [row(1, note="2026-01-01T00:00:00Z")]
+    flow.run()
+    assert flow.feed.rows("at", "note") == [(at(1), "2026-01-01T00:00:00Z")]
+
+
+def test_a_look_back_asks_for_rows_again_and_replaces_them(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    definition = {
+        "watermark": {"type": "column", "columns": ["at"], "backward": {"days": 2}},
+        "target": REPLACED,
+    }
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": SCHEMA}, definition).flow()
+    server.rows = [row(number) for number in range(1, 6)]
+    flow.run("2026-01-06")
+    for each in server.rows:
+        each["value"] = 0
+    del server.rows[4]
+    flow.run("2026-01-06")
+    assert server.asked("since")[-1] == ("2026-01-04T00:00:00+00:00",)
+    assert sorted(flow.feed.rows("id", "value")) == [(1, 1), (2, 2), (3, 3), (4, 0)]
+
+
+def test_columns_are_joined_by_or_and_a_row_that_both_make_new_comes_once(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    definition = {
+        "watermark": {"type": "column", "columns": ["id", "at"], "backward": {"days": 0}},
+        "target": REPLACED,
+    }
+    source = {"watermark_param_mapping": {"at": "since", "id": "since_id"}, "schema": SCHEMA}
+    flow = ApiFeed(tmp_path, engine, server, source, definition).flow()
+    server.rows = [row(2, 2)]
+    flow.run("2026-01-20")
+    server.rows += [row(3, 1), row(1, 3), row(4, 4)]
+    server.log.clear()
+    flow.run("2026-01-20")
+    assert flow.ids == [1, 2, 3, 4]
+    assert set(server.asked("since_id", "since")) == {("2", None), (None, at(2).isoformat())}
+
+
+WINDOWS: dict[str, dict[str, Any]] = {
+    "placeholders": {"params": {"since": "{start}", "until": "{end}", "unit": "{unit.u}"}},
+    "parameters": BY_TIME | {"params": {"unit": "{unit.u}"}},
+    "columns": {"window_column": "at", "unit_columns": {"u": "unit"}},
+    "both": BY_TIME | {"window_column": "at", "unit_columns": {"u": "unit"}},
+    "path": {"path": "/units/{unit.u}", "params": {"since": "{start}", "until": "{end}", "unit": "{unit.u}"}},
+}
+
+
+@pytest.mark.parametrize("way", WINDOWS)
+def test_each_window_of_each_unit_is_read_once_and_again_within_its_grace(
+    tmp_path: Path, engine: SparkEngine, server: Api, way: str
+) -> None:
+    definition = {"watermark": watermark("2026-01-01", grace="P1D"), "target": REPLACED}
+    feed = ApiFeed(tmp_path, engine, server, OFFSETS | WINDOWS[way], definition).feed()
+    server.rows = [row(number, number, unit="a" if number % 2 else "b") for number in range(1, 4)]
+    assert feed.run(now=instant("2026-01-04")).error is None
+    assert feed.ids == [1, 2, 3]
+    server.rows += [row(4, 4, unit="c"), row(5, 3, unit="b"), row(6, 4, unit="a")]
+    assert feed.run(now=instant("2026-01-05")).error is None
+    assert feed.ids == [1, 2, 3, 5, 6]
+    assert staged(tmp_path) == []
+
+
+def test_a_unit_that_the_api_refuses_is_passed_over_and_asked_for_again(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    source = WINDOWS["parameters"] | {"schema": f"{SCHEMA}, unit string"}
+    feed = ApiFeed(
+        tmp_path, engine, server, source, {"watermark": watermark("2026-01-01", "2026-01-02")}
+    ).feed()
+    server.rows = [row(1, unit="a"), row(2, 1, unit="b")]
+    server.faults.extend([None, *[status(400, "no such unit")] * 2])
+    outcome = feed.run(now=instant("2026-01-04"))
+    assert outcome.error is not None
+    assert "HTTP 400: no such unit" in outcome.error.message
+    assert feed.ids == [1]
+    assert feed.run(now=instant("2026-01-04")).error is None
+    assert feed.ids == [1, 2]
+
+
+@pytest.mark.parametrize("value", ["a/../b", "x?y=1&z", "ü #"])
+def test_a_unit_is_data_in_a_path(tmp_path: Path, engine: SparkEngine, server: Api, value: str) -> None:
+    units = [{"name": "u", "type": "unit", "units": json.dumps([{"u": value}])}]
+    given = [{"name": "day", "type": "datetime", "range": {"from": "2026-01-01", "to": "2026-01-02"}}, *units]
+    definition = {"watermark": {"type": "window", "definition": given, "window": "daily"}}
+    source = {
+        "path": "/units/{unit.u}/rows",
+        "params": {"since": "{start}", "until": "{end}"},
+        "schema": SCHEMA,
+    }
+    feed = ApiFeed(tmp_path, engine, server, source, definition).feed()
+    server.rows = [row(1)]
+    assert feed.run(now=instant("2026-01-04")).error is None
+    (asked,) = {each.path for each in server.log}
+    assert asked.count("/") == 4
+    assert feed.ids == [1]
+
+
+def test_a_plan_asks_for_one_page_and_starts_no_spark(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | OFFSETS | {"schema": SCHEMA}).flow()
+    server.rows = [row(number) for number in range(1, 9)]
+    (plan,) = flow.feed.cli("plan", "flow", "--now", "2026-02-01").json
+    assert plan["due"]
+    assert plan["slices"][0]["predicate"] == "(at < 2026-02-01 00:00:00+00:00) or (no value)"
+    assert server.asked("offset", "until") == [("0", "2026-02-01T00:00:00+00:00")]
+
+
+def test_no_secret_is_in_anything_that_is_written(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | OFFSETS).flow()
+    server.rows = [row(number) for number in range(1, 9)]
+    flow.run("2026-01-05")
+    server.faults.extend([None, *[status(500, TOKEN)] * 3])
+    failed = flow.fail("2026-01-20")
+    server.faults.extend([status(401, f"wrong token {TOKEN}")] * 3)
+    answers = [
+        flow.feed.cli(*words)
+        for words in (("plan", "flow"), ("run", "flow"), ("list",), ("doctor",), ("state", "history", "flow"))
+    ]
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) > 10
+    texts = [failed.message, repr(flow.feed.platform), repr(flow.feed.dataflow)]
+    texts += [answer.out + answer.err for answer in answers]
+    assert "wrong token" in "".join(texts)
+    assert not [text for text in written if TOKEN.encode() in text]
+    assert not [text for text in texts if TOKEN in text]
+
+
+def test_the_dataflow_on_the_page_of_the_source_runs(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    page_text = (CHECKOUT / "docs" / "source-api.md").read_text()
+    settings, flow = (
+        yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", page_text, re.DOTALL)[:2]
+    )
+    settings["connections"]["shop"]["base_url"] = server.url
+    feed = Feed(tmp_path, engine, flow, settings, {"SHOP_TOKEN": TOKEN})
+    server.time = "updated_at"
+    server.rows = [{"id": number, "updated_at": at(number).isoformat()} for number in range(1, 6)]
+    assert feed.run(now=instant("2026-01-03T12:01")).error is None
+    assert server.asked("until", "offset", "limit")[-1] == ("2026-01-03T12:00:00+00:00", "2", "100")
+    server.rows.append({"id": 6, "updated_at": at(3).isoformat()})
+    assert feed.run(now=instant("2026-01-05")).error is None
+    assert feed.ids == [1, 2, 3, 4, 6]
+
+
+def test_an_api_that_is_gone_is_an_error_and_nothing_advances(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": SCHEMA}).flow()
+    server.faults.extend([status(404)] * 3)
+    assert flow.fail().code == "source_missing"
+    assert flow.watermark == {}

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from partitions.sources import SOURCES
 from partitions.spelling import nearest
 from platform_assets.project import ProjectError
+from platform_assets.project.shapes import any_of
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make
@@ -45,7 +47,7 @@ FLOW = [
     (
         "watermark: {type: path}\nsource:\n  path: x\n  format: csv\n",
         (2, "source.type", "nothing"),
-        "files, jdbc, api, python or table (this key is required)",
+        f"{any_of([*SOURCES])} (this key is required)",
         None,
     ),
     (GOOD + "name: other\n", (3, "name", "a name"), "no such key: the name is the file's, flow", None),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from partitions.combinations import FORMATS, KINDS
-from partitions.sources import SOURCES
 from platform_assets.project import Settings
 from platform_assets.project.pending import DATAFLOW, SETTINGS
 from platform_assets.project.shapes import any_of
@@ -24,10 +23,6 @@ FLOWS = [
         [
             ("watermark.type", "stream", f"{any_of([*KINDS])} (stream watermarks are"),
         ],
-    ),
-    (
-        "source: {type: api, connection: shop, path: /o, params: {kind: all}, paging: {type: page}}\nwatermark: {type: path}\n",
-        [("source.type", "api", f"{any_of([*SOURCES])} (HTTP APIs as sources are")],
     ),
     (
         "source: {type: files, path: x, format: xml, row_tag: a}\nwatermark: {type: path}\n",
@@ -73,7 +68,6 @@ PLATFORMS = [
     ("lake: {path: 'gs://b/x'}\n", "lake.path", "gs://b/x"),
     ("format: iceberg\n", "format", "iceberg"),
     ("iceberg: {catalog: hadoop}\n", "iceberg", "a mapping"),
-    ("connections: {shop: {type: api, base_url: 'https://x'}}\n", "connections.shop.type", "api"),
 ]
 
 
@@ -85,8 +79,10 @@ def test_settings_that_are_not_there_yet_are_named(make: Make, text: str, key: s
 
 
 def test_the_rest_of_a_file_is_checked_beside_a_part_that_is_not_there_yet(make: Make) -> None:
-    project = make("source: {type: api, x: 1}\nwatermark: {type: path, layout: leef}\n")
-    assert [error.key for error in project.errors] == ["source.type", "watermark.layout"]
+    project = make(
+        "source: {type: files, path: x, format: xml, x: 1}\nwatermark: {type: path, layout: leef}\n"
+    )
+    assert [error.key for error in project.errors] == ["source.format", "watermark.layout"]
 
 
 def test_what_comes_from_the_environment_is_refused_too_and_not_shown(make: Make) -> None:
