@@ -77,7 +77,7 @@ def _no_secrets(flow: Checked[Dataflow]) -> None:
         given = value_at(flow.value, ("source", part), {})
         for name in given if isinstance(given, dict) else ():
             if is_secret_parameter(str(name)):
-                wanted = f"it in the connection, as {{env: NAME}}; or another name, if {name} is no secret"
+                wanted = f"it in a setting of the connection, as {{env: NAME}}; or another name, if {name} is no secret"
                 flow.refuse(("source", part, name), f"the parameter {name}, a secret by its name", wanted)
 
 

@@ -47,7 +47,7 @@ SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
             (
                 "source.params.api_token",
                 "the parameter api_token, a secret by its name",
-                "it in the connection, as {env: NAME}; or another name, if api_token is no secret",
+                "it in a setting of the connection, as {env: NAME}; or another name, if api_token is no secret",
                 None,
             ),
         ],
