@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -17,8 +18,8 @@ from partitions.column.definition import ColumnWatermark
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from partitions.path.definition import PathWatermark
-from partitions.refusal import PartsDoNotFit
-from partitions.sources import FilesSource, Source
+from partitions.refusal import PartsDoNotFit, Refusal
+from partitions.sources import FilesSource, FunctionName, Source, TableName
 from partitions.supported import Parts, refusals
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
@@ -36,6 +37,9 @@ class Input(NamedTuple):
     key: tuple[str | int, ...]
     name: str
     is_asset: bool = False
+
+
+_VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Freshness(Model):
@@ -57,6 +61,8 @@ class Dataflow(Model):
         on_bad_file: whether a file that cannot be read stops the run, or is passed over and kept in quarantine.
         transform: ``package.module:function``, a function ``(DataFrame, Batch) -> DataFrame``.
         sql: a query over the view ``input``, instead of ``transform``.
+        inputs: tables of the lake that ``sql`` or ``transform`` reads beside the dataflow's own rows, by the names that it gives them.
+        run_after_upstream: whether Dagster requests a run when a table that it reads has changed.
         freshness: shown and checked by Dagster.
         schedule: cron, in the watermark's time zone: when runs are asked for beside what the sensor finds (not of path watermarks).
     """
@@ -71,8 +77,10 @@ class Dataflow(Model):
     unknown_fields: Literal["check", "ignore"] = "check"
     show_bad_records: bool = False
     max_bad_records: Literal[0] = 0
-    transform: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")] | None = None
+    transform: FunctionName | None = None
     sql: Annotated[str, Field(min_length=1)] | None = None
+    inputs: dict[str, TableName] = Field(default_factory=dict)
+    run_after_upstream: bool = True
     description: str | None = None
     owners: tuple[str, ...] = ()
     tags: dict[str, str] = Field(default_factory=dict)
@@ -84,6 +92,24 @@ class Dataflow(Model):
         if self.transform and self.sql:
             raise ValueError("transform and sql both follow the read: expected one of them")
         return self
+
+    @model_validator(mode="after")
+    def _inputs_fit(self) -> Dataflow:
+        if refused := list(self._input_refusals()):
+            raise PartsDoNotFit(refused)
+        return self
+
+    def _input_refusals(self) -> Iterator[Refusal]:
+        """Yield why a name cannot be that of a view; Spark takes two names that differ only in case for one."""
+        if self.inputs and not (self.transform or self.sql):
+            yield Refusal(("inputs",), "nothing that reads them", "sql or transform beside inputs")
+        known = {"input": "the view of the dataflow's own rows"}
+        for name in self.inputs:
+            if not _VIEW.fullmatch(name):
+                yield Refusal(("inputs", name), name, "a name of letters, digits and underscores")
+            elif (other := known.get(name.casefold())) is not None:
+                yield Refusal(("inputs", name), name, f"another name than {other}")
+            known.setdefault(name.casefold(), name)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Dataflow:
@@ -108,8 +134,8 @@ class Dataflow(Model):
         return f"{self.layer}/{self.name}"
 
     @property
-    def inputs(self) -> tuple[Input, ...]:
-        """The tables of the lake that it reads: as its source, and for the units of its windows."""
+    def tables_read(self) -> tuple[Input, ...]:
+        """The tables of the lake that it reads: as its source, for the units of its windows, and beside its own rows."""
         tables = []
         if self.source.lake_table is not None:
             tables.append(Input(("source", "table"), self.source.lake_table))
@@ -120,6 +146,7 @@ class Dataflow(Model):
                 tables.append(Input((*key, "table"), each.table))
             elif each.asset:
                 tables.append(Input((*key, "asset"), each.asset, is_asset=True))
+        tables += [Input(("inputs", name), table) for name, table in self.inputs.items()]
         return tuple(tables)
 
     @property

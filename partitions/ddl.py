@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from partitions.spelling import nearest
+from partitions.unit_values import Kind
 
 RESERVED = ("_source_file", "_ingested_at", "_run_id", "_corrupt_record")
 """Columns that loading itself adds."""
@@ -52,6 +54,15 @@ _PLAIN = (
     "map",
     "struct",
 )
+_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("timestamp", "timestamp_ltz"), "instant"),
+    "timestamp_ntz": "local",
+    "date": "day",
+    **dict.fromkeys(("string", "char", "character", "varchar"), "text"),
+    **dict.fromkeys(("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long"), "whole"),
+    **dict.fromkeys(("float", "real", "double", "decimal", "dec", "numeric"), "number"),
+    "boolean": "flag",
+}
 _NEEDS_LENGTH = ("char", "character", "varchar", "geometry", "geography")
 _TAKES_NUMBERS = {"decimal": 2, "dec": 2, "numeric": 2, "time": 1, **dict.fromkeys(_NEEDS_LENGTH, 1)}
 _UNITS = ("year", "month", "day", "hour", "minute", "second")
@@ -108,6 +119,11 @@ def parse_ddl(text: str) -> list[Column]:
     return columns
 
 
+def kinds_of(text: str) -> dict[str, Kind]:
+    """Return what the columns of a schema hold, of those that can be compared."""
+    return {column.name: _KINDS[column.type] for column in parse_ddl(text) if column.type in _KINDS}
+
+
 class _Parser:
     """A recursive descent over the tokens."""
 
@@ -141,8 +157,7 @@ class _Parser:
             self._inner_types(kind)
         elif kind in _TAKES_NUMBERS:
             self._numbers(kind)
-        self._words_after(kind)
-        return kind
+        return self._words_after(kind)
 
     def _inner_types(self, kind: str) -> None:
         self._take("<", f"< after {kind}")
@@ -180,19 +195,21 @@ class _Parser:
                 raise DdlError(f"no number in {kind}(…)", f"{kind}(n)")
         self._take(")", f") at the end of {kind}(…)")
 
-    def _words_after(self, kind: str) -> None:
-        """Read what may follow a type's name: a collation, an interval's units, `without time zone`."""
+    def _words_after(self, kind: str) -> str:
+        """Read what may follow a type's name: a collation, an interval's units, `without time zone`; return the type's short name."""
         if kind == "string" and self._next.lower() == "collate":
             self._pop()
             self._name("a collation")
         elif kind == "timestamp" and self._next.lower() == "without":
             for word in ("without", "time", "zone"):
                 self._take(word, "timestamp without time zone")
+            return "timestamp_ntz"
         elif kind == "interval" and self._next.lower() in _UNITS:
             self._pop()
             if self._next.lower() == "to":
                 self._pop()
                 self._name("a unit")
+        return kind
 
     def _after_type(self) -> None:
         if self._next.lower() == "not":

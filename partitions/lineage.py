@@ -25,7 +25,7 @@ class Maker(Protocol):
         """The table's name in the lake, ``<layer>/<name>``."""
 
     @property
-    def inputs(self) -> Sequence[Input]:
+    def tables_read(self) -> Sequence[Input]:
         """The tables of the lake that it reads."""
 
 
@@ -47,7 +47,7 @@ class Lineage:
         self._upstream = {
             flow.name: tuple(
                 Upstream(given, maker.name)
-                for given in flow.inputs
+                for given in flow.tables_read
                 if (maker := self._maker_of_table.get(self._table(given)))
             )
             for flow in known.values()
@@ -63,7 +63,7 @@ class Lineage:
         A table that is only named like the asset of a dataflow with another table has none.
         """
         assets: dict[str, None] = {}
-        for given in flow.inputs:
+        for given in flow.tables_read:
             table = self._table(given)
             maker = self._maker_of_table.get(table)
             if maker is not None:
@@ -72,9 +72,19 @@ class Lineage:
                 assets[table] = None
         return tuple(assets)
 
+    def upstream_tables(self, flow: Maker) -> dict[str, str | None]:
+        """The tables that a dataflow reads, each with the name of the dataflow that makes it; None: no dataflow does."""
+        tables = dict.fromkeys(self._table(given) for given in flow.tables_read)
+        makers = {table: self._maker_of_table.get(table) for table in tables}
+        return {table: None if maker is None else maker.name for table, maker in makers.items()}
+
     def upstream_dataflows(self, name: str) -> tuple[str, ...]:
         """The dataflows whose tables a dataflow reads, each once."""
         return tuple(dict.fromkeys(each.maker for each in self._upstream.get(name, ())))
+
+    def all_upstream_dataflows(self, name: str) -> frozenset[str]:
+        """The dataflows whose rows can come into a dataflow, through others, too."""
+        return frozenset(self._reach(name) - {name})
 
     def in_order(self, names: Sequence[str]) -> list[str]:
         """The same names: a dataflow after all whose rows can come into it, and as given if that leaves a choice.

@@ -15,7 +15,7 @@ from partitions.column.definition import ColumnWatermark
 from partitions.path import refusals as path
 from partitions.path.definition import PathWatermark
 from partitions.refusal import Refusal
-from partitions.sources import ApiSource, FilesSource, JdbcSource, TableSource
+from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
 from partitions.target import Target
 from partitions.window import refusals as window
 from partitions.window.definition import WindowWatermark
@@ -38,7 +38,7 @@ class Supported:
 
 KINDS: Mapping[str, Supported] = {
     "path": Supported(
-        sources={"files": None, "jdbc": _FILES, "api": _FILES, "table": _FILES},
+        sources={"files": None, "jdbc": _FILES, "api": _FILES, "python": _FILES, "table": _FILES},
         loads={"append": None, "merge_overwrite": _ABOVE_A_PATH},
     ),
     "column": Supported(
@@ -46,12 +46,13 @@ KINDS: Mapping[str, Supported] = {
             "files": "a source of type jdbc or table (rows of files above a column watermark are not there yet, see ROADMAP.md)",
             "jdbc": None,
             "api": None,
+            "python": None,
             "table": None,
         },
         loads={"append": None, "merge_overwrite": None},
     ),
     "window": Supported(
-        sources={"files": None, "jdbc": None, "api": None, "table": None},
+        sources={"files": None, "jdbc": None, "api": None, "python": None, "table": None},
         loads={"append": None, "merge_overwrite": None},
     ),
 }
@@ -76,7 +77,7 @@ UNKNOWN_FIELDS: Fits = {
 class Parts:
     """The parts of a dataflow that must go together."""
 
-    source: FilesSource | JdbcSource | ApiSource | TableSource
+    source: FilesSource | JdbcSource | ApiSource | PythonSource | TableSource
     watermark: PathWatermark | ColumnWatermark | WindowWatermark
     target: Target
     schedule: str | None

@@ -16,8 +16,9 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError
 from partitions.path.listing_bounds import FromBeginning
 from partitions.plan import counted
-from partitions.sources import ApiSource, FilesSource, JdbcSource, TableSource
+from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
 from resources.api import ApiConnection
+from resources.functions import FunctionConnection, UserCode, user_function
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from platform_assets.project import Project
     from resources.listing import Listing
 
-SourceT = TypeVar("SourceT", FilesSource, JdbcSource, ApiSource, TableSource)
+SourceT = TypeVar("SourceT", FilesSource, JdbcSource, ApiSource, PythonSource, TableSource)
 
 
 class SourceProfile(ABC, Generic[SourceT]):
@@ -34,7 +35,7 @@ class SourceProfile(ABC, Generic[SourceT]):
     @abstractmethod
     def place(
         self, project: Project, dataflow: Dataflow, source: SourceT
-    ) -> Place | JdbcConnection | ApiConnection:
+    ) -> Place | JdbcConnection | ApiConnection | UserCode:
         """Return where the rows are.
 
         Raises:
@@ -103,6 +104,27 @@ class _Api(SourceProfile[ApiSource]):
         return look_at_api(self.place(project, dataflow, source), source)
 
 
+class _Python(SourceProfile[PythonSource]):
+    """A function of the user."""
+
+    def place(self, project: Project, _: Dataflow, source: PythonSource) -> UserCode:
+        """Return the project's folder, and the settings of the connection."""
+        connection = (
+            FunctionConnection()
+            if source.connection is None
+            else project.connection(source.connection, FunctionConnection)
+        )
+        return UserCode(project.folder, connection.settings)
+
+    def look(self, project: Project, dataflow: Dataflow, source: PythonSource) -> str:
+        """Import its functions; a call may cost whatever the user's code does."""
+        folder = self.place(project, dataflow, source).folder
+        for key, name in (("function", source.function), ("highest", source.highest)):
+            if name is not None:
+                user_function(f"source.{key}", name, folder)
+        return f"function {source.function}: imported"
+
+
 class _Table(SourceProfile[TableSource]):
     """A table of the lake."""
 
@@ -118,13 +140,13 @@ class _Table(SourceProfile[TableSource]):
 
 
 PROFILES: Mapping[str, SourceProfile[Any]] = MappingProxyType(
-    {"files": _Files(), "jdbc": _Jdbc(), "api": _Api(), "table": _Table()}
+    {"files": _Files(), "jdbc": _Jdbc(), "api": _Api(), "python": _Python(), "table": _Table()}
 )
 """By ``source.type`` of a dataflow."""
 
 
-def place_of(project: Project, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection:
-    """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API."""
+def place_of(project: Project, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection | UserCode:
+    """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API, code of the user."""
     return PROFILES[dataflow.source.type].place(project, dataflow, dataflow.source)
 
 

@@ -20,6 +20,7 @@ from partitions.window.state import WindowState
 from partitions.window.units import listed
 from resources.api import ApiConnection
 from resources.databases import Database
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.kinds import open_kind
 from resources.kinds.column import ColumnKind
@@ -28,6 +29,7 @@ from resources.kinds.path import PathKind
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.holder import RunIsLive
+from resources.loop.inputs import InputTables
 from resources.loop.loop import Loop
 from resources.loop.outcome import Observer
 from resources.loop.table_guard import check_table
@@ -56,7 +58,7 @@ class Platform:
         state: where the watermark log lies.
         lake: where tables lie, at ``<lake>/<layer>/<name>``.
         spark: makes sessions.
-        source_of: the root of a dataflow's files, the table, the database or the API that it reads; asked when it is needed, since a
+        source_of: the root of a dataflow's files, the table, the database, the API or the user's code that it reads; asked when it is needed, since a
             secret may be unset.
         history: how much of each log stays.
         folder: of the project, from which relative paths count.
@@ -66,7 +68,7 @@ class Platform:
     state: Place | Database
     lake: Place
     spark: SparkEngine
-    source_of: Callable[[Dataflow], Place | JdbcConnection | ApiConnection]
+    source_of: Callable[[Dataflow], Place | JdbcConnection | ApiConnection | UserCode]
     history: RetentionPolicy = field(default_factory=RetentionPolicy)
     folder: Path = Path()
     lineage: Lineage = field(default_factory=Lineage)
@@ -123,7 +125,8 @@ class Platform:
 
     def source(self, dataflow: Dataflow, staging: Staging | None = None) -> Source:
         """Return what the dataflow reads; ``staging`` is that of :meth:`kind`."""
-        return open_source(dataflow, self.source_of(dataflow), staging or self.staging(dataflow))
+        given = self.source_of(dataflow)
+        return open_source(dataflow, given, staging or self.staging(dataflow))
 
     def staging(self, dataflow: Dataflow) -> Staging:
         """Return where a run of the dataflow stages rows."""
@@ -181,6 +184,12 @@ class Platform:
         """Return the table that the dataflow loads into."""
         target = dataflow.target
         return open_table(target.format, self.lake.child(dataflow.table), target.partition_by)
+
+    def inputs(self, dataflow: Dataflow) -> InputTables:
+        """Return the tables that the dataflow's step reads beside its own rows."""
+        return InputTables(
+            {name: find_table(self.lake.child(table)) for name, table in dataflow.inputs.items()}
+        )
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         """Sessions that reach the dataflow's source and table."""
@@ -253,6 +262,8 @@ class Platform:
             request,
             run_id,
             job_id,
+            self.inputs(dataflow),
+            self.folder,
             observer,
         )
         return Loop(context, Patience(**patience), history or self.history)

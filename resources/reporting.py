@@ -27,7 +27,8 @@ _STATUSES = [
 _RUNS, _ENTRIES = 20, 200
 """Runs that one look judges, and entries that it compares with them, at most."""
 
-_LOADS = frozenset({"run", "replay", "late", "release"})
+LOADS = frozenset({"run", "replay", "late", "release"})
+"""Why an entry is there that rows of the source came into the table with."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def untold(instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: 
             entries.append(entry)
         elif record.storage_id < oldest:
             break
-    loads = [entry for entry in reversed(entries) if entry.why in _LOADS]
+    loads = [entry for entry in reversed(entries) if entry.why in LOADS]
     return Untold(loads, [_id(entry) for entry in dead])
 
 

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from partitions.errors import ConfigurationError, StrandlineError
 from resources.api import ApiConnection
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.spark_process import java_end, java_runs, last_words, said, start_java
@@ -263,8 +264,8 @@ class SparkEngine:
             ) from error
         return cast("SparkSession", session)
 
-    def with_places(self, places: Iterable[Place | JdbcConnection | ApiConnection]) -> SparkEngine:
-        """The same engine for these places and databases; an API is none of its business."""
+    def with_places(self, places: Iterable[Place | JdbcConnection | ApiConnection | UserCode]) -> SparkEngine:
+        """The same engine for these places and databases; APIs and code of the user are none of its business."""
         given = list(places)
         databases = [each for each in given if isinstance(each, JdbcConnection)]
         return replace(

@@ -15,7 +15,7 @@ WHOLE_WINDOW = frozenset({"start", "end"})
 NO_TIME = "a datetime entry in watermark.definition beside it (without one there are no windows)"
 
 
-ConnectionType = Literal["s3", "jdbc", "api"]
+ConnectionType = Literal["s3", "jdbc", "api", "python"]
 """The types of connections that sources have."""
 
 

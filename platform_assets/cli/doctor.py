@@ -18,6 +18,7 @@ from platform_assets.platform import build_engine
 from platform_assets.project import Project
 from platform_assets.sources import look_at_source
 from resources.api import ApiConnection
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.watermarks.blobs import open_blobs
@@ -129,8 +130,8 @@ def _lake(project: Project) -> str:
 
 def _spark(project: Project) -> str:
     """Return Spark's version as runs start it, for all valid places; the check of each place reports an invalid one."""
-    places: list[Place | JdbcConnection | ApiConnection] = []
-    finds: list[Callable[[], Place | JdbcConnection | ApiConnection]] = [lambda: project.lake]
+    places: list[Place | JdbcConnection | ApiConnection | UserCode] = []
+    finds: list[Callable[[], Place | JdbcConnection | ApiConnection | UserCode]] = [lambda: project.lake]
     finds += [partial(project.source_place, flow) for flow in project.dataflows.values()]
     for find in finds:
         with suppress(ConfigurationError):

@@ -18,19 +18,24 @@ class Cursor:
         seen: the number of the newest entry at the last tick.
         sign: what was seen of a run on another machine.
         resume: where a listing that ran out of its budget continues, or "".
+        handled: the changes of upstream tables that need no run any more, or "".
+        awaited: the runs of upstream dataflows that the sensor waits for.
     """
 
     attempts: Attempts = field(default_factory=Attempts)
     seen: int = 0
     sign: Sign = field(default_factory=Sign)
     resume: str = ""
+    handled: str = ""
+    awaited: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
         """Return the cursor of a text; an empty one if the text does not parse (of another version), since it holds no truth."""
         try:
             raw = json.loads(text or "{}")
-            return cls(Attempts(**raw.pop("attempts", {})), sign=Sign(**raw.pop("sign", {})), **raw)
+            sign, awaited = Sign(**raw.pop("sign", {})), tuple(raw.pop("awaited", ()))
+            return cls(Attempts(**raw.pop("attempts", {})), sign=sign, awaited=awaited, **raw)
         except (ValueError, TypeError, AttributeError):
             return cls()
 
@@ -38,6 +43,7 @@ class Cursor:
         """Return JSON text."""
         return json.dumps(asdict(self))
 
-    def after_nothing(self, resume: str = "") -> Cursor:
+    def after_nothing(self, resume: str = "", handled: str = "") -> Cursor:
         """Return the cursor after a look that found nothing to do. Only a look that saw everything ends the attempts."""
-        return replace(self, attempts=self.attempts if resume else Attempts(), sign=Sign(), resume=resume)
+        attempts = self.attempts if resume else Attempts()
+        return replace(self, attempts=attempts, sign=Sign(), resume=resume, handled=handled)

@@ -6,6 +6,7 @@ its lease in the watermark log does: the sensor watches it from tick to tick, by
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -73,6 +74,23 @@ def in_flight(
             return busy
         instance.report_run_failed(record.dagster_run, f"{death}. The next run finishes what it had begun")
     return None
+
+
+def runs_in_flight(
+    instance: DagsterInstance, log: WatermarkLog, dataflows: Iterable[str], now: float
+) -> dict[str, str]:
+    """Return the ids of the runs of some dataflows that are in flight, each with its state for people. Reports nothing.
+
+    A run that died on another machine counts as long as the sensors of its own dataflow do not report it.
+    """
+    filters = RunsFilter(tags={DATAFLOW_TAG: sorted(dataflows)}, statuses=_STATUSES)
+    found: dict[str, str] = {}
+    for record in instance.get_run_records(filters):
+        name = record.dagster_run.tags[DATAFLOW_TAG]
+        busy, _ = _judged(record, log, name, now, Sign())
+        if busy is not None:
+            found[record.dagster_run.run_id] = f"{name}, {busy.reason}"
+    return found
 
 
 class _Judged(NamedTuple):

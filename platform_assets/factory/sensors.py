@@ -1,4 +1,4 @@
-"""The shell of every sensor: one run at a time, and unfinished work is requested again after a pause that doubles.
+"""The shell of every sensor: one run at a time, after those of its upstream, and unfinished work is requested again after growing pauses.
 
 The watermark log alone decides. A run made progress if it appended an entry; an entry that only abandons a number
 is no progress. So a file that stays bad does not start a run every half minute for two weeks.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -29,7 +29,7 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.cursor import Cursor
-from platform_assets.factory.in_flight import Sign, in_flight
+from platform_assets.factory.in_flight import Sign, in_flight, runs_in_flight
 from resources.platform import Platform
 from resources.watermarks.entry import Entry, Why
 from resources.watermarks.log import WatermarkLog
@@ -52,11 +52,13 @@ class Tick:
         instance: Dagster's.
         seconds: epoch seconds of the sensor's clock.
         resume: where the listing of the last tick ran out of its budget, or "".
+        handled: the changes of upstream tables that need no run any more, or "".
     """
 
     instance: DagsterInstance
     seconds: float
     resume: str = ""
+    handled: str = ""
 
     @property
     def now(self) -> datetime:
@@ -71,11 +73,13 @@ class NoWork:
     Attributes:
         why: for people.
         resume: where the next tick's listing continues, or "".
+        handled: the changes of upstream tables that need no run any more, or "".
         events: what the tick reports.
     """
 
     why: str
     resume: str = ""
+    handled: str = ""
     events: Sequence[Any] = ()
 
 
@@ -135,9 +139,13 @@ class SensorShell:
             busy = in_flight(context.instance, platform.log, dataflow.name, seconds, cursor.sign)
             if busy is not None:
                 return _skip(busy.reason, replace(cursor, sign=busy.sign))
-            work = look(Tick(context.instance, seconds, cursor.resume))
+            waits = _upstream_runs(context.instance, platform, dataflow, seconds, cursor)
+            cursor = replace(cursor, awaited=tuple(waits))
+            if waits:
+                return _skip(f"waits for its upstream: {next(iter(waits.values()))}", cursor)
+            work = look(Tick(context.instance, seconds, cursor.resume, cursor.handled))
             if isinstance(work, NoWork):
-                return _skip(work.why, cursor.after_nothing(work.resume), work.events)
+                return _skip(work.why, cursor.after_nothing(work.resume, work.handled), work.events)
             progress = _progress(platform.log, dataflow.name, cursor, work)
             return _request(cursor, work, progress, seconds)
 
@@ -147,6 +155,15 @@ class SensorShell:
 def digest(*parts: object) -> str:
     """Return a short text that identifies some work."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def _upstream_runs(
+    instance: DagsterInstance, platform: Platform, dataflow: Dataflow, now: float, cursor: Cursor
+) -> Mapping[str, str]:
+    """Return the runs to wait for, each with its state for people. Of runs that began while others were waited for none holds a sensor up."""
+    upstream = platform.lineage.all_upstream_dataflows(dataflow.name) if dataflow.run_after_upstream else ()
+    runs = runs_in_flight(instance, platform.log, upstream, now) if upstream else {}
+    return {run: reason for run, reason in runs.items() if not cursor.awaited or run in cursor.awaited}
 
 
 def _request(cursor: Cursor, work: Work, progress: str, now: float) -> SensorResult:

@@ -65,8 +65,7 @@ def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> N
         check_place(flow, ("source", "path"), key, connections)
     elif source.connection_type is not None:
         check_connection(flow, key, connections, source.connection_type)
-    if kind == "api":
-        _no_secrets(flow)
+    _no_secrets(flow)
     refused = source_refusal(flow.text("watermark", "type") or "", kind or "")
     if refused is not None:
         flow.refuse(refused.key, refused.found, refused.expected)
@@ -78,7 +77,7 @@ def _no_secrets(flow: Checked[Dataflow]) -> None:
         given = value_at(flow.value, ("source", part), {})
         for name in given if isinstance(given, dict) else ():
             if is_secret_parameter(str(name)):
-                wanted = f"it in `params` or `headers` of the connection, as {{env: NAME}}; or another name, if {name} is no secret"
+                wanted = f"it in a setting of the connection, as {{env: NAME}}; or another name, if {name} is no secret"
                 flow.refuse(("source", part, name), f"the parameter {name}, a secret by its name", wanted)
 
 

@@ -18,6 +18,7 @@ from platform_assets.project.settings import PlaceSettings, Settings, SparkSetti
 from platform_assets.sources import place_of
 from resources.api import ApiConnection
 from resources.databases import Database, is_database
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place, S3Connection
 
@@ -33,7 +34,7 @@ class Made(NamedTuple):
     name: str
     asset: str
     table: str
-    inputs: Sequence[Input] = ()
+    tables_read: Sequence[Input] = ()
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ class Project:
         """Return where tables are."""
         return self._at(self.settings.place("lake"))
 
-    def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection:
-        """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API."""
+    def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection | UserCode:
+        """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API, code of the user."""
         return place_of(self, dataflow)
 
     def table_place(self, dataflow: Dataflow) -> Place:

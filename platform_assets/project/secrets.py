@@ -26,8 +26,8 @@ _SHOWN_CHARACTERS = 60
 def is_secret(key: Key) -> bool:
     """Return whether a key's value is a secret by its name: in a connection, reader options, Spark's settings."""
     match key:
-        case ("connections", _, "headers" | "params", str(name)):
-            return _HEADERS.match(name) is not None or is_secret_parameter(name)
+        case ("connections", _, "headers" | "params" | "settings", str(name)):
+            return bool(_HEADERS.match(name) or is_secret_parameter(name) or _NAMES.search(name))
         case (
             ("connections", _, str(name), *_)
             | ("spark", "conf", str(name))

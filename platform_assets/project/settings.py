@@ -16,6 +16,7 @@ from platform_assets.project.document import Key
 from platform_assets.project.environment import EnvRef, Text
 from platform_assets.project.secrets import is_secret
 from resources.api import ApiConnection
+from resources.functions import FunctionConnection
 from resources.jdbc import JdbcConnection
 from resources.places import S3Connection
 
@@ -203,7 +204,28 @@ class ApiSettings(ConnectionModel):
             raise ConfigurationError(f"{key}.{error.message}") from error
 
 
-ConnectionSettings = Annotated[S3Settings | JdbcSettings | ApiSettings, Field(discriminator="type")]
+class PythonSettings(ConnectionModel):
+    """What a function of the user is given: any settings, by name."""
+
+    type: Literal["python"]
+    settings: dict[Annotated[str, Field(min_length=1)], Text] = Field(default_factory=dict)
+
+    def open(self, _: str, fields: Mapping[str, Any]) -> FunctionConnection:
+        """Return the connection with these values, all of them looked up."""
+        return FunctionConnection(**fields)
+
+    def hide(self, text: str, environment: Mapping[str, str]) -> str:
+        """Return a text without what the environment gives: which of it is secret is the function's to know."""
+        for reference in self.settings.values():
+            value = reference.look_up(environment) if isinstance(reference, EnvRef) else None
+            if value and len(value) >= _SHORTEST_HIDDEN:
+                text = text.replace(value, repr(reference))
+        return text
+
+
+ConnectionSettings = Annotated[
+    S3Settings | JdbcSettings | ApiSettings | PythonSettings, Field(discriminator="type")
+]
 
 
 class HistorySettings(Model):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic
 
 from partitions.dataflow import Dataflow
 from partitions.request import DUE, Request
 from resources.kinds.kind import Kind, SliceT
+from resources.loop.inputs import InputTables
 from resources.loop.outcome import Observer
 from resources.spark import leave_behind
 from resources.staging import Staging
@@ -36,6 +38,8 @@ class RunContext(Generic[SliceT]):
         request: what is planned and loaded.
         run_id: Dagster's, if it runs there.
         job_id: Dagster's job.
+        inputs: the tables that the user's step reads beside the rows.
+        folder: of the project, in which modules of the user may lie.
         notify: hears of every step.
     """
 
@@ -49,6 +53,8 @@ class RunContext(Generic[SliceT]):
     request: Request = DUE
     run_id: str | None = None
     job_id: str | None = None
+    inputs: InputTables = field(default_factory=InputTables)
+    folder: Path = Path()
     notify: Observer = lambda step, line: None
 
     @property

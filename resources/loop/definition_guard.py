@@ -96,4 +96,5 @@ def definition_of(dataflow: Dataflow) -> dict[str, object]:
         "origin_columns": target.origin_columns,
         "transform": dataflow.transform,
         "sql": dataflow.sql,
+        "inputs": dict(dataflow.inputs),
     }

@@ -109,8 +109,11 @@ def dropped_entry(before: Entry | None, intent: Intent) -> Entry:
 
 
 def is_last_query(before: Entry | None, intent: Intent) -> bool:
-    """Return whether a slice's query is the last slice's in all but its files. The code of ``transform`` may have changed under its name."""
-    if before is None or not intent.files or intent.definition.get("transform"):
+    """Return whether a slice's query is the last slice's in all but its files.
+
+    The code of ``transform`` may have changed under its name, and the columns of an input with its version.
+    """
+    if before is None or not intent.files or intent.definition.get("transform") or intent.inputs:
         return False
     return before.pinned == intent.pinned and before.definition == short_hash(intent.definition)
 

@@ -33,6 +33,7 @@ def draft_intent(
 
     Raises:
         NeedsDecision: code ``would_fall``: the slice would lower the watermark.
+        SourceError: a table that is read beside the rows is not there.
     """
     state, size = entry.state() if entry else {}, slice_.size
     watermark = serialise(slice_.advance(state))
@@ -62,6 +63,7 @@ def draft_intent(
         failed_units=size.failed_units,
         quarantined=passed_over,
         quarantine=quarantine,
+        inputs=run.inputs.newest_versions() or None,
         since=serialise(slice_.since) if slice_.since else None,
         replaces=_replaces(entry, head, slice_),
         modified=run.kind.modified(slice_, state, run.now),

@@ -26,10 +26,21 @@ def slice_rows(
     Raises:
         BadPart: some of it cannot be read.
     """
-    tune(run.spark, _expected_bytes(entry, slice_))
-    batch = Batch(run.name, intent.number, intent.lower, intent.upper, intent.run_id, intent.time)
-    source_rows = run.kind.read(run.spark, slice_, run.log.get_schema(intent.pinned))
-    rows = transformed(run.spark, run.dataflow, source_rows, batch)
+    spark = run.spark
+    tune(spark, _expected_bytes(entry, slice_))
+    # Columns alone are the newest version's: the one that the intent names may be gone, and with it every way to give the number up.
+    versions = intent.inputs if slice_ is not None else run.inputs.newest_versions()
+    batch = Batch(
+        run.name,
+        intent.number,
+        intent.lower,
+        intent.upper,
+        intent.run_id,
+        intent.time,
+        run.inputs.read(spark, versions or {}),
+    )
+    source_rows = run.kind.read(spark, slice_, run.log.get_schema(intent.pinned))
+    rows = transformed(spark, run.dataflow, source_rows, batch, run.folder)
     if isinstance(run.kind, WatchesRows):
         run.kind.check_rows(rows)
     return rows

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from resources.functions import user_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +24,7 @@ class Batch:
         lower: the bound below, sentinel JSON text; None on a first run.
         upper: the bound above, sentinel JSON text.
         time: when the slice was begun, ISO in UTC; a recovered slice keeps its own.
+        inputs: the other tables that the dataflow reads, by the names in its definition; each at one version, which a recovered slice keeps.
     """
 
     dataflow: str
@@ -31,10 +33,13 @@ class Batch:
     upper: str | None
     run_id: str | None
     time: str
+    inputs: Mapping[str, DataFrame] = field(default_factory=dict)
 
 
-def transformed(spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: Batch) -> DataFrame:
-    """Apply the user's step, then add the origin columns.
+def transformed(
+    spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: Batch, folder: Path
+) -> DataFrame:
+    """Apply the user's step, whose module may lie in the project's folder, then add the origin columns.
 
     Raises:
         ConfigurationError: if the function cannot be found, or the rows lack a column of ``partition_by``.
@@ -42,9 +47,10 @@ def transformed(spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: B
     from pyspark.sql import functions as F
 
     if dataflow.transform:
-        df = _function(dataflow.transform)(df, batch)
+        df = user_function("transform", dataflow.transform, folder)(df, batch)
     if dataflow.sql:
-        df.createOrReplaceTempView("input")  # the session is this run's own
+        for view, rows in {"input": df, **batch.inputs}.items():
+            rows.createOrReplaceTempView(view)  # the session is this run's own
         df = spark.sql(dataflow.sql)
     if dataflow.target.origin_columns:
         df = df.withColumn("_ingested_at", F.lit(batch.time).cast("timestamp"))
@@ -62,14 +68,3 @@ def _check_layout(dataflow: Dataflow, df: DataFrame) -> None:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: target.partition_by: expected columns of {df.columns}, found {missing[0]!r}"
         )
-
-
-def _function(name: str) -> Callable[[DataFrame, Batch], DataFrame]:
-    module, _, attribute = name.partition(":")
-    try:
-        function: Callable[[DataFrame, Batch], DataFrame] = getattr(
-            importlib.import_module(module), attribute
-        )
-    except (ImportError, AttributeError) as error:
-        raise ConfigurationError(f"transform: expected a function at {name}, found none: {error}") from error
-    return function

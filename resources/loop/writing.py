@@ -130,14 +130,15 @@ def _no_stats() -> WriteStats:
 def _find_bad_part(
     run: RunContext[SliceT], intent: Intent, slice_: SliceT, error: Exception
 ) -> BadPart | None:
-    """Find the part of the source that made Spark fail; None if it is not the source's fault.
+    """Find the part of the source, or the input, that made Spark fail; None if it is the fault of neither.
 
     Raises:
         EngineLost: the engine is gone, so nothing can be told of the source.
     """
     if lost := engine_lost(error):
         raise EngineLost.of(run.name, f"slice {intent.number} was written", lost) from error
-    return run.kind.find_bad_part(run.spark, slice_, run.log.get_schema(intent.pinned), error)
+    bad = run.kind.find_bad_part(run.spark, slice_, run.log.get_schema(intent.pinned), error)
+    return bad or run.inputs.find_unreadable(run.spark, intent.inputs or {})
 
 
 def _is_refused(error: Exception) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.sources import ApiSource, FilesSource, JdbcSource, TableSource
+from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
 from resources.api import ApiConnection
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources.api.source import ApiRows
 from resources.sources.files.source import FileSource
 from resources.sources.jdbc.source import JdbcRows
+from resources.sources.python.source import PythonRows
 from resources.sources.source import RowSource
 from resources.sources.table import TableRows
 from resources.staging import Staging
@@ -20,13 +22,13 @@ Source = FileSource | RowSource
 
 
 def open_source(
-    dataflow: Dataflow, given: Place | JdbcConnection | ApiConnection, staging: Staging
+    dataflow: Dataflow, given: Place | JdbcConnection | ApiConnection | UserCode, staging: Staging
 ) -> Source:
     """Return the source of a dataflow. Nothing is opened before it is asked for something.
 
     Args:
         dataflow: its definition.
-        given: the root of its files, the place of its table, its database, or its API.
+        given: the root of its files, the place of its table, its database, its API, or code of the user.
         staging: where it puts rows that only this process can fetch.
     """
     match dataflow.source, given:
@@ -36,6 +38,8 @@ def open_source(
             return JdbcRows(connection, definition, dataflow.zone)
         case ApiSource() as definition, ApiConnection() as api:
             return ApiRows(api, definition, dataflow, staging)
+        case PythonSource() as definition, UserCode() as code:
+            return PythonRows(dataflow, definition, code, staging)
         case TableSource() as definition, Place() as place:
             return TableRows(find_table(place), definition, dataflow.zone)
     raise ConfigurationError(

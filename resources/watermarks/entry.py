@@ -61,6 +61,7 @@ class Entry(Record):
         work_units: how many windows of units it has loaded.
         failed_units: how many it has passed over, since they could not be read.
         quarantine: name of the object that lists all files in quarantine; None if there is none.
+        inputs: the versions of the tables that were read beside the dataflow's own rows, by the names that the definition gives them.
         since: sentinel JSON text of the state below which a filtered cold start looked at nothing.
         era: what was ingested by entries up to this number does not count any more: of the last reset, or before the last adopt.
         replace_until: sentinel JSON text: rows of files at or below this state are deleted when the files are loaded again.
@@ -103,6 +104,7 @@ class Entry(Record):
     work_units: int = 0
     failed_units: int = 0
     quarantine: str | None = None
+    inputs: dict[str, int | str] | None = None
     since: str | None = None
     era: int = 0
     replace_until: str | None = None
@@ -124,12 +126,12 @@ class Entry(Record):
 
 _PUBLIC = (
     "number", "watermark", "lower", "upper", "why", "reason", "run_id", "job_id", "rows", "files", "quarantined", "work_units", "failed_units", "total_rows",
-    "total_files", "time", "schema_version", "fingerprint", "kind",
+    "total_files", "inputs", "time", "schema_version", "fingerprint", "kind",
 )  # fmt: skip
 
 _OF_ONE_ENTRY: dict[str, Any] = {
     "lower": None, "upper": None, "reason": None, "run_id": None, "job_id": None, "rows": 0, "files": 0, "quarantined": 0,
-    "work_units": 0, "failed_units": 0, "file_list": None,
+    "work_units": 0, "failed_units": 0, "file_list": None, "inputs": None,
 }  # fmt: skip
 """What says something of one entry alone; all else stays as it is until an entry changes it."""
 
@@ -173,6 +175,7 @@ class Intent(Record):
         watermark: sentinel JSON text of the state after it.
         definition: what the write depends on, resolved and without secrets.
         table_version: the target's version when it was made; None if there was no table.
+        inputs: the versions of the tables that it reads beside the dataflow's own rows.
         replaces: which rows are deleted in the same commit.
     """
 
@@ -195,6 +198,7 @@ class Intent(Record):
     work_units: int = 0
     failed_units: int = 0
     quarantine: str | None = None
+    inputs: dict[str, int | str] | None = None
     since: str | None = None
     replaces: Replaces | None = None
     modified: int | None = None
@@ -215,7 +219,7 @@ class Intent(Record):
 
 _OF_A_SLICE = (
     "id", "number", "kind", "app_id", "why", "watermark", "lower", "upper", "run_id", "fingerprint", "files", "quarantined", "work_units",
-    "failed_units", "quarantine", "pinned", "file_list",
+    "failed_units", "quarantine", "pinned", "file_list", "inputs",
 )  # fmt: skip
 """What an intent fixes and its entry says, too."""
 

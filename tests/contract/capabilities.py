@@ -78,11 +78,15 @@ SUITES = (
     Suite(
         "test_source",
         "Sources",
-        ("files", "jdbc", "api", "table"),
+        ("files", "jdbc", "api", "python", "table"),
         {
             ("test_a_version_is_read_again_as_it_was", "files"): Cannot("never", _NO_VERSION),
             ("test_a_version_is_read_again_as_it_was", "jdbc"): Cannot("never", "a database has no versions that could be read again"),
             ("test_a_version_is_read_again_as_it_was", "api"): Cannot("never", "an API has no versions that could be read again"),
+            ("test_a_version_is_read_again_as_it_was", "python"): Cannot("never", "a function has no versions"),
+            ("test_a_changed_column_is_refused", "python"): Cannot(
+                "never", "a declared schema is compared with the pinned one; each batch is checked when it is yielded"
+            ),
             ("test_a_changed_column_is_refused", "files"): Cannot(
                 "never", "a declared schema is compared with the pinned one; each file is checked when it is read"
             ),
@@ -94,7 +98,7 @@ SUITES = (
     Suite(
         "test_above",
         "Sources of rows above a column watermark",
-        ("postgresql", "mariadb", "api", "table"),
+        ("postgresql", "mariadb", "api", "python", "table"),
         {
             ("test_the_highest_value_of_an_indexed_column_is_known", "api"): Cannot("never", "an API has no indexes"),
             ("test_a_range_is_cut_into_parts_of_about_as_many_rows", "api"): Cannot(
@@ -106,6 +110,11 @@ SUITES = (
             ("test_the_highest_value_of_an_indexed_column_is_known", "table"): Cannot(
                 "never", "statistics of files are rounded, and know nothing of deleted rows"
             ),
+            ("test_the_highest_value_of_an_indexed_column_is_known", "python"): Cannot(
+                "never", "a function has no indexes; its function `highest` tells it of any column"
+            ),
+            ("test_a_range_is_cut_into_parts_of_about_as_many_rows", "python"): Cannot("never", "only its rows would tell where"),
+            ("test_a_column_without_an_index_is_neither_scanned_nor_cut", "python"): Cannot("never", "a function has no indexes"),
             ("test_a_column_without_an_index_is_neither_scanned_nor_cut", "table"): Cannot(
                 "never", "a table of the lake has no indexes; its files tell"
             ),

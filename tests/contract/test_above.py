@@ -19,6 +19,7 @@ from partitions.column.predicates import Range, rows_in
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.predicate import AllOf, Among, AnyOf, Between, Predicate
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources import open_source
@@ -26,6 +27,7 @@ from resources.sources.source import ReadsAbove, RowSource
 from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
+from tests.support import functions
 from tests.support.api import ITEMS, Api, api, status
 from tests.support.mariadb import MariaDB
 
@@ -166,6 +168,33 @@ class _Table(Subject):
         self.folder.rename(self.folder.with_suffix(".gone"))
 
 
+class _Python(Subject):
+    """A function that tells the highest value, and ignores what it is asked for."""
+
+    _SCHEMA = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / "rows.pickle"
+        functions.put(self.path)
+
+    @property
+    def source(self) -> ReadsAbove:
+        source = {
+            "type": "python",
+            "function": "tests.support.functions:rows",
+            "highest": "tests.support.functions:highest",
+            "params": {"path": str(self.path)},
+            "schema": self._SCHEMA,
+        }
+        return self._open(source, UserCode(self.folder), Staging(Place(str(self.folder / "staging"))))
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        functions.put(self.path, *rows)
+
+    def remove(self) -> None:
+        self.path.unlink()
+
+
 class _Api(Subject):
     _SCHEMA = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
 
@@ -211,6 +240,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
         "postgresql": lambda: _PostgreSQL(request.getfixturevalue("postgres")),
         "mariadb": lambda: _MariaDB(request.getfixturevalue("mariadb")),
         "api": lambda: _Api(request.getfixturevalue("server"), tmp_path),
+        "python": lambda: _Python(tmp_path),
         "table": lambda: _Table(tmp_path / "rows"),
     }
     made = make[request.param]()

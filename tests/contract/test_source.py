@@ -18,6 +18,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError, SourceError, StrandlineError
 from partitions.path.listing_bounds import FromBeginning
 from partitions.window.extent import Extent
+from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources import open_source
@@ -27,6 +28,7 @@ from resources.spark import SparkEngine
 from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
+from tests.support import functions
 from tests.support.api import ITEMS, Api, api, status
 
 if TYPE_CHECKING:
@@ -235,6 +237,28 @@ class _Table(_Rows):
         write_deltalake(str(self.folder), rows, mode=mode, **more)
 
 
+class _Python(_Rows):
+    """A function that ignores what it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / "rows.pickle"
+
+    @property
+    def source(self) -> RowSource:
+        source = {
+            "type": "python",
+            "function": "tests.support.functions:rows",
+            "params": {"path": str(self.path)},
+        }
+        return self._open(source, UserCode(self.folder), Staging(Place(str(self.folder / "staging"))))
+
+    def put(self, *days: int) -> None:
+        functions.put(self.path, *({"id": day, "at": at(day)} for day in days))
+
+    def remove(self) -> None:
+        self.path.unlink()
+
+
 @pytest.fixture
 def server() -> Iterator[Api]:
     with api() as running:
@@ -252,6 +276,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
         "files": lambda: _Files(tmp_path / "landing"),
         "jdbc": lambda: _Jdbc(request.getfixturevalue("postgres")),
         "api": lambda: _Api(request.getfixturevalue("server"), tmp_path),
+        "python": lambda: _Python(tmp_path),
         "table": lambda: _Table(tmp_path / "rows"),
     }
     made = make[request.param]()

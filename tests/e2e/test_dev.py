@@ -38,6 +38,11 @@ watermark:
   partial: false
 target: {load: merge_overwrite, replace_by_watermark: true}
 """
+COPIED = """
+source: {type: table, table: bronze/arrivals, unit_columns: {number: id}}
+watermark: {type: window, definition: [{name: number, type: unit, units: [1, 2, 3]}]}
+target: {load: merge_overwrite, replace_by_watermark: true}
+"""
 MISSING = "2024-01-15"
 LABELS = (
     "status", "rows", "files", "bytes", "slices", "seconds", "listing_calls", "watermark_before", "watermark_effective",
@@ -105,6 +110,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     (project / "dataflows").mkdir()
     (project / "landing").mkdir()
     (project / "dataflows/arrivals.yaml").write_text(DATAFLOW)
+    (project / "dataflows/copied.yaml").write_text(COPIED)
     (project / "dataflows/days.yaml").write_text(DAYS)
     (project / "dataflows/broken.yaml").write_text(
         "source: {type: files, pth: ./landing, format: ndjson}\nwatermark: {type: path}\n"
@@ -163,6 +169,12 @@ def test_a_file_dropped_into_the_landing_zone_is_in_the_table_after_the_sensor_s
 
 
 @pytest.mark.timeout(600)
+def test_a_dataflow_that_reads_the_table_runs_after_each_load_of_it(dev: Dev) -> None:
+    until(lambda: dev.ids("copied") == [1, 2, 3], "what reads the table is loaded", dev.log)
+    assert "strandline/upstream" in runs(dev, "load_copied")[0]
+
+
+@pytest.mark.timeout(600)
 def test_a_materialisation_shows_watermark_rows_files_listing_calls_and_plan(dev: Dev) -> None:
     metadata = shown(dev)
     assert [label for label in LABELS if label not in metadata] == []
@@ -177,8 +189,10 @@ def test_a_broken_dataflow_file_shows_as_an_asset_and_leaves_the_others_loaded(d
     assert sorted(nodes) == [
         "bronze/arrivals",
         "bronze/broken",
+        "bronze/copied",
         "bronze/days",
         "watermark/arrivals",
+        "watermark/copied",
         "watermark/days",
     ]
     assert "dataflows/broken.yaml:1" in nodes["bronze/broken"]
@@ -303,7 +317,8 @@ def test_it_says_what_it_has_started_and_which_dataflows_are_broken_and_keeps_ru
     said = dev.log.read_text()
     home = dev.project / ".strandline/dagster"
     assert (
-        f"project: {dev.project}; Dagster's runs: {home}\ndataflows: arrivals, days\nbroken: broken" in said
+        f"project: {dev.project}; Dagster's runs: {home}\ndataflows: arrivals, copied, days\nbroken: broken"
+        in said
     )
     assert "  broken: dataflows/broken.yaml:1:" in said
     assert f"Dagster UI: {dev.url}" in said

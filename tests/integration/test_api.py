@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import stamina
+import yaml
 
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
@@ -17,6 +19,7 @@ from resources.staging import FOLDER
 from tests.support.api import BY_TIME, SCHEMA, TOKEN, Api, ApiFeed, Row, api, content, page, status
 from tests.support.columns import REPLACED, at
 from tests.support.crash_runner import WRITING, crash
+from tests.support.feed import CHECKOUT, Feed
 from tests.support.window_feed import instant, watermark
 
 OFFSETS = {"paging": {"type": "offset", "param": "offset", "size_param": "limit", "size": 3}}
@@ -372,6 +375,24 @@ def test_no_secret_is_in_anything_that_is_written(tmp_path: Path, engine: SparkE
     assert "wrong token" in "".join(texts)
     assert not [text for text in written if TOKEN.encode() in text]
     assert not [text for text in texts if TOKEN in text]
+
+
+def test_the_dataflow_on_the_page_of_the_source_runs(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    page_text = (CHECKOUT / "docs" / "source-api.md").read_text()
+    settings, flow = (
+        yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", page_text, re.DOTALL)[:2]
+    )
+    settings["connections"]["shop"]["base_url"] = server.url
+    feed = Feed(tmp_path, engine, flow, settings, {"SHOP_TOKEN": TOKEN})
+    server.time = "updated_at"
+    server.rows = [{"id": number, "updated_at": at(number).isoformat()} for number in range(1, 6)]
+    assert feed.run(now=instant("2026-01-03T12:01")).error is None
+    assert server.asked("until", "offset", "limit")[-1] == ("2026-01-03T12:00:00+00:00", "2", "100")
+    server.rows.append({"id": 6, "updated_at": at(3).isoformat()})
+    assert feed.run(now=instant("2026-01-05")).error is None
+    assert feed.ids == [1, 2, 3, 4, 6]
 
 
 def test_an_api_that_is_gone_is_an_error_and_nothing_advances(

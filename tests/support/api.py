@@ -56,6 +56,7 @@ class Api(Server):
         ignored: parameters that it takes no notice of.
         size: rows of a page, unless ``size`` or ``limit`` says otherwise.
         packed: whether answers are packed by gzip.
+        time: the field of a record's time.
     """
 
     def __init__(self) -> None:
@@ -66,6 +67,7 @@ class Api(Server):
         self.ignored: set[str] = set()
         self.size = SIZE
         self.packed = False
+        self.time = "at"
 
     @property
     def url(self) -> str:
@@ -87,7 +89,7 @@ class Api(Server):
         """A page."""
         given = {**asked.params, **(asked.body or {})}
         given = {name: value for name, value in given.items() if name not in self.ignored}
-        rows = [row for row in self.rows if _is_wanted(row, given)]
+        rows = [row for row in self.rows if _is_wanted(row, row.get(self.time), given)]
         size = int(given.get("size") or given.get("limit") or self.size)
         start = int(given.get("cursor") or given.get("offset") or 0)
         if "page" in given:
@@ -107,8 +109,7 @@ class Api(Server):
         }
 
 
-def _is_wanted(row: Row, given: Mapping[str, Any]) -> bool:
-    at = row.get("at")
+def _is_wanted(row: Row, at: Any, given: Mapping[str, Any]) -> bool:
     when = datetime.fromisoformat(at) if isinstance(at, str) else None
     if when is not None:
         if "since" in given and when < datetime.fromisoformat(given["since"]):

@@ -178,7 +178,12 @@ class Feed:
         """Fresh resources, as a new process has them."""
         project = load_project(self.folder, environment=self.environment)
         return (ArrowPlatform if self.in_arrow else Platform)(
-            project.state, project.lake, self.engine, project.source_place, lineage=project.lineage
+            project.state,
+            project.lake,
+            self.engine,
+            project.source_place,
+            folder=project.folder,
+            lineage=project.lineage,
         )
 
     def run(self, observer: Observer | None = None, now: datetime = NOW, **options: Any) -> Outcome:

@@ -18,7 +18,11 @@ from platform_assets.project.settings import Settings
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LAND = {"type": "s3", "region": "us-east-1"}
 ERP = {"type": "jdbc", "url": "jdbc:postgresql://h/d"}
-SETTINGS: dict[str, Any] = {"connections": {"land": LAND, "erp": ERP, "weather": ERP}}
+SHOP = {"type": "api", "base_url": "https://shop.example/v1"}
+CRM = {"type": "python", "settings": {}}
+SETTINGS: dict[str, Any] = {
+    "connections": {"land": LAND, "erp": ERP, "weather": ERP, "shop": SHOP, "crm": CRM}
+}
 FILES: dict[str, Any] = {
     "source": {"type": "files", "path": "./landing", "format": "ndjson"},
     "watermark": {"type": "path"},

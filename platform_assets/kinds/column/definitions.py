@@ -1,4 +1,4 @@
-"""What column watermarks add in Dagster: a sensor of new rows, and a schedule."""
+"""What column watermarks add in Dagster: sensors of new rows and upstream tables, and a schedule."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import RunCheck, TableCheck
-from platform_assets.kinds.column.triggers import column_schedule, rows_sensor
+from platform_assets.factory.upstream import has_upstream
+from platform_assets.kinds.column.triggers import column_schedule, column_upstream_sensor, rows_sensor
 from platform_assets.kinds.definitions import KindDefinitions, Triggers
 from resources.io_managers import RunOptions
 from resources.platform import Platform
@@ -25,7 +26,9 @@ class ColumnDefinitions(KindDefinitions):
         return ()
 
     def triggers(self, dataflow: Dataflow, platform: Platform, _: RunOptions, job: Any) -> Triggers:
-        """Return the sensor of new rows, unless each look would read all of the source, and a schedule if the definition has one."""
+        """Return the sensor of new rows, that of upstream tables, and a schedule, as far as the definition has them."""
+        sensors = [rows_sensor(dataflow, platform, job)] if dataflow.source.tells_what_is_new else []
+        if has_upstream(dataflow, platform):
+            sensors.append(column_upstream_sensor(dataflow, platform, job))
         schedule = (column_schedule(dataflow, platform, job),) if dataflow.schedule else ()
-        looks = dataflow.source.tells_what_is_new
-        return Triggers((rows_sensor(dataflow, platform, job),) if looks else (), schedule)
+        return Triggers(sensors, schedule)

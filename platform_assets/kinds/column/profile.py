@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from partitions.dataflow import Dataflow
+from partitions.errors import SourceError
 from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
 from platform_assets.kinds.column.words import values_in_words
@@ -77,7 +78,9 @@ class ColumnProfile(KindProfile):
         now: datetime,
         servers: Servers,  # noqa: ARG002 - a database has a time limit of its own
     ) -> dict[str, Any]:
-        """Return whether rows lie above the watermark."""
+        """Return whether rows lie above the watermark, unless only a read of the source tells that."""
+        if not dataflow.source.tells_what_is_new:
+            raise SourceError(f"only a run reads {dataflow.source.shown}, and tells whether it has new rows")
         return {"new_rows": platform.column_kind(dataflow).has_new_rows(entry, now)}
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:

@@ -1,6 +1,6 @@
-"""The sensor and the schedule of a column watermark (docs/dagster.md).
+"""The sensors and the schedule of a column watermark (docs/dagster.md).
 
-The sensor requests a run if rows lie above the stored values. The schedule requests one at each of its times: a look-back also reads
+The sensor of rows requests a run if rows lie above the stored values. The schedule requests one at each of its times: a look-back also reads
 rows again that are not above them.
 """
 
@@ -16,6 +16,7 @@ from partitions.dataflow import Dataflow
 from platform_assets.factory.keys import run_request
 from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
+from platform_assets.factory.upstream import upstream_sensor
 from resources.platform import Platform
 
 _INTERVAL = 60
@@ -39,6 +40,25 @@ def rows_sensor(
 
     description = f"Finds rows of {dataflow.name} above its watermark, and asks for a run."
     return SensorShell("rows", description, _INTERVAL, clock).build(dataflow, platform, job, look)
+
+
+def column_upstream_sensor(
+    dataflow: Dataflow, platform: Platform, job: Any, clock: Clock = time.time
+) -> SensorDefinition:
+    """Return a sensor that requests a run of ``job`` when an upstream table has changed and rows are due, also those of a look-back."""
+
+    def due(tick: Tick) -> NoWork | Work:
+        plan = platform.plan(dataflow, tick.now)
+        if not plan.slices:
+            return NoWork(plan.why)
+        entry = platform.log.newest(dataflow.name)
+        return Work(
+            entry,
+            "",
+            lambda attempt: [run_request(dataflow, f"{dataflow.name}:{attempt}")],
+        )
+
+    return upstream_sensor(dataflow, platform, job, due, clock)
 
 
 def column_schedule(dataflow: Dataflow, platform: Platform, job: Any) -> ScheduleDefinition:

@@ -1,4 +1,4 @@
-"""What window watermarks add in Dagster: partitions, a sensor and a schedule of due windows, and the ledger."""
+"""What window watermarks add in Dagster: partitions, sensors and a schedule of due windows, and the ledger."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import RunCheck, TableCheck
+from platform_assets.factory.upstream import has_upstream
 from platform_assets.kinds.definitions import HasLedgerPicture, HasPartitions, KindDefinitions, Triggers
 from platform_assets.kinds.window.checks import LEDGER, ledger_check
 from platform_assets.kinds.window.pictures import ledger_metadata
-from platform_assets.kinds.window.runs import window_schedule, window_sensor
+from platform_assets.kinds.window.runs import window_schedule, window_sensor, window_upstream_sensor
 from resources.io_managers import RunOptions
 from resources.kinds.window_partitions import WindowAssetPartitions
 from resources.platform import Platform
@@ -29,10 +30,13 @@ class WindowDefinitions(KindDefinitions, HasPartitions, HasLedgerPicture):
         return (TableCheck(LEDGER, ledger_check),)
 
     def triggers(self, dataflow: Dataflow, platform: Platform, _: RunOptions, job: Any) -> Triggers:
-        """Return the sensor of due windows, and a schedule if the definition has one."""
+        """Return the sensor of due windows, that of upstream tables, and a schedule, as far as the definition has them."""
         partitions = self.partitions(dataflow)
+        sensors = [window_sensor(dataflow, platform, job, partitions)]
+        if has_upstream(dataflow, platform):
+            sensors.append(window_upstream_sensor(dataflow, platform, job, partitions))
         schedule = (window_schedule(dataflow, platform, job, partitions),) if dataflow.schedule else ()
-        return Triggers((window_sensor(dataflow, platform, job, partitions),), schedule)
+        return Triggers(sensors, schedule)
 
     def partitions(self, dataflow: Dataflow) -> WindowAssetPartitions:
         """Return windows and units as partitions."""

@@ -1,7 +1,7 @@
-"""The sensor and the schedule of a window watermark: both request due windows as runs over ranges of partitions (docs/dagster.md).
+"""The sensors and the schedule of a window watermark: all request due windows as runs over ranges of partitions (docs/dagster.md).
 
 The sensor requests a run for windows that are over, for failed windows after a pause that doubles, and for windows that the cap has
-deferred. The run also loads the windows within the grace. The schedule requests everything that is due.
+deferred. The run also loads the windows within the grace. The schedule, and the sensor of upstream tables, request everything that is due.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from partitions.window.windows import Windows
 from partitions.window.work_unit import WorkUnit
 from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
+from platform_assets.factory.upstream import upstream_sensor
 from resources.io_managers import PLAN_TAG
 from resources.platform import Platform
 from resources.reporting import DATAFLOW_TAG
@@ -124,6 +125,26 @@ def window_sensor(
         f"Finds windows of {dataflow.name} that became due or failed, and asks for runs over ranges of them."
     )
     return SensorShell("windows", description, clock=clock).build(dataflow, platform, job, look)
+
+
+def window_upstream_sensor(
+    dataflow: Dataflow,
+    platform: Platform,
+    job: Any,
+    partitions: WindowPartitions,
+    clock: Clock = time.time,
+) -> SensorDefinition:
+    """Return a sensor that requests runs of ``job`` for everything that is due when an upstream table has changed."""
+
+    def all_due(tick: Tick) -> NoWork | Work:
+        due = due_runs(dataflow, platform, partitions, tick.instance, tick.now, everything=True)
+        if not due.works:
+            return NoWork(due.plan.why)
+        return Work(
+            due.entry, due.digest, lambda attempt: _requests(dataflow, due, attempt), new_keys=due.new_keys
+        )
+
+    return upstream_sensor(dataflow, platform, job, all_due, clock)
 
 
 def _next_attempt(due: DueRuns, now: datetime) -> str:

@@ -16,7 +16,7 @@ from partitions.lineage import Lineage, Upstream
 class Flow(NamedTuple):
     name: str
     table: str
-    inputs: Sequence[Input] = ()
+    tables_read: Sequence[Input] = ()
 
     @property
     def asset(self) -> str:
@@ -104,10 +104,10 @@ def test_only_dataflows_of_a_cycle_are_circular() -> None:
         "second": ["first"],
         "own": ["own"],
     }  # fmt: skip
-    assert lineage.circular("own") == (Upstream(own.inputs[0], "own"),)
+    assert lineage.circular("own") == (Upstream(own.tables_read[0], "own"),)
 
 
-def test_a_dataflow_reads_its_source_and_the_tables_of_its_units() -> None:
+def test_a_dataflow_reads_its_source_the_tables_of_its_units_and_its_inputs() -> None:
     flow = Dataflow.model_validate(
         {
             "name": "flow",
@@ -123,10 +123,13 @@ def test_a_dataflow_reads_its_source_and_the_tables_of_its_units() -> None:
                 ],
             },
             "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+            "sql": "SELECT input.* FROM input JOIN planes USING (k)",
+            "inputs": {"planes": "silver/planes"},
         }
     )  # fmt: skip
-    assert flow.inputs == (
+    assert flow.tables_read == (
         Input(("source", "table"), "bronze/events"),
         Input(("watermark", "secondary_input", 0, "table"), "ref/kinds"),
         Input(("watermark", "secondary_input", 2, "asset"), "silver/kinds", is_asset=True),
+        Input(("inputs", "planes"), "silver/planes"),
     )

@@ -58,6 +58,12 @@ def test_a_known_maximum_below_the_clock_is_the_bound() -> None:
     assert only(made(watermark(), {}, seen(highest=highest))).upper == {"u": highest}
 
 
+def test_a_bound_that_only_the_fetched_rows_will_tell_stays_open() -> None:
+    slice_ = only(made(watermark(), {"u": 10}, seen("whole")))
+    assert (slice_.words, slice_.upper) == ("u > 10", {})
+    assert slice_.advance({"u": 10}) == {"u": 10}
+
+
 def test_a_maximum_in_the_future_is_not_read_before_its_time() -> None:
     assert only(made(watermark(), {}, seen(highest=NOW + timedelta(days=1)))).upper == {"u": NOW}
 

@@ -32,8 +32,8 @@ def test_people_read_a_line_for_each_mistake_and_a_summary(project: Path) -> Non
     assert answer.stdout.splitlines() == [
         "dataflows/bad.yaml:1: source.format: found ndjsn, expected ndjson, json, csv or parquet (did you mean ndjson?)",
         (
-            "dataflows/bad.yaml:3: layr: found an unknown key, expected one of description, freshness, late_files, layer,"
-            " max_bad_records, on_bad_file, owners, schedule, show_bad_records, source, sql, tags, target, transform, unknown_fields,"
+            "dataflows/bad.yaml:3: layr: found an unknown key, expected one of description, freshness, inputs, late_files, layer,"
+            " max_bad_records, on_bad_file, owners, run_after_upstream, schedule, show_bad_records, source, sql, tags, target, transform, unknown_fields,"
             " watermark (did you mean layer?)"
         ),
         f"{project}: 2 errors in 1 file; 1 dataflow without errors",

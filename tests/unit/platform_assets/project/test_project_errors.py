@@ -32,8 +32,8 @@ FLOW = [
         GOOD + "Late_Files: ingest\n",
         (3, "Late_Files", "an unknown key"),
         (
-            "one of description, freshness, late_files, layer, max_bad_records, on_bad_file, owners, schedule, show_bad_records,"
-            " source, sql, tags, target, transform, unknown_fields, watermark"
+            "one of description, freshness, inputs, late_files, layer, max_bad_records, on_bad_file, owners, run_after_upstream, schedule,"
+            " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark"
         ),
         "late_files",
     ),
@@ -102,7 +102,7 @@ FLOW = [
     (
         GOOD + "transform: clean\n",
         (3, "transform", "clean"),
-        r"text that matches ^[A-Za-z_][\w.]*:[A-Za-z_]\w*$",
+        "package.module:name",
         None,
     ),
     (
@@ -176,6 +176,43 @@ FLOW = [
         GOOD.replace("}\nw", ", schema: 'a array<int>'}\nw") + "target: {partition_by: [A]}\n",
         (3, "target.partition_by.0", "A, which the schema makes an array, a map or a struct"),
         "a column with single values",
+        None,
+    ),
+    # inputs
+    (
+        GOOD + "inputs: {planes: silver/planes}\n",
+        (3, "inputs", "nothing that reads them"),
+        "sql or transform beside inputs",
+        None,
+    ),
+    (
+        GOOD + "sql: select 1\ninputs: {'a b': silver/planes}\n",
+        (4, "inputs.a b", "a b"),
+        "a name of letters, digits and underscores",
+        None,
+    ),
+    (
+        GOOD + "sql: select 1\ninputs: {Input: silver/planes}\n",
+        (4, "inputs.Input", "Input"),
+        "another name than the view of the dataflow's own rows",
+        None,
+    ),
+    (
+        GOOD + "sql: select 1\ninputs: {p: silver/planes, P: silver/parts}\n",
+        (4, "inputs.P", "P"),
+        "another name than p",
+        None,
+    ),
+    (
+        GOOD + "sql: select 1\ninputs: {p: planes}\n",
+        (4, "inputs.p", "planes"),
+        "<layer>/<name>, letters, digits and underscores",
+        None,
+    ),
+    (
+        GOOD + "sql: select 1\ninputs: {p: bronze/flow}\n",
+        (4, "inputs.p", "bronze/flow, the dataflow's own table"),
+        "another table: a run would load its own output",
         None,
     ),
     # places
@@ -293,11 +330,16 @@ SETTINGS = [
         None,
     ),
     ("spark: {conf: {a: [1]}}\n", (1, "spark.conf.a", "a list"), "text", None),
-    ("connections: {land: {type: s4}}\n", (1, "connections.land.type", "s4"), "s3, jdbc or api", None),
+    (
+        "connections: {land: {type: s4}}\n",
+        (1, "connections.land.type", "s4"),
+        "s3, jdbc, api or python",
+        None,
+    ),
     (
         "connections: {land: {region: x}}\n",
         (1, "connections.land.type", "nothing"),
-        "s3, jdbc or api (this key is required)",
+        "s3, jdbc, api or python (this key is required)",
         None,
     ),
     (

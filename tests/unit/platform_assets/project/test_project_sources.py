@@ -29,12 +29,29 @@ NEEDS_FILES = (
     "a source of type files (a path watermark needs files)",
 )
 
+NAMED = "package.module:name"
+
 # The text of `source`; then key, found, expected, nearest of its errors beside that of the path watermark.
 SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
     ("{type: jdbc, connection: erp, table: public.orders}", []),
     ("{type: jdbc, connection: erp, table: '\"a.b\".t', window_column: at, unit_columns: {s: sid}}", []),
     ("{type: jdbc, connection: erp, query: 'select * from t where at >= {start} and x = {unit.a}'}", []),
     ("{type: table, table: bronze/flights, window_column: at, unit_columns: {s: sid}}", []),
+    ("{type: python, function: 'shop:orders', params: {pages: 3, tags: [a, b]}, schema: 'id long'}", []),
+    (
+        "{type: python, function: shop, connection: erp, params: {api_token: x}, highest: 'shop:'}",
+        [
+            ("source.connection", "erp, of type jdbc", "a connection of type python", None),
+            ("source.function", "shop", NAMED, None),
+            ("source.highest", "shop:", NAMED, None),
+            (
+                "source.params.api_token",
+                "the parameter api_token, a secret by its name",
+                "it in a setting of the connection, as {env: NAME}; or another name, if api_token is no secret",
+                None,
+            ),
+        ],
+    ),
     (
         "{type: jdbc, connection: erb, table: t}",
         [("source.connection", "erb", "one of the connections of platform.yaml: erp", "erp")],

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.predicate import EVERYTHING, NOTHING, AllOf, Among, AnyOf, Between, Predicate, matches
 from resources.dialects import DIALECTS
+from resources.dialects.arrow import expression
 from resources.dialects.dialect import Words
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -55,6 +58,32 @@ def test_the_condition_keeps_exactly_the_rows_that_match(predicate: Predicate) -
     database.executemany("INSERT INTO t VALUES (:a, :b)", ROWS)
     kept = database.execute(f"SELECT * FROM t WHERE {sql(predicate, _Sqlite())}").fetchall()
     assert kept == [tuple(row.values()) for row in ROWS if matches(predicate, row)]
+
+
+@given(st.recursive(_leaves(), _branches, max_leaves=8))
+def test_the_expression_of_arrow_keeps_exactly_the_rows_that_match(predicate: Predicate) -> None:
+    kept = pa.Table.from_pylist(ROWS).filter(expression(predicate)).to_pylist()
+    assert kept == [row for row in ROWS if matches(predicate, row)]
+
+
+def test_an_expression_of_arrow_compares_text_by_bytes_times_to_the_microsecond_and_decimals_exactly() -> (
+    None
+):
+    noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    rows = {
+        "word": ["Z", "a", "ä", "𝄞"],
+        "at": pa.array(
+            [noon + timedelta(microseconds=number) for number in range(4)], pa.timestamp("us", "UTC")
+        ),
+        "amount": pa.array([Decimal(number) / 100 for number in range(4)], pa.decimal128(20, 2)),
+    }
+    third = [
+        Between("word", "ä", "𝄞"),
+        Between("at", noon + timedelta(microseconds=2), noon + timedelta(microseconds=3)),
+    ]
+    third.append(Between("amount", Decimal("0.015"), Decimal("0.03")))
+    for between in third:
+        assert pa.table(rows).filter(expression(between)).column("word").to_pylist() == ["ä"]
 
 
 _TIME = Between("at", datetime(2024, 1, 1, tzinfo=UTC), None)

@@ -1,0 +1,51 @@
+"""A predicate over Arrow batches, for rows that are filtered before Spark sees them."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from partitions.predicate import AllOf, Among, AnyOf, Between, Predicate
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+
+def expression(predicate: Predicate) -> pc.Expression:
+    """Return what exactly the predicate's rows meet. NULL is as in SQL, text is compared by bytes."""
+    import pyarrow.compute as pc
+
+    match predicate:
+        case AllOf(parts):
+            return reduce(lambda above, below: above & below, map(expression, parts), pc.scalar(True))
+        case AnyOf(parts):
+            either = [pc.coalesce(expression(part), pc.scalar(False)) for part in parts]
+            return reduce(lambda above, below: above | below, either, pc.scalar(False))
+        case Among():
+            return _among(predicate)
+        case Between():
+            return _between(predicate)
+
+
+def _among(predicate: Among) -> pc.Expression:
+    import pyarrow.compute as pc
+
+    column = pc.field(predicate.column)
+    values = [value for value in predicate.values if value is not None]
+    equal = [pc.coalesce(column == value, pc.scalar(False)) for value in values]
+    if None in predicate.values:
+        equal.append(column.is_null())
+    return reduce(lambda above, below: above | below, equal, pc.scalar(False))
+
+
+def _between(predicate: Between) -> pc.Expression:
+    import pyarrow.compute as pc
+
+    column, conditions = pc.field(predicate.column), []
+    if predicate.lower is not None:
+        lower = predicate.lower
+        conditions.append(column >= lower if predicate.lower_inclusive else column > lower)
+    if predicate.upper is not None:
+        upper = predicate.upper
+        conditions.append(column <= upper if predicate.upper_inclusive else column < upper)
+    return reduce(lambda above, below: above & below, conditions)

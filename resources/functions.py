@@ -1,0 +1,94 @@
+"""Functions of the user that a definition names as ``package.module:name``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from partitions.errors import ConfigurationError
+
+_SHORTEST_HIDDEN = 4
+
+
+@dataclass(frozen=True)
+class FunctionConnection:
+    """What a function of the user reaches its source with.
+
+    Attributes:
+        settings: secrets among them; never shown.
+    """
+
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class UserCode:
+    """Where a source that is a function of the user finds its code, and what it is given.
+
+    Attributes:
+        folder: of the project, in which its module may lie.
+        settings: of its connection, secrets among them; never shown.
+    """
+
+    folder: Path
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def hide(self, text: str) -> str:
+        """Return a text without the values of the settings: which of them are secret is unknown."""
+        for name, value in self.settings.items():
+            if len(value) >= _SHORTEST_HIDDEN:
+                text = text.replace(value, f"<{name}>")
+        return text
+
+    def __str__(self) -> str:
+        """The folder."""
+        return str(self.folder)
+
+
+def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
+    """Import a function of the user. Modules of the project's folder are found, after those of the checkout and those that are installed.
+
+    Args:
+        key: of the definition.
+        name: ``package.module:name``.
+        folder: of the project.
+
+    Raises:
+        ConfigurationError: there is no such module or function, or the module cannot be imported.
+    """
+    path = str(folder.resolve())
+    if path not in sys.path:
+        sys.path.append(path)  # at the end: no module of a project hides one of the product
+    module, _, attribute = name.partition(":")
+    try:
+        function = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(f"{key}: expected a function at {name}, found none: {error}") from error
+    except Exception as error:
+        raise ConfigurationError(
+            f"{key}: expected a function at {name}; its module fails: {users_line(error)}"
+        ) from error
+    if not callable(function):
+        raise ConfigurationError(
+            f"{key}: expected a function at {name}, found {type(function).__name__} {attribute}"
+        )
+    found: Callable[..., Any] = function
+    return found
+
+
+def users_line(error: BaseException) -> str:
+    """Return an error with the file and line of the user's code, or of a library below it, that raised it."""
+    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _is_ours(frame.filename)]
+    users = [frame for frame in own if "site-packages" not in frame.filename] or own
+    return f"{what} ({users[-1].filename}:{users[-1].lineno})" if users else what
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith((str(Path(__file__).parent), "<frozen"))

@@ -1,0 +1,1 @@
+"""Functions of the user as a source (docs/source-python.md)."""

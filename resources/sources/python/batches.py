@@ -1,0 +1,256 @@
+"""Whatever a function of the user yields, as Arrow tables of one schema: Arrow, pandas, dict rows (docs/source-python.md, What it yields)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import SchemaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_ROWS = 10_000
+"""Dict rows that are one batch, if they are yielded one by one."""
+
+_DECIMALS = (38, 18)
+"""Precision and scale of a column that is inferred from Python's decimals."""
+
+Raw = Any
+"""An Arrow table, or a list of dict rows: what they hold decides on their columns only beside a schema."""
+
+
+class WrongYield(Exception):
+    """What a function yields cannot be rows. The text says what was expected and found."""
+
+
+def raw_batches(given: Any) -> Iterator[Raw]:
+    """Return what a function returned or yielded, in batches.
+
+    Raises:
+        WrongYield: for anything that is no batch of rows.
+    """
+    if given is None:
+        raise WrongYield(
+            "expected rows to be yielded or returned, found None (a function without rows yields nothing, or returns an empty list)"
+        )
+    if _arrow(given) is not None or isinstance(given, Mapping):
+        given = [given]
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        raise WrongYield(f"expected batches of rows, found {_named(given)}")
+    rows: list[Mapping[str, Any]] = []
+    for each in given:
+        table = _arrow(each)
+        if isinstance(each, Mapping):
+            rows.append(each)
+        elif table is None:
+            rows += _rows(each)
+        if rows and (table is not None or len(rows) >= MOST_ROWS):
+            yield from _cut(rows)
+            rows = []
+        if table is not None:
+            yield table
+    if rows:
+        yield from _cut(rows)
+
+
+def inferred_schema(batches: Sequence[Raw]) -> pa.Schema:
+    """Return the schema of some batches.
+
+    Raises:
+        WrongYield: they have none in common, or nothing tells the type of a column.
+    """
+    import pyarrow as pa
+
+    try:
+        tables = [_inferred(batch) for batch in batches]
+        schema = pa.unify_schemas([table.schema for table in tables], promote_options="permissive")
+    except (pa.ArrowException, TypeError) as error:
+        raise WrongYield(f"expected rows of one schema, found {error}. Declare source.schema") from None
+    fields = [_plain(field) for field in schema]
+    unknown = [field.name for field in fields if pa.types.is_null(field.type)]
+    if unknown:
+        raise WrongYield(
+            f"expected a value of {unknown[0]} among the first rows, found none, so nothing tells its type. Declare source.schema"
+        )
+    return pa.schema(fields)
+
+
+def cast_to(batch: Raw, schema: pa.Schema, zone: str, *, ignore_unknown: bool = False) -> pa.Table:
+    """Return a batch with exactly the columns of a schema, in its order.
+
+    A dict row need not have each column: NULL stands for a missing one. Times without a zone are of ``zone`` if the column has one.
+
+    Args:
+        batch: from :func:`raw_batches`.
+        schema: that is pinned.
+        zone: name of the definition's.
+        ignore_unknown: whether columns that the schema lacks are left out.
+
+    Raises:
+        SchemaError: a column is missing, unknown, or its values cannot be ones of the schema's type.
+    """
+    import pyarrow as pa
+
+    names = _names(batch)
+    unknown = sorted(names - set(schema.names))
+    if unknown and not ignore_unknown:
+        raise SchemaError(
+            f"expected the columns {', '.join(schema.names)}, found also {', '.join(unknown)} (unknown_fields: ignore leaves them out)",
+            reason="unknown_field",
+            field=unknown[0],
+        )
+    missing = [name for name in schema.names if name not in names]
+    if missing and isinstance(batch, pa.Table):
+        raise SchemaError(
+            f"expected the columns {', '.join(schema.names)}, found no {', '.join(missing)}",
+            reason="missing_column",
+            field=missing[0],
+        )
+    return pa.table([_column(batch, field, zone) for field in schema], schema=schema)
+
+
+def own_type(batch: Raw, name: str) -> pa.DataType:
+    """Return the type of a column of a batch; that of NULL if it has none."""
+    import pyarrow as pa
+
+    if isinstance(batch, pa.Table):
+        return batch.schema.field(name).type if name in batch.column_names else pa.null()
+    return pa.array([row.get(name) for row in batch]).type
+
+
+def row_count(batch: Raw) -> int:
+    """Return how many rows a batch has."""
+    return len(batch)
+
+
+def _column(batch: Raw, field: pa.Field, zone: str) -> pa.ChunkedArray | pa.Array:
+    import pyarrow as pa
+
+    try:
+        if isinstance(batch, pa.Table):
+            return _converted(batch.column(field.name), field.type, zone)
+        values = [row.get(field.name) for row in batch]
+        if pa.types.is_nested(field.type):
+            return pa.array(values, type=field.type)
+        return _converted(pa.array(values), field.type, zone)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise SchemaError(
+            f"column {field.name}: expected values of type {field.type}, found others: {error}",
+            reason="incompatible_schema",
+            field=field.name,
+        ) from None
+
+
+def _converted(values: Any, target: pa.DataType, zone: str) -> Any:
+    """Values of a type, if each is one of the target's without loss."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    given = values.type
+    if given == target or pa.types.is_null(given):
+        return values.cast(target)
+    if pa.types.is_dictionary(given):
+        return _converted(values.cast(given.value_type), target, zone)
+    is_text = pa.types.is_string(given) or pa.types.is_large_string(given)
+    if pa.types.is_string(target) != is_text and not (is_text and _reads_text(target)):
+        raise TypeError(f"they are {given}")
+    if pa.types.is_boolean(given) or pa.types.is_boolean(target):
+        raise TypeError(f"they are {given}")
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(target):
+        if given.tz is not None and target.tz is None:
+            raise TypeError("they have a zone, and the column has none")
+        if given.tz is None and target.tz is not None:
+            local = values.cast(pa.timestamp("us"))
+            return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest").cast(target)
+    return values.cast(target)
+
+
+def _reads_text(target: pa.DataType) -> bool:
+    """Whether text may stand for a value: times, days and decimals, which JSON has no other way to say."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_timestamp(target) or pa.types.is_date(target) or pa.types.is_decimal(target))
+
+
+def _arrow(given: Any) -> pa.Table | None:
+    """An Arrow or pandas batch as an Arrow table; None for anything else."""
+    import pyarrow as pa
+
+    if isinstance(given, pa.Table):
+        return given
+    if isinstance(given, pa.RecordBatch):
+        return pa.Table.from_batches([given])
+    if type(given).__module__.partition(".")[0] == "pandas":
+        import pandas as pd
+
+        if isinstance(given, pd.DataFrame):
+            try:
+                return _with_wide_decimals(pa.Table.from_pandas(given, preserve_index=False))
+            except (pa.ArrowException, TypeError) as error:
+                raise WrongYield(
+                    f"expected a frame whose columns hold values of one type each, found {error}"
+                ) from None
+    return None
+
+
+def _rows(given: Any) -> list[Mapping[str, Any]]:
+    if isinstance(given, list | tuple):
+        odd = next((row for row in given if not isinstance(row, Mapping)), None)
+        if odd is None:
+            return list(given)
+        raise WrongYield(f"expected a list of dict rows, found {_named(odd)} in it")
+    raise WrongYield(
+        f"expected Arrow tables or record batches, pandas frames, dict rows or lists of them, found {_named(given)}"
+    )
+
+
+def _cut(rows: Sequence[Mapping[str, Any]]) -> Iterator[Raw]:
+    for first in range(0, len(rows), MOST_ROWS):
+        yield rows[first : first + MOST_ROWS]
+
+
+def _names(batch: Raw) -> set[str]:
+    import pyarrow as pa
+
+    return set(batch.column_names) if isinstance(batch, pa.Table) else {name for row in batch for name in row}
+
+
+def _inferred(batch: Raw) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(batch, pa.Table):
+        return batch
+    names = dict.fromkeys(name for row in batch for name in row)
+    return _with_wide_decimals(pa.table({name: pa.array([row.get(name) for row in batch]) for name in names}))
+
+
+def _with_wide_decimals(table: pa.Table) -> pa.Table:
+    """A table whose decimals have room: pyarrow takes their precision from the rows at hand, which say nothing of the others."""
+    import pyarrow as pa
+
+    fields = [
+        pa.field(field.name, pa.decimal128(*_DECIMALS)) if pa.types.is_decimal(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields)) if fields != list(table.schema) else table
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """A column as Spark holds it: without dictionary, nanoseconds or unsigned numbers."""
+    import pyarrow as pa
+
+    kind = field.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_timestamp(kind):
+        kind = pa.timestamp("us", tz="UTC" if kind.tz is not None else None)
+    elif pa.types.is_large_string(kind):
+        kind = pa.string()
+    elif pa.types.is_unsigned_integer(kind):
+        kind = pa.int64()
+    return pa.field(field.name, kind)
+
+
+def _named(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")

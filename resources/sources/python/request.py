@@ -1,0 +1,75 @@
+"""What a function of the user is asked for: the one value that it gets (docs/source-python.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from partitions.column.predicates import Range
+from partitions.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class RowRequest:
+    """The rows between bounds of columns, or of one stretch of time of one unit.
+
+    Attributes:
+        dataflow: its name.
+        bounds: by column of a column watermark; a column that has no bound yet is missing.
+        start: of the stretch, inclusive, aware; None without windows of time.
+        end: of the stretch, exclusive, aware; None without windows of time.
+        unit: names to values; empty without units.
+        params: of the definition.
+        connection: the settings of the definition's connection, secrets among them.
+    """
+
+    dataflow: str
+    bounds: Mapping[str, Range] = field(default_factory=dict)
+    start: datetime | None = None
+    end: datetime | None = None
+    unit: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    connection: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def lower(self) -> Any:
+        """The bound below of the only column; None: from the beginning."""
+        bound = self._only
+        return bound.lower if bound else None
+
+    @property
+    def upper(self) -> Any:
+        """The bound above of the only column; None: all that there is."""
+        bound = self._only
+        return bound.upper if bound else None
+
+    @property
+    def lower_inclusive(self) -> bool:
+        """Whether the lower bound itself is asked for."""
+        bound = self._only
+        return bound is not None and bound.lower_inclusive
+
+    @property
+    def upper_inclusive(self) -> bool:
+        """Whether the upper bound itself is asked for."""
+        bound = self._only
+        return bound is not None and bound.upper_inclusive
+
+    @property
+    def words(self) -> str:
+        """What is asked for, for people."""
+        asked = [bound.words for bound in self.bounds.values()]
+        if self.start is not None and self.end is not None:
+            asked.append(f"{self.start.isoformat()} .. {self.end.isoformat()}")
+        asked += [f"{name} = {value!r}" for name, value in self.unit.items()]
+        return ", ".join(asked) or "without bounds"
+
+    @property
+    def _only(self) -> Range | None:
+        if len(self.bounds) > 1:
+            raise ConfigurationError(
+                f"expected bounds of one column, found those of {', '.join(self.bounds)}: use request.bounds[column].lower"
+            )
+        return next(iter(self.bounds.values()), None)

@@ -1,0 +1,435 @@
+"""Rows that a function of the user yields, staged as Parquet while they come (docs/source-python.md).
+
+The function is told the bounds, and its rows are filtered by the same predicate: one that ignores its bounds costs time, and doubles nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from partitions.api.requests import ranges_of
+from partitions.api.values import kind_of_value
+from partitions.column.predicates import Range
+from partitions.column.source import Observed
+from partitions.dataflow import Dataflow
+from partitions.ddl import kinds_of
+from partitions.errors import SchemaError, SourceError
+from partitions.instants import as_datetime
+from partitions.path.definition import PathWatermark
+from partitions.predicate import EVERYTHING, AnyOf, Predicate, columns_of
+from partitions.sources import PythonSource
+from partitions.unit_values import Kind, fitted
+from partitions.watermark import compare_values
+from partitions.window.extent import Extent
+from partitions.window.predicates import Columns, disjoint, rows_of
+from resources.dialects.arrow import expression
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
+from resources.functions import UserCode
+from resources.sources.files.failures import other_schema
+from resources.sources.files.pinned import PinnedSchema
+from resources.sources.python.batches import (
+    Raw,
+    WrongYield,
+    cast_to,
+    inferred_schema,
+    own_type,
+    row_count,
+)
+from resources.sources.python.call import FunctionCaller
+from resources.sources.python.request import RowRequest
+from resources.sources.schema import check_columns, kinds, pinned_struct, plain
+from resources.staging import Staging
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_SAMPLE_ROWS = 10_000
+_SAMPLE_BYTES = 64 * 2**20
+_SAMPLE_CALLS = 20
+"""Calls until one yields a row that a schema is inferred from."""
+
+
+class PythonRows:
+    """The rows of one function."""
+
+    def __init__(self, dataflow: Dataflow, source: PythonSource, code: UserCode, staging: Staging) -> None:
+        """Use a function; nothing is imported or called yet.
+
+        Args:
+            dataflow: the definition.
+            source: what it says of the function.
+            code: where the function is, and what it is given.
+            staging: where its rows are put.
+        """
+        self._dataflow, self._source, self._staging = dataflow, source, staging
+        watermark = dataflow.watermark
+        self._zone = dataflow.zone
+        self._zone_name = "UTC" if isinstance(watermark, PathWatermark) else watermark.timezone
+        self._caller = FunctionCaller(dataflow.name, source, code)
+        self._schema: StructType | None = None
+        self._ahead: _Ahead | None = None
+        self._fetched: _Fetched | None = None
+        self._files = 0
+
+    def version(self) -> None:
+        """None: a function has no versions."""
+        return
+
+    # The schema
+
+    def pin(self, spark: SparkSession) -> str | None:
+        """The declared schema, or that of the first rows without bounds; None if there are none.
+
+        Raises:
+            ConfigurationError: a column that the definition names is not there, or cannot be compared.
+            SourceError: the function fails.
+        """
+        return self._pin(spark, lambda: self._sampled)
+
+    def pin_sample(self, spark: SparkSession, extents: Sequence[Extent]) -> str | None:
+        """The declared schema, or that of the first rows of these extents; None if there are none.
+
+        Raises:
+            ConfigurationError, SourceError: as :meth:`pin`.
+        """
+        requests = [self._within(extent) for extent in disjoint(extents)[:_SAMPLE_CALLS]]
+        return self._pin(spark, lambda: self._inferred(requests))
+
+    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
+        """Compare ``source.schema`` with what was pinned; rows are compared as they come.
+
+        Raises:
+            SchemaError: reason ``incompatible_schema``.
+        """
+        was = PinnedSchema.of(pinned)
+        self._schema = was.struct
+        if self._source.schema_ == was.declared:
+            return
+        declared = self._declared_in(spark)
+        if declared is None or plain(declared) == was.struct:
+            return
+        raise other_schema(
+            f"source.schema: expected the schema that was pinned ({was.struct.simpleString()}), found another ({declared.simpleString()})",
+            "Put it back",
+            dataflow,
+            None,
+        )
+
+    def _pin(self, spark: SparkSession, inferred: Callable[[], StructType | None]) -> str | None:
+        declared = self._declared_in(spark)
+        schema = inferred() if declared is None else declared
+        if schema is None:
+            return None
+        self._schema = plain(schema)
+        check_columns(self._source, self._schema)
+        return PinnedSchema(self._schema.json(), (), self._source.schema_).to_text()
+
+    def _declared_in(self, spark: SparkSession) -> StructType | None:
+        if self._source.schema_ is None:
+            return None
+        return spark.createDataFrame([], self._source.schema_).schema
+
+    @cached_property
+    def _declared(self) -> Mapping[str, Kind]:
+        """What columns hold, by the declared schema."""
+        return {} if self._source.schema_ is None else kinds_of(self._source.schema_)
+
+    @cached_property
+    def _sampled(self) -> StructType | None:
+        """The columns of the first rows, asked for without bounds; None if there are no rows."""
+        return self._inferred([self._caller.request()])
+
+    def _inferred(self, requests: Iterable[RowRequest]) -> StructType | None:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        sample: list[Raw] = next((rows for request in requests if (rows := self._sample(request))), [])
+        if not sample:
+            return None
+        try:
+            return from_arrow_schema(inferred_schema(sample), prefer_timestamp_ntz=True)
+        except WrongYield as error:
+            raise SchemaError(
+                f"dataflow {self._dataflow.name}: {self._source.shown}: {error}", reason="incompatible_schema"
+            ) from None
+
+    def _sample(self, request: RowRequest) -> list[Raw]:
+        sample: list[Raw] = []
+        with closing(self._caller.batches(request)) as batches:
+            for batch in batches:
+                if row_count(batch):
+                    sample.append(batch)
+                if _is_enough(sample):
+                    break
+        return sample
+
+    # Windows and units
+
+    def read(
+        self,
+        spark: SparkSession,
+        extents: Sequence[Extent],
+        pinned: str,
+        version: object = None,  # noqa: ARG002 - a function has no versions
+    ) -> DataFrame:
+        """One call for each stretch of time of each unit. Its rows are fetched and staged now.
+
+        Raises:
+            ConfigurationError: a unit's value cannot be one of its column.
+            SourceError: the function fails, or yields something else than expected.
+        """
+        schema, calls, earlier = pinned_struct(pinned), list[_Call](), list[Predicate]()
+        columns = self._columns_told(kinds(schema))
+        for extent in disjoint(extents):
+            rows = rows_of([extent], columns)
+            calls.append(_Call(self._within(extent), rows, tuple(earlier)))
+            if not columns.elsewhere:
+                earlier.append(rows)  # two units may be one value of the column
+        return self._staged(spark, calls, schema)
+
+    def failure(self, error: Exception) -> None:  # noqa: ARG002 - part of what all readers of rows have
+        """None: the function is called before anything is written."""
+        return
+
+    def _within(self, extent: Extent) -> RowRequest:
+        (unit,) = extent.units
+        ends = [None if ms is None else as_datetime(ms, self._zone) for ms in (extent.lower, extent.upper)]
+        return self._caller.request(start=ends[0], end=ends[1], unit=dict(unit))
+
+    def _columns_told(self, known: dict[str, Kind]) -> Columns:
+        """Which columns tell a row's window and unit; of what none tells the function itself takes care."""
+        source, window = self._source, self._dataflow.window
+        units = {f"unit.{name}" for name in window.unit_fields if name not in source.unit_columns}
+        ends = {"start", "end"} if window.time_entry is not None and source.window_column is None else set()
+        return Columns(known, source.window_column, source.unit_columns, self._zone, frozenset(units | ends))
+
+    # Rows above a column watermark
+
+    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+        """The clock is the run's; only the function ``highest`` tells the highest values before rows are fetched."""
+        known = {name: self._declared[name] for name in columns if name in self._declared}
+        maxima = {name: self._told(name) for name in columns} if self._source.highest is not None else {}
+        return Observed(now, known, maxima)
+
+    def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
+        """Call the function without bounds for its first rows."""
+        if self._sampled is None:
+            return dict.fromkeys(columns)
+        held = kinds(self._sampled)
+        return {name: held[name] for name in columns if name in held}
+
+    def cuts(self, range_: Range, rows: int, most: int, version: object) -> Sequence[Any]:  # noqa: ARG002 - part of what all sources have
+        """None: only the rows would tell."""
+        return ()
+
+    def holds_any(self, rows: Predicate, version: object) -> bool:  # noqa: ARG002 - a function has no versions
+        """Call the function up to the first of these rows; a read of the same bounds goes on there."""
+        request = self._above(rows)
+        call = self._calling(request)
+        for batch in call:
+            if row_count(batch if rows == EVERYTHING else self._compared(batch, rows, request)):
+                self._ahead = _Ahead(request, batch, call)
+                return True
+        return False
+
+    def highest(self, column: str, rows: Predicate, version: object) -> Any:  # noqa: ARG002 - a function has no versions
+        """Look through all rows."""
+        request, highest = self._above(rows), None
+        for batch in self._calling(request):
+            highest = _higher(highest, self._compared(batch, rows, request, column), column)
+        return highest
+
+    def fetched_up_to(self, rows: Predicate, columns: Sequence[str]) -> Mapping[str, Any]:
+        """Stage rows, and tell the highest value of columns in them.
+
+        Raises:
+            SourceError: the function fails, or yields something else than expected.
+        """
+        schema, highest = self._schema or self._sampled, dict[str, Any].fromkeys(columns)
+        if schema is None:
+            return highest
+        arrow, call = _arrow(schema), _Call(self._above(rows), rows)
+        with self._staging.batches(self._next_name(), arrow) as staged:
+            for table in self._tables(call, arrow):
+                staged.write(table)
+                highest = {name: _higher(highest[name], table, name) for name in columns}
+        paths = [self._staging.folder.child(file.path).spark_url for file in staged.files]
+        self._fetched = _Fetched(rows, paths)
+        return highest
+
+    def read_rows(
+        self,
+        spark: SparkSession,
+        parts: Sequence[Predicate],
+        pinned: str,
+        version: object,  # noqa: ARG002 - a function has no versions
+    ) -> DataFrame:
+        """One call for each part, unless its rows were fetched before their bound was known."""
+        schema, fetched = pinned_struct(pinned), self._fetched
+        self._fetched = None
+        if fetched is not None and len(parts) == 1 and fetched.begins_like(parts[0]):
+            return spark.read.schema(schema).parquet(*fetched.paths).where(sql(parts[0], SPARK))
+        return self._staged(spark, [_Call(self._above(part), part) for part in parts], schema)
+
+    def _above(self, rows: Predicate) -> RowRequest:
+        return self._caller.request(bounds={range_.column: range_ for range_ in ranges_of(rows)})
+
+    def _told(self, column: str) -> Any:
+        """The highest value of a column, by the function ``highest``."""
+        value, kind = self._caller.highest(self._caller.request(), column), self._declared.get(column)
+        try:
+            return value if kind is None else fitted(value, kind, self._zone)
+        except ValueError as error:
+            raise SourceError(
+                f"dataflow {self._dataflow.name}: function {self._source.highest}: expected the highest value of {column}, or None: {error}",
+                code="function_yield",
+            ) from None
+
+    # Fetching
+
+    def _staged(self, spark: SparkSession, calls: Sequence[_Call], schema: StructType) -> DataFrame:
+        """Call the function, and put what is asked for where Spark reads it."""
+        if not calls:
+            return spark.createDataFrame([], schema)
+        arrow = _arrow(schema)
+        with self._staging.batches(self._next_name(), arrow) as staged:
+            for call in calls:
+                for table in self._tables(call, arrow):
+                    staged.write(table)
+        paths = [self._staging.folder.child(file.path).spark_url for file in staged.files]
+        return spark.read.schema(schema).parquet(*paths)
+
+    def _tables(self, call: _Call, schema: pa.Schema) -> Iterator[pa.Table]:
+        """What is asked for of each batch."""
+        ignores = self._dataflow.unknown_fields == "ignore"
+        for batch in self._calling(call.request):
+            try:
+                table = cast_to(batch, schema, self._zone_name, ignore_unknown=ignores)
+            except SchemaError as error:
+                raise self._caller.wrong(error, call.request) from None
+            yield table.filter(call.condition)
+
+    def _calling(self, request: RowRequest) -> Generator[Raw]:
+        """The batches of a call, or the rest of one that a look has begun."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.request == request:
+            yield ahead.first
+            yield from ahead.call
+            return
+        if ahead is not None:
+            ahead.call.close()
+        yield from self._caller.batches(request)
+
+    def _compared(self, batch: Raw, rows: Predicate, request: RowRequest, *more: str) -> pa.Table:
+        """The rows of a batch that are meant, with the columns that tell which these are, before all columns are known."""
+        import pyarrow as pa
+
+        types = {
+            name: self._type_of(name, rows) or own_type(batch, name) for name in (*columns_of(rows), *more)
+        }
+        try:
+            table = cast_to(batch, pa.schema(types.items()), self._zone_name, ignore_unknown=True)
+        except SchemaError as error:
+            raise self._caller.wrong(error, request) from None
+        return table.filter(expression(rows))
+
+    def _type_of(self, column: str, rows: Predicate) -> pa.DataType | None:
+        """The type of a column by the declared schema, or by the bounds that it is compared with; None for numbers, which compare as they are."""
+        import pyarrow as pa
+
+        ranges = [range_ for range_ in ranges_of(rows) if range_.column == column]
+        bounds = [bound for range_ in ranges for bound in (range_.lower, range_.upper) if bound is not None]
+        held = self._declared.get(column) or (kind_of_value(bounds[0]) if bounds else None)
+        types: dict[Kind | None, pa.DataType] = {
+            "instant": pa.timestamp("us", "UTC"),
+            "local": pa.timestamp("us"),
+            "day": pa.date32(),
+            "text": pa.string(),
+        }
+        return types.get(held)
+
+    def _next_name(self) -> str:
+        self._files += 1
+        return f"rows-{self._files}"
+
+
+class _Call(NamedTuple):
+    """A call, and which of its rows are meant.
+
+    Attributes:
+        rows: these,
+        earlier: but those of earlier calls.
+    """
+
+    request: RowRequest
+    rows: Predicate
+    earlier: tuple[Predicate, ...] = ()
+
+    @property
+    def condition(self) -> pc.Expression:
+        """Of the rows that are meant."""
+        kept = expression(self.rows)
+        return kept & ~expression(AnyOf(self.earlier)) if self.earlier else kept
+
+
+class _Ahead(NamedTuple):
+    """A call that was begun by a look.
+
+    Attributes:
+        request: of the call.
+        first: the batch that the look ended with; those before hold none of the rows.
+        call: the rest.
+    """
+
+    request: RowRequest
+    first: Raw
+    call: Generator[Raw]
+
+
+class _Fetched(NamedTuple):
+    """Rows that were staged before the upper bound of some columns was known.
+
+    Attributes:
+        rows: these.
+        paths: of the files.
+    """
+
+    rows: Predicate
+    paths: Sequence[str]
+
+    def begins_like(self, rows: Predicate) -> bool:
+        """Return whether these rows have the same lower bounds: those that lie above the highest fetched value are another run's."""
+        return _lower_bounds(self.rows) == _lower_bounds(rows)
+
+
+def _lower_bounds(rows: Predicate) -> set[tuple[str, Any, bool]]:
+    known = [range_ for range_ in ranges_of(rows) if range_.lower is not None]
+    return {(range_.column, range_.lower, range_.lower_inclusive) for range_ in known}
+
+
+def _higher(highest: Any, table: pa.Table, column: str) -> Any:
+    """The higher one of a value and all values of a column; NULL is none."""
+    import pyarrow.compute as pc
+
+    value = pc.max(table.column(column)).as_py() if table.num_rows else None
+    if value is None or highest is None:
+        return highest if value is None else value
+    return value if compare_values(value, highest) > 0 else highest
+
+
+def _arrow(schema: StructType) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema)
+
+
+def _is_enough(sample: Sequence[Raw]) -> bool:
+    size = sum(batch.nbytes for batch in sample if not isinstance(batch, list))
+    return sum(map(row_count, sample)) >= _SAMPLE_ROWS or size >= _SAMPLE_BYTES

@@ -1,0 +1,338 @@
+"""Rows of a user's function: bounds reach it, its rows go through the loop, and whatever goes wrong leaves nothing half committed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from resources.loop.outcome import Step
+from resources.spark import SparkEngine
+from tests.support.columns import BY_TIME, Columns, at
+from tests.support.crash_runner import crash
+from tests.support.feed import Feed
+
+SCHEMA = "id long, at timestamp, value long"
+DAYS = {"name": "t", "type": "datetime", "range": {"from": "2026-01-01", "to": "2026-01-04"}}
+WINDOWS = {"type": "window", "definition": [DAYS], "window": "daily"}
+REPLACED = {"load": "merge_overwrite", "replace_by_watermark": True}
+ROWS = """
+    import json
+    from datetime import datetime, timezone
+    from pathlib import Path
+
+    HERE = Path(__file__).parent
+
+    def given():
+        for line in (HERE / "rows.jsonl").read_text().splitlines():
+            row = json.loads(line)
+            yield {**row, "at": datetime.fromisoformat(row["at"])}
+
+    def asked(request):
+        with (HERE / "calls.txt").open("a") as calls:
+            calls.write(request.words + chr(10))
+"""
+YIELDS_ALL = """
+    def rows(request):
+        asked(request)
+        yield from given()
+"""
+
+
+class Code:
+    """A module of the user beside a file with the rows that it yields."""
+
+    def __init__(self, feed: Feed, name: str) -> None:
+        self.feed, self.file = feed, feed.folder / f"{name}.py"
+
+    def write(self, text: str) -> None:
+        """The functions; ``given()`` has all rows, ``asked(request)`` notes a call."""
+        self.file.write_text(dedent(ROWS) + dedent(text))
+
+    def renamed(self) -> None:
+        """Give the module a name that no process has imported yet."""
+        self.file = self.file.rename(self.file.with_name(f"code_{uuid4().hex[:8]}.py"))
+        self.feed.define(source={"function": f"{self.file.stem}:rows"})
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        """Rows come."""
+        with (self.feed.folder / "rows.jsonl").open("a") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+
+    @property
+    def calls(self) -> list[str]:
+        """What was asked for since the last look."""
+        file = self.feed.folder / "calls.txt"
+        found = file.read_text().splitlines() if file.exists() else []
+        file.unlink(missing_ok=True)
+        return found
+
+
+def row(number: int, day: int) -> dict[str, Any]:
+    return {"id": number, "at": f"2026-01-{day:02d}T12:00:00+00:00", "value": number}
+
+
+def make(
+    folder: Path,
+    engine: SparkEngine,
+    text: str = YIELDS_ALL,
+    source: dict[str, Any] | None = None,
+    **definition: Any,
+) -> tuple[Columns, Code]:
+    """A dataflow of a function named ``rows``, in a module of its own."""
+    name = f"code_{uuid4().hex[:8]}"
+    given = {"type": "python", "function": f"{name}:rows", "schema": SCHEMA, **(source or {})}
+    given = {key: value for key, value in given.items() if value is not None}
+    settings = definition.pop("settings", {})
+    environment = definition.pop("environment", {})
+    feed = Feed(folder, engine, {"watermark": BY_TIME, **definition, "source": given}, settings, environment)
+    code = Code(feed, name)
+    code.write(text)
+    (folder / "rows.jsonl").touch()
+    return Columns(feed), code
+
+
+def test_a_run_loads_rows_above_the_stored_value_once_and_calls_the_function_once(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    """The function ignores its bounds: its rows are filtered by the same predicate."""
+    flow, code = make(tmp_path, engine)
+    assert (flow.run().status, code.calls) == ("nothing", ["at <= 2026-06-01 00:00:00+00:00"])
+    code.put(row(1, 1), row(2, 2))
+    assert (flow.run().rows, len(code.calls)) == (2, 1)
+    assert (flow.run().status, flow.watermark) == ("nothing", {"at": at(2)})
+    assert code.calls == ["at > 2026-01-02 12:00:00+00:00 and at <= 2026-06-01 00:00:00+00:00"]
+    code.put(row(3, 3))
+    assert (flow.run().rows, len(code.calls)) == (1, 1)
+    assert (flow.ids, flow.watermark) == ([1, 2, 3], {"at": at(3)})
+
+
+def test_rows_younger_than_settle_wait_and_rows_of_a_look_back_are_asked_for_again(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    back = BY_TIME | {"settle": "P1D", "backward": {"days": 1}}
+    flow, code = make(tmp_path, engine, watermark=back, target=REPLACED)
+    code.put(row(1, 1), row(2, 2), row(3, 3))
+    flow.run("2026-01-03T18:00")
+    assert flow.ids == [1, 2]
+    code.put(row(4, 2))
+    flow.run("2026-01-03T19:00")
+    assert flow.ids == [1, 2, 4]
+    assert code.calls[-1] == "at > 2026-01-01 12:00:00+00:00 and at <= 2026-01-02 19:00:00+00:00"
+
+
+@pytest.mark.parametrize("has_highest", [False, True])
+def test_a_number_is_bounded_by_what_there_is_before_the_read(
+    tmp_path: Path, engine: SparkEngine, has_highest: bool
+) -> None:
+    """A row that comes between the look of ``highest`` and the read is the next run's, and none is lost."""
+    text = """
+        def rows(request):
+            asked(request)
+            yield from given()
+            if request.upper is not None:
+                yield {"id": request.upper + 1, "at": datetime(2026, 1, 9, tzinfo=timezone.utc), "value": 0}
+
+        def highest(request, column):
+            return max((row[column] for row in given()), default=None)
+    """
+    flow, code = make(tmp_path, engine, text, watermark={"type": "column", "columns": ["id"]})
+    if has_highest:
+        name = flow.feed.definition["source"]["function"].replace(":rows", ":highest")
+        flow.feed.define(source={"highest": name})
+    code.put(row(1, 1), row(3, 2))
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 3], {"id": 3})
+    assert code.calls == ["id <= 3" if has_highest else "without bounds"]
+    assert flow.run().status == "nothing"
+    code.put(row(4, 1))
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 3, 4], {"id": 4})
+
+
+def test_without_a_schema_the_first_rows_tell_it_and_it_is_pinned(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, code = make(tmp_path, engine, source={"schema": None})
+    code.put(row(1, 1))
+    flow.run()
+    assert code.calls == ["without bounds", "at <= 2026-06-01 00:00:00+00:00"]
+    code.put(row(2, 2) | {"value": "two"})
+    error = flow.fail()
+    assert error.code == "incompatible_schema"
+    assert "column value: expected values of type int64, found others" in error.message
+    assert (flow.ids, flow.feed.open_intent) == ([1], None)
+
+
+@pytest.mark.parametrize(
+    ("yielded", "code", "said"),
+    [
+        ("yield 7", "function_yield", "expected Arrow tables or record batches, pandas frames, dict rows or lists of them, found int"),
+        ("return None", "function_yield", "found None"),
+        ("yield [1, 2]", "function_yield", "expected a list of dict rows, found int in it"),
+        ("yield {'id': 1, 'at': NOW, 'value': 1, 'more': 2}", "unknown_field", "found also more"),
+        ("yield pa.table({'id': [1]})", "missing_column", "expected the columns at, found no at"),
+        ("yield {'id': 'one', 'at': NOW, 'value': 1}", "incompatible_schema", "column id: expected values of type int64"),
+        ("yield {'id': 1.5, 'at': NOW, 'value': 1}", "incompatible_schema", "column id: expected values of type int64"),
+        ("yield {'id': True, 'at': NOW, 'value': 1}", "incompatible_schema", "column id: expected values of type int64"),
+        ("raise ValueError('bad day')", "function_failed", "ValueError: bad day ({file}:"),
+        ("yield {'id': 1, 'at': NOW, 'value': 1}; raise KeyError('x')", "function_failed", "KeyError: 'x' ({file}:"),
+    ],
+)  # fmt: skip
+def test_a_wrong_function_is_named_with_its_bounds_and_nothing_is_committed(
+    tmp_path: Path, engine: SparkEngine, yielded: str, code: str, said: str
+) -> None:
+    text = f"""
+        import pyarrow as pa
+        NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+        def rows(request):
+            {yielded}
+    """
+    flow, written = make(tmp_path, engine, text)
+    error = flow.fail()
+    assert (error.code, error.transient) == (code, False)
+    name = flow.feed.definition["source"]["function"]
+    assert error.message.startswith(
+        f"dataflow flow: function {name}, asked for at <= 2026-06-01 00:00:00+00:00: "
+    )
+    assert said.format(file=written.file) in error.message
+    assert (flow.feed.entries, flow.feed.open_intent, flow.feed.table.exists()) == ([], None, False)
+    written.write(YIELDS_ALL)
+    written.put(row(1, 1))
+    written.renamed()
+    flow.run()
+    assert flow.ids == [1]
+
+
+def test_a_connection_that_breaks_is_tried_again_and_the_next_run_reads_everything(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    text = """
+        def rows(request):
+            yield list(given())[:1]
+            if (HERE / "broken").exists():
+                raise ConnectionError("reset by peer")
+            yield list(given())[1:]
+    """
+    flow, code = make(tmp_path, engine, text)
+    code.put(row(1, 1), row(2, 2))
+    (tmp_path / "broken").touch()
+    error = flow.fail()
+    assert (error.code, error.transient, flow.feed.entries) == ("function_failed", True, [])
+    (tmp_path / "broken").unlink()
+    flow.run()
+    assert flow.ids == [1, 2]
+    assert list((tmp_path / "lake/_staging").rglob("*.parquet")) == []
+
+
+def test_windows_and_units_reach_the_function_and_a_unit_that_fails_holds_up_no_other(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    text = """
+        def rows(request):
+            asked(request)
+            if request.unit["shop"] == "b" and (HERE / "broken").exists():
+                raise ValueError("no such shop")
+            for row in given():
+                if request.start <= row["at"] < request.end:
+                    yield row
+    """
+    units = {"name": "shop", "type": "unit", "units": "a,b"}
+    watermark = WINDOWS | {"definition": [DAYS, units]}
+    flow, code = make(tmp_path, engine, text, watermark=watermark, target=REPLACED)
+    code.put(row(1, 1), row(2, 3))
+    (tmp_path / "broken").touch()
+    error = flow.fail()
+    assert error.code == "failed_units"
+    assert "ValueError: no such shop" in error.message
+    days = "2026-01-01T00:00:00+00:00 .. 2026-01-02T00:00:00+00:00"
+    assert f"{days}, shop = 'a'" in code.calls
+    assert flow.feed.rows("id", "_unit") == [(1, '{"shop":"a"}'), (2, '{"shop":"a"}')]
+    (tmp_path / "broken").unlink()
+    flow.run("2026-06-02")
+    assert [number for (number,) in flow.feed.rows("id")] == [1, 1, 2, 2]
+
+
+def test_a_function_that_ignores_windows_doubles_no_row_if_columns_tell_them(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    source = {"window_column": "at", "unit_columns": {"shop": "value"}}
+    watermark = WINDOWS | {"definition": [DAYS, {"name": "shop", "type": "unit", "units": [1, "1", 2]}]}
+    flow, code = make(tmp_path, engine, source=source, watermark=watermark, target=REPLACED)
+    code.put(row(1, 1), row(2, 2), row(3, 3), row(1, 9))
+    flow.run()
+    assert flow.ids == [1, 2]
+
+
+def test_windows_without_a_schema_learn_it_from_the_first_rows(tmp_path: Path, engine: SparkEngine) -> None:
+    source = {"schema": None, "window_column": "at"}
+    flow, code = make(tmp_path, engine, source=source, watermark=WINDOWS, target=REPLACED)
+    code.put(row(1, 1), row(2, 3))
+    flow.run()
+    assert flow.ids == [1, 2]
+
+
+def test_params_and_a_connection_s_settings_reach_the_function_and_no_secret_is_shown(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    text = """
+        def rows(request):
+            if request.connection["token"] != "s3cr3t-token":
+                raise ValueError(request.connection["token"])
+            if (HERE / "broken").exists():
+                raise ValueError(f"refused {request.connection['token']}")
+            yield {"id": request.params["number"], "at": datetime(2026, 1, 1, tzinfo=timezone.utc), "value": len(request.params["tags"])}
+    """
+    settings = {"connections": {"crm": {"type": "python", "settings": {"token": {"env": "CRM_TOKEN"}}}}}
+    flow, _ = make(
+        tmp_path,
+        engine,
+        text,
+        {"connection": "crm", "params": {"number": 7, "tags": ["a", "b"]}},
+        settings=settings,
+        environment={"CRM_TOKEN": "s3cr3t-token"},
+    )
+    (tmp_path / "broken").touch()
+    error = flow.fail()
+    assert "refused <token>" in error.message
+    assert error.__cause__ is None
+    answer = flow.feed.cli("run", "flow")
+    assert (answer.code, "refused <token>" in answer.out) == (1, True)
+    (tmp_path / "broken").unlink()
+    flow.run()
+    assert flow.feed.rows("id", "value") == [(7, 2)]
+    assert "s3cr3t" not in answer.out + answer.err + repr(flow.feed.platform.source_of(flow.feed.dataflow))
+    for file in (tmp_path / "state").rglob("*"):
+        assert file.is_dir() or b"s3cr3t" not in file.read_bytes()
+
+
+@pytest.mark.parametrize("when", [Step.PLANNED, Step.INTENT_PUT, "while staging"])
+def test_a_run_that_is_killed_leaves_every_row_once_after_the_next_which_reads_again(
+    tmp_path: Path, engine: SparkEngine, when: str
+) -> None:
+    text = """
+        import os, signal
+
+        def rows(request):
+            yield list(given())[:1]
+            if (HERE / "dies").exists() and request.dataflow:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield list(given())[1:]
+    """
+    flow, code = make(tmp_path, engine, text)
+    code.put(row(1, 1), row(2, 2))
+    if when == "while staging":
+        (tmp_path / "dies").touch()
+    crash(flow.feed, Step.APPENDED if when == "while staging" else when)
+    (tmp_path / "dies").unlink(missing_ok=True)
+    code.put(row(3, 2) | {"at": "2026-01-02T13:00:00+00:00"})
+    outcome = flow.run()
+    assert outcome.status == ("recovered" if when == Step.INTENT_PUT else "committed")
+    assert flow.ids == [1, 2, 3]
+    assert flow.run().status == "nothing"
+    assert list((tmp_path / "lake/_staging").rglob("*.parquet")) == []

@@ -1,0 +1,45 @@
+"""Functions that the tests' dataflows name as their source: they yield the rows of a pickle, in each form that may be yielded."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from resources.sources.python.request import RowRequest
+
+
+def put(path: Path, *rows: dict[str, Any]) -> None:
+    """Add rows."""
+    known = pickle.loads(path.read_bytes()) if path.exists() else []
+    path.write_bytes(pickle.dumps([*known, *rows]))
+
+
+def rows(request: RowRequest) -> Iterator[Any]:
+    """All rows, whatever is asked for: one each as a dict, in a list, as Arrow and as pandas, over and over."""
+    for number, row in enumerate(_given(request)):
+        form = number % 5
+        if form == 0:
+            yield row
+        elif form == 1:
+            yield [row]
+        elif form == 2:
+            yield pa.Table.from_pylist([row])
+        elif form == 3:
+            yield pa.RecordBatch.from_pylist([row])
+        else:
+            yield pd.DataFrame([row])
+
+
+def highest(request: RowRequest, column: str) -> Any:
+    """The highest value of a column."""
+    return max((row[column] for row in _given(request) if row[column] is not None), default=None)
+
+
+def _given(request: RowRequest) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pickle.loads(Path(request.params["path"]).read_bytes())
+    return found

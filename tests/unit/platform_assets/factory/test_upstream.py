@@ -1,0 +1,175 @@
+"""The sensor of upstream tables requests a run if something was loaded into one of them and something is due, and only then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from dagster import DagsterInstance, DagsterRunStatus, RunRequest
+from dagster._core.test_utils import create_run_for_test
+from deltalake import write_deltalake
+
+from partitions.lineage import Lineage
+from partitions.sentinels import serialise
+from platform_assets.factory.jobs import dataflow_job
+from platform_assets.factory.upstream import has_upstream
+from platform_assets.kinds.column.triggers import column_upstream_sensor, rows_sensor
+from resources.reporting import DATAFLOW_TAG
+from resources.watermarks.entry import following
+from tests.support.ticks import Ticker, asked, flow_of
+
+NONE = "no table that it reads has changed"
+READ = "a run has read what its upstream tables hold"
+MAKER = flow_of(name="rows")
+READER: dict[str, Any] = {
+    "source": {"type": "table", "table": "bronze/rows"},
+    "watermark": {"type": "column", "columns": ["at"], "backward": {"days": 2}},
+    "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+}
+
+
+@pytest.fixture
+def make_ticker(tmp_path: Path) -> Iterator[Callable[..., Ticker]]:
+    with DagsterInstance.ephemeral() as instance:
+
+        def make(sensor: Any = column_upstream_sensor, makers: Any = (MAKER,), **definition: Any) -> Ticker:
+            reader = flow_of(**(READER | definition))
+            lineage = Lineage([*makers, reader])
+            made = Ticker(
+                tmp_path,
+                instance,
+                reader,
+                lambda flow, platform, now: sensor(
+                    flow, replace(platform, lineage=lineage), dataflow_job(flow), now
+                ),
+            )
+            put(made.landing, 1)
+            return made
+
+        yield make
+
+
+@pytest.fixture
+def ticker(make_ticker: Callable[..., Ticker]) -> Ticker:
+    return make_ticker()
+
+
+def put(place: Path, day: int) -> None:
+    rows = pa.table({"at": pa.array([datetime(2023, 11, day, tzinfo=UTC)], pa.timestamp("us", "UTC"))})
+    write_deltalake(str(place), rows, mode="append")
+
+
+def upstream(ticker: Ticker, why: str = "run", **counted: int) -> None:
+    """The maker of the table appends an entry."""
+    log = ticker.platform.log
+    last = log.newest("rows")
+    entry = following(last, kind="path", app_id="m", why=why, watermark="{}", fingerprint="f", **counted)
+    log.append("rows", entry, expected=last.number if last else 0)
+
+
+def run_of(
+    ticker: Ticker,
+    status: DagsterRunStatus,
+    tags: Mapping[str, str] | None = None,
+    name: str = "arrivals",
+    **more: Any,
+) -> str:
+    """A run that Dagster has in this state; returns its id."""
+    given = {DATAFLOW_TAG: name, **(tags or {})}
+    run: str = create_run_for_test(
+        ticker.instance, job_name=f"load_{name}", status=status, tags=given, **more
+    ).run_id
+    return run
+
+
+def test_a_load_upstream_asks_for_one_run_of_what_is_due(ticker: Ticker) -> None:
+    assert ticker.tick() == NONE
+    upstream(ticker, rows=3)
+    request = asked(ticker.tick())
+    assert request.tags[DATAFLOW_TAG] == "arrivals"
+    run_of(ticker, DagsterRunStatus.SUCCESS, request.tags)
+    assert [ticker.tick(), ticker.tick()] == [READ, NONE]
+    upstream(ticker, rows=1)
+    assert asked(ticker.tick()).run_key != request.run_key
+
+
+@pytest.mark.parametrize(
+    ("why", "counted"),
+    [("run", {}), ("abandon", {}), ("accept", {}), ("rewind", {"total_rows": 5}), ("run", {"files": 1})],
+)
+def test_an_entry_upstream_that_loaded_no_row_asks_for_nothing(
+    ticker: Ticker, why: str, counted: dict[str, int]
+) -> None:
+    upstream(ticker, why, **counted)
+    assert ticker.tick() == NONE
+    upstream(ticker, rows=1)
+    run_of(ticker, DagsterRunStatus.SUCCESS, asked(ticker.tick()).tags)
+    upstream(ticker, why, **counted)
+    assert [ticker.tick(), ticker.tick()] == [READ, NONE]
+
+
+def test_a_load_upstream_of_which_nothing_is_due_asks_for_nothing_until_the_next(
+    make_ticker: Callable[..., Ticker],
+) -> None:
+    ticker = make_ticker(watermark={"type": "column", "columns": ["at"]}, target={"load": "append"})
+    ticker.commit(kind="column", watermark=serialise({"at": datetime(2023, 11, 1, tzinfo=UTC)}))
+    upstream(ticker, rows=1)
+    assert [ticker.tick(), ticker.tick()] == ["nothing is above the watermark", NONE]
+    put(ticker.landing, 2)
+    upstream(ticker, rows=1)
+    asked(ticker.tick())
+
+
+def test_a_run_that_failed_is_asked_for_again_after_a_pause_until_one_succeeds(ticker: Ticker) -> None:
+    upstream(ticker, rows=1)
+    run_of(ticker, DagsterRunStatus.FAILURE, asked(ticker.tick()).tags)
+    assert ticker.tick() == "attempt 1 did not commit; the next one is in 60 s"
+    ticker.now += 61
+    again = asked(ticker.tick())
+    run_of(ticker, DagsterRunStatus.SUCCESS, again.tags)
+    assert ticker.tick() == READ
+
+
+def test_a_new_version_of_a_table_that_no_dataflow_makes_asks_for_a_run(
+    make_ticker: Callable[..., Ticker], tmp_path: Path
+) -> None:
+    ticker = make_ticker(makers=())
+    table = tmp_path / "lake/bronze/rows"
+    assert ticker.tick() == NONE
+    put(table, 1)
+    run_of(ticker, DagsterRunStatus.SUCCESS, asked(ticker.tick()).tags)
+    assert [ticker.tick(), ticker.tick()] == [READ, NONE]
+    put(table, 2)
+    asked(ticker.tick())
+
+
+@pytest.mark.parametrize("sensor", [column_upstream_sensor, rows_sensor])
+def test_a_sensor_waits_for_runs_upstream_but_not_for_those_that_begin_while_it_waits(
+    make_ticker: Callable[..., Ticker], sensor: Any
+) -> None:
+    above = flow_of(name="above")
+    maker = flow_of(**(READER | {"name": "rows", "source": {"type": "table", "table": "bronze/above"}}))
+    ticker = make_ticker(sensor, (above, maker))
+    upstream(ticker, rows=1)
+    first = run_of(ticker, DagsterRunStatus.STARTED, name="above")
+    waits = f"waits for its upstream: above, run {first[:8]} is in flight"
+    assert [ticker.tick(), ticker.tick()] == [waits, waits]
+    run_of(ticker, DagsterRunStatus.STARTED, name="rows")
+    assert ticker.tick() == waits
+    ticker.instance.delete_run(first)
+    assert isinstance(ticker.tick(), RunRequest)
+
+
+def test_a_dataflow_that_does_not_run_after_its_upstream_has_no_such_sensor_and_waits_for_none(
+    make_ticker: Callable[..., Ticker],
+) -> None:
+    ticker = make_ticker(rows_sensor, run_after_upstream=False)
+    platform = replace(ticker.platform, lineage=Lineage([MAKER, ticker.flow]))
+    assert not has_upstream(ticker.flow, platform)
+    run_of(ticker, DagsterRunStatus.STARTED, name="rows")
+    asked(ticker.tick())
