@@ -109,6 +109,10 @@ class SourceDefinition(Model):
             unit_fields: the names of a unit's values.
         """
 
+    def refusals(self) -> Iterator[Refusal]:
+        """Yield what is wrong with it whatever reads it."""
+        yield from ()
+
     def column_refusals(self) -> Iterator[Refusal]:
         """Yield keys and placeholders that it must not have to be read above a column watermark."""
         yield from ()

@@ -19,6 +19,7 @@ from platform_assets.project import Project
 from platform_assets.sources import look_at_source
 from resources.jdbc import JdbcConnection
 from resources.places import Place
+from resources.sources.files.formats import packages_of
 from resources.watermarks.blobs import open_blobs
 
 _CORRECT = "set the variable, or correct the key, that this names"
@@ -134,7 +135,8 @@ def _spark(project: Project) -> str:
     for find in finds:
         with suppress(ConfigurationError):
             places.append(find())
-    engine = build_engine(project).with_places(places)
+    readers = [package for flow in project.dataflows.values() for package in packages_of(flow)]
+    engine = build_engine(project).with_places(places, readers)
     return f"Spark {engine.session().version}, {engine.remote or engine.master}, {', '.join(engine.packages)}"
 
 

@@ -83,7 +83,6 @@ SETTINGS: tuple[Pending, ...] = (
 
 DATAFLOW: tuple[Pending, ...] = (
     Pending("source.type", one_of("api"), "HTTP APIs as sources are", part="source"),
-    Pending("source.format", one_of("avro", "xml", "excel"), "Avro, XML and Excel are", part="source"),
     Pending("source.path", scheme(*_STORES), "other object stores are", _PLACE),
     Pending("watermark.type", one_of("stream"), "stream watermarks are", part="watermark"),
     Pending(

@@ -17,7 +17,7 @@ from resources.tables import find_table
 Source = FileSource | RowSource
 
 
-def open_source(dataflow: Dataflow, given: Place | JdbcConnection, staging: Staging) -> Source:  # noqa: ARG001 - for sources whose rows only this process can fetch
+def open_source(dataflow: Dataflow, given: Place | JdbcConnection, staging: Staging) -> Source:
     """Return the source of a dataflow. Nothing is opened before it is asked for something.
 
     Args:
@@ -27,7 +27,7 @@ def open_source(dataflow: Dataflow, given: Place | JdbcConnection, staging: Stag
     """
     match dataflow.source, given:
         case FilesSource(), Place() as root:
-            return FileSource(root, dataflow)
+            return FileSource(root, dataflow, staging)
         case JdbcSource() as definition, JdbcConnection() as connection:
             return JdbcRows(connection, definition, dataflow.zone)
         case TableSource() as definition, Place() as place:

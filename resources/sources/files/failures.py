@@ -57,17 +57,16 @@ def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
 
 
-def bad_record(path: str, record: BadRecord, line: int | None, *, show: bool) -> BadFile:
+def bad_record(path: str, record: BadRecord, *, show: bool) -> BadFile:
     """The error for a record that does not parse.
 
     Args:
         path: of its file.
         record: the record, and what is wrong with it.
-        line: of the record, if it is known.
         show: whether the record itself may be told (``show_bad_records``).
     """
     text = record.text if len(record.text) <= _LONGEST_RECORD else record.text[: _LONGEST_RECORD - 3] + "..."
-    why = (f"line {line}: " if line else "") + record.why + (f" in {text!r}" if show else "")
+    why = (f"line {record.line}: " if record.line else "") + record.why + (f" in {text!r}" if show else "")
     hint = "" if show else " (show_bad_records: true shows the record)"
     return BadFile(
         f"file {path}, {why}{hint}. Nothing of the file was loaded: mend or remove it; the watermark stays below it",
