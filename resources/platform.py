@@ -97,6 +97,7 @@ class Platform:
             self.source(dataflow, staging),
             self.log,
             lambda: self.units(dataflow),
+            lambda: self.engine(dataflow).session(),
         )
 
     def path_kind(self, dataflow: Dataflow) -> PathKind:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from partitions.look import Look
 from partitions.unit_values import Kind
 
 
@@ -21,6 +22,7 @@ class Observed:
             no value. Without an entry it is not known.
         nulls: how many rows have NULL in every watermark column; None if the source does not know without a scan.
         version: what is read from, if the source has versions; else None.
+        look: of a source that only a read tells more of: how it looks from outside.
     """
 
     now: datetime
@@ -28,3 +30,4 @@ class Observed:
     maxima: Mapping[str, Any]
     nulls: int | None = None
     version: int | str | None = None
+    look: Look | None = None

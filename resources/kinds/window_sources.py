@@ -123,7 +123,7 @@ class AskedWindows:
     def check_unchanged(self, slice_: WindowSlice) -> None:
         """A version does not change; whether a database has is unknown."""
 
-    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str:
+    def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
         """What the source says of its columns."""
         return self._source.pin(spark)
 

@@ -22,7 +22,31 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class RowSource(Protocol):
+class PinsRows(Protocol):
+    """A source that is asked for rows, all of one schema."""
+
+    def pin(self, spark: SparkSession) -> str | None:
+        """Return the schema of the source, as text; None while nothing tells it; :class:`resources.sources.schema.PinsColumns` does it for a source that knows its columns.
+
+        Raises:
+            ConfigurationError: a column that the definition names is not there, or cannot be compared.
+            SourceError: the source refuses, or does not answer.
+        """
+        ...
+
+    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
+        """Raise SchemaError if the source has another schema than the pinned one; ``dataflow`` is named in it."""
+        ...
+
+    def failure(self, error: Exception) -> StrandlineError | None:
+        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing.
+
+        A transient one ends the run; for any other the work unit is passed over.
+        """
+        ...
+
+
+class RowSource(PinsRows, Protocol):
     """A source that is asked for the rows of stretches of time and units."""
 
     def version(self) -> Version | None:
@@ -33,19 +57,6 @@ class RowSource(Protocol):
         Raises:
             SourceError: code ``source_missing``: there is nothing to read; or it does not answer.
         """
-        ...
-
-    def pin(self, spark: SparkSession) -> str:
-        """Return the schema of the source, as text; :class:`resources.sources.schema.PinsColumns` does it for a source that knows its columns.
-
-        Raises:
-            ConfigurationError: a column that the definition names is not there, or cannot be compared.
-            SourceError: the source refuses, or does not answer.
-        """
-        ...
-
-    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
-        """Raise SchemaError if the source has another schema than the pinned one; ``dataflow`` is named in it."""
         ...
 
     def read(
@@ -67,17 +78,10 @@ class RowSource(Protocol):
         """
         ...
 
-    def failure(self, error: Exception) -> StrandlineError | None:
-        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing.
-
-        A transient one ends the run; for any other the work unit is passed over.
-        """
-        ...
-
 
 @runtime_checkable
 class ReadsAbove(Protocol):
-    """A source whose rows can be read above a column watermark. Only :meth:`read_rows` starts Spark."""
+    """A source whose rows can be read above a column watermark. Only :meth:`read_rows` starts Spark, unless the source also :class:`TellsChanges`."""
 
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
         """Return the source's clock, and what it knows of some columns without a scan; all of one moment.
@@ -114,6 +118,27 @@ class ReadsAbove(Protocol):
         self, spark: SparkSession, parts: Sequence[Predicate], pinned: str, version: Version | None
     ) -> DataFrame:
         """Return exactly the rows of parts that share none, with the pinned columns in their order; each part may be read at the same time."""
+        ...
+
+
+@runtime_checkable
+class TellsChanges(Protocol):
+    """A source that only Spark can read, and that tells without it whether another read may find more."""
+
+    def has_changed(self, now: datetime) -> bool:
+        """Return whether a run may find rows that the last run has not found. Starts no Spark.
+
+        Raises:
+            SourceError: the source refuses, or does not answer.
+        """
+        ...
+
+    def contents(self) -> str:
+        """Return a text that is another one whenever the source holds something else. Starts no Spark.
+
+        Raises:
+            SourceError: as for :meth:`has_changed`.
+        """
         ...
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -22,7 +23,9 @@ from partitions.predicate import AllOf, Among, AnyOf, Between, Predicate
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources import open_source
+from resources.sources.files.rows import FileRows
 from resources.sources.source import ReadsAbove, RowSource
+from resources.staging import Staging
 from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support.mariadb import MariaDB
@@ -30,8 +33,8 @@ from tests.support.mariadb import MariaDB
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from resources.sources.files.source import FileSource
     from resources.spark import SparkEngine
-from resources.staging import Staging
 
 __all__ = ["pytest_generate_tests"]
 
@@ -76,7 +79,7 @@ class Subject(ABC):
     def ids(self, *parts: Predicate) -> list[int]:
         """The ids of the rows of some parts."""
         source = self.source
-        pinned = cast("RowSource", source).pin(self.spark)
+        pinned = pinned_by(source, self.spark)
         return sorted(found["id"] for found in source.read_rows(self.spark, parts, pinned, None).collect())
 
     def _open(self, source: dict[str, Any], given: Any) -> ReadsAbove:
@@ -84,6 +87,13 @@ class Subject(ABC):
             {"name": "flow", "source": source, "watermark": {"type": "column", "columns": ["id"]}}
         )
         return cast("ReadsAbove", open_source(dataflow, given, Staging(Place("/nowhere"))))
+
+
+def pinned_by(source: ReadsAbove, spark: SparkSession) -> str:
+    """The schema of a source."""
+    pinned = cast("RowSource", source).pin(spark)
+    assert pinned is not None
+    return pinned
 
 
 class _PostgreSQL(Subject):
@@ -165,6 +175,40 @@ class _Table(Subject):
         self.folder.rename(self.folder.with_suffix(".gone"))
 
 
+class _Files(Subject):
+    """NDJSON, a file for each row."""
+
+    _SCHEMA = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.count = folder, 0
+        folder.mkdir()
+
+    @property
+    def source(self) -> ReadsAbove:
+        dataflow = Dataflow.model_validate(
+            {
+                "name": "flow",
+                "source": {"type": "files", "path": "./rows", "format": "ndjson", "schema": self._SCHEMA},
+                "watermark": {"type": "column", "columns": ["id"]},
+            }
+        )
+        staging = Staging(Place(str(self.folder.parent / "staging")))
+        files = cast("FileSource", open_source(dataflow, Place(str(self.folder)), staging))
+        return FileRows(dataflow, files, lambda: self.spark, lambda: None, lambda: None)
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        for each in rows:
+            self.count += 1
+            text = json.dumps({name: value if value is None else str(value) for name, value in each.items()})
+            for name in ("id", "amount", "other"):
+                text = text.replace(f'"{name}": "{each[name]}"', f'"{name}": {each[name]}')
+            (self.folder / f"{self.count}.ndjson").write_text(text)
+
+    def remove(self) -> None:
+        self.folder.rename(self.folder.with_suffix(".gone"))
+
+
 @pytest.fixture(scope="module")
 def spark(engine: SparkEngine) -> SparkSession:
     return engine.session()
@@ -176,6 +220,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
         "postgresql": lambda: _PostgreSQL(request.getfixturevalue("postgres")),
         "mariadb": lambda: _MariaDB(request.getfixturevalue("mariadb")),
         "table": lambda: _Table(tmp_path / "rows"),
+        "files": lambda: _Files(tmp_path / "rows"),
     }
     made = make[request.param]()
     made.spark = spark
@@ -222,7 +267,7 @@ def test_parts_are_read_together_each_row_once(subject: Subject) -> None:
 def test_no_part_is_no_row_of_the_same_columns(subject: Subject) -> None:
     subject.put(row(1))
     source = subject.source
-    pinned = cast("RowSource", source).pin(subject.spark)
+    pinned = pinned_by(source, subject.spark)
     none = source.read_rows(subject.spark, [], pinned, None)
     some = source.read_rows(subject.spark, [rows_in([Range("id", 0, None)])], pinned, None)
     assert (none.dtypes, none.count()) == (some.dtypes, 0)

@@ -28,7 +28,7 @@ class FileSource:
 
     def __init__(self, root: Place, dataflow: Dataflow, staging: Staging) -> None:
         """Use a root, and what the definition says of its files; nothing is opened yet. ``staging`` takes rows that Spark cannot read there."""
-        self.root = root
+        self.root, self.staging = root, staging
         self._dataflow = dataflow
         self._definition = dataflow.files
         self._format = open_format(root, dataflow, staging)
