@@ -111,14 +111,16 @@ class TestXml:
         feed.put_text("b.xml", xml(good, "<id>two</id>"))
         feed.put_text("c.xml.gz", xml(good, good, "<id>3</id>\n<who><age>old</age></who>"))
         feed.put_text("d.xml", xml("<all>1</all><all>x</all>"))
+        feed.put_text("e.xml", xml(good).replace("<row>", '<row k="s3cret">'))
         feed.put_text("f.xml", xml(good, "<id>2</ix>"))
         feed.put_text("g.xml", xml(good)[:40])
-        assert feed.load().quarantined == 5
+        assert feed.load().quarantined == 6
         assert feed.ids == [1]
         assert _reasons(feed) == {
             "b.xml": "line 3: record 2: field id: expected bigint, found other text",
             "c.xml.gz": "line 5: record 3: field who: expected struct<age:int>, found elements",
             "d.xml": "line 2: record 1: field all: expected array<bigint>, found other text",
+            "e.xml": "line 2: record 1: field _k: expected bigint, found other text",
             "f.xml": "line 3: expected XML, found text that is none (mismatched tag)",
             "g.xml": "line 2: expected XML, found text that is none (unclosed token)",
         }

@@ -1,8 +1,8 @@
-"""One element of an XML file, read without Spark and without holding the file: to name what is to blame."""
+"""The elements of an XML file, read without Spark and without holding the file: to name what is to blame."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -31,80 +31,72 @@ class Element:
     text: str = ""
 
 
-@dataclass(frozen=True)
-class Broken:
-    """The place at which a file stops being XML.
+class BrokenXmlError(Exception):
+    """A file stops being XML.
 
     Attributes:
         line: from 1.
         why: in words.
     """
 
-    line: int
-    why: str
+    def __init__(self, line: int, why: str) -> None:
+        """Keep where and why."""
+        super().__init__(why)
+        self.line, self.why = line, why
 
 
-class _FoundError(Exception):
-    """The parser has read enough."""
+def elements(place: Place, path: str, name: str) -> Iterator[Element]:
+    """Yield the elements of a name, in their order, without those inside another of the name; nothing of a file that cannot be opened.
 
-
-def element(place: Place, path: str, name: str, number: int) -> Element | Broken | None:
-    """Return the element of a name with a number, from 1, of those that are not inside another of the name.
-
-    Returns:
-        where the file is broken, if that comes first; None if there are fewer, or the file cannot be opened.
+    Raises:
+        BrokenXmlError: the file is broken behind those that were yielded.
     """
-    reader = _Reader(name, number)
+    reader = _Reader(name)
     try:
         with opened(place, path) as file:
             while piece := file.read(_PIECE):
                 reader.parser.Parse(piece, False)
+                yield from reader.taken()
             reader.parser.Parse(b"", True)
-    except _FoundError:
-        return reader.open[0]
     except expat.ExpatError as error:
-        return Broken(error.lineno, expat.errors.messages[error.code])
+        yield from reader.taken()
+        raise BrokenXmlError(error.lineno, expat.errors.messages[error.code]) from None
     except (OSError, EOFError):
-        return None
-    return None
+        return
 
 
 class _Reader:
-    """Counts elements, and keeps the one that is wanted.
+    """Builds elements while a file is parsed."""
 
-    Attributes:
-        open: the wanted element and those inside it that are not closed yet.
-    """
-
-    def __init__(self, name: str, number: int) -> None:
-        self._name, self._left, self._depth = name, number, 0
-        self.open: list[Element] = []
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._open: list[Element] = []
+        self._done: list[Element] = []
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
 
+    def taken(self) -> list[Element]:
+        """Return the elements that are finished since the last call."""
+        done, self._done = self._done, []
+        return done
+
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if self._depth or name == self._name:
-            self._depth += 1
-        if self._depth == 1:
-            self._left -= 1
-        if self._depth and not self._left:
-            made = Element(name, self.parser.CurrentLineNumber, attributes)
-            if self.open:
-                self.open[-1].children.append(made)
-            self.open.append(made)
+        if not self._open and name != self._name:
+            return
+        made = Element(name, self.parser.CurrentLineNumber, attributes)
+        if self._open:
+            self._open[-1].children.append(made)
+        self._open.append(made)
 
     def _end(self, _: str) -> None:
-        if self._depth:
-            self._depth -= 1
-        if not self.open:
-            return
-        if not self._depth:
-            raise _FoundError
-        self.open.pop()
+        if self._open:
+            ended = self._open.pop()
+            if not self._open:
+                self._done.append(ended)
 
     def _text(self, text: str) -> None:
-        if self.open:
-            self.open[-1].text += text
+        if self._open:
+            self._open[-1].text += text

@@ -10,6 +10,7 @@ from partitions.errors import BadFile, SchemaError, in_one_line
 from resources.listing import FILE_VANISHED
 from resources.sources.files.misfit import BadRecord
 from resources.spark_process import engine_lost, java_end, said
+from resources.spark_runtime import AVRO_PACKAGE
 from resources.stores import spark_failure
 
 BAD_RECORD = "bad_record"
@@ -155,6 +156,8 @@ def cause(error: Exception) -> str:
         return lost
     if of_store := spark_failure(str(error)):
         return f"{of_store[0]}: {of_store[1]}"
+    if "Failed to find data source: avro" in str(error):
+        return f"this Spark has no reader of Avro: start it with the package {AVRO_PACKAGE}, as `strandline dev` does"
     causes = _CAUSE.findall(str(error))
     if causes and not causes[-1][1].startswith("Traceback "):
         return in_one_line(": ".join(causes[-1]))
