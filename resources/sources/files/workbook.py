@@ -109,14 +109,14 @@ def letters(number: int) -> str:
 
 
 def _content(place: Place, path: str) -> bytes:
-    try:
-        if place.local is not None:
-            return (place.local / path).read_bytes()
-        with store_failures(place):
+    with store_failures(place):
+        try:
+            if place.local is not None:
+                return (place.local / path).read_bytes()
             return bytes(place.store.get(path).bytes())
-    except FileNotFoundError as error:
-        why = "it was listed, and had vanished when it was to be read"
-        raise BadFile(f"file {path}: {why}", path=path, why=why, code=FILE_VANISHED) from error
+        except FileNotFoundError as error:
+            why = "it was listed, and had vanished when it was to be read"
+            raise BadFile(f"file {path}: {why}", path=path, why=why, code=FILE_VANISHED) from error
 
 
 def _chosen(workbook: CalamineWorkbook, path: str, wanted: str | int) -> CalamineSheet:

@@ -71,3 +71,11 @@ def test_what_has_no_header_tells_nothing(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.avro").write_bytes(data)
     assert writer_schema(Place(str(tmp_path)), SourceFile("a.avro", len(data), "", 0)) is None
     assert writer_schema(Place(str(tmp_path)), SourceFile("gone.avro", 5, "", 0)) is None
+
+
+@pytest.mark.s3
+def test_the_header_of_a_file_of_a_bucket_is_read(bucket: Place, tmp_path: Path) -> None:
+    file = _written(tmp_path, SCHEMA, ROW)
+    bucket.store.put("a.avro", (tmp_path / "a.avro").read_bytes())
+    assert writer_schema(bucket, file) == writer_schema(Place(str(tmp_path)), file)
+    assert writer_schema(bucket, SourceFile("gone.avro", 5, "", 0)) is None

@@ -125,3 +125,12 @@ def test_columns_have_the_letters_that_programs_show() -> None:
     assert [letters(number) for number in (0, 25, 26, 51, 52, 701, 702, 16383)] == [
         "A", "Z", "AA", "AZ", "BA", "ZZ", "AAA", "XFD",
     ]  # fmt: skip
+
+
+@pytest.mark.s3
+def test_a_workbook_of_a_bucket_is_read_and_one_that_is_gone_has_vanished(bucket: Place) -> None:
+    bucket.store.put("day=1/a é.xlsx", xlsx(ROWS))
+    assert _rows(read_sheet(bucket, "day=1/a é.xlsx", ExcelOptions())) == [(2, [1, "a"]), (3, [2, None])]
+    with pytest.raises(BadFile) as refused:
+        read_sheet(bucket, "gone.xlsx", ExcelOptions())
+    assert refused.value.code == FILE_VANISHED
