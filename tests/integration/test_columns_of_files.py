@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from partitions.column.predicates import Range, rows_in
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from tests.support.columns import BY_TIME, REPLACED, Columns, at
@@ -169,3 +171,25 @@ def test_whether_there_are_new_rows_is_told_by_the_listing_and_the_time_that_has
     rewound = flow.feed.cli("state", "rewind", "flow", "--to", "1", "--reason", "again", "--yes")
     assert rewound.code == 0, rewound.err
     assert new_rows(later)
+
+
+def test_the_condition_reaches_the_folders_and_the_footers_of_parquet_files(
+    tmp_path: Path, engine: SparkEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = {"format": "parquet", "schema": "id long, day date"}
+    flow = on_files(tmp_path, engine, watermark=BY_ID, source=source)
+    for day in (1, 2):
+        flow.feed.put_parquet(f"day=2026-01-0{day}/a.parquet", day)
+    kind = flow.feed.platform.column_kind(flow.feed.dataflow)
+    spark = engine.session()
+    pinned = kind.pin(spark, ())
+    assert pinned is not None
+    for column, value, expected in (
+        ("id", 1, r"PushedFilters: \[IsNotNull\(id\), GreaterThan\(id,1\)\]"),
+        ("day", date(2026, 1, 1), r"PartitionFilters: \[[^\]]*day"),
+    ):
+        part = rows_in([Range(column, value, None)])
+        rows = kind.above.read_rows(spark, [part], pinned, None)
+        rows.explain()
+        assert re.search(expected, capsys.readouterr().out)
+        assert [row["id"] for row in rows.collect()] == [2]
