@@ -113,7 +113,9 @@ class Dataflow(Model):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Dataflow:
-        parts = Parts(self.source, self.watermark, self.target, self.schedule, self.unknown_fields)
+        parts = Parts(
+            self.source, self.watermark, self.target, self.schedule, self.unknown_fields, self.on_bad_file
+        )
         if refused := list(refusals(parts)):
             raise PartsDoNotFit(refused)
         return self

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from partitions.errors import BadPart
+from partitions.look import Look
 from partitions.sentinels import Watermark
 
 
@@ -146,6 +147,7 @@ class Plan(Generic[SliceT]):
         skips: what will not, each with its reason.
         warnings: what the user should know although the run continues.
         calls: LIST calls, or folders opened, to make it.
+        look: how a source looked from outside that only a read tells more of; a run that ends well notes it.
     """
 
     dataflow: str
@@ -157,6 +159,7 @@ class Plan(Generic[SliceT]):
     skips: tuple[Skip, ...] = ()
     warnings: tuple[str, ...] = ()
     calls: int = 0
+    look: Look | None = None
 
     @property
     def due(self) -> bool:

@@ -16,6 +16,7 @@ from partitions.path import refusals as path
 from partitions.path.definition import PathWatermark
 from partitions.refusal import Refusal
 from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
+from partitions.sources.formats import FORMATS as FILE_FORMATS
 from partitions.target import Target
 from partitions.window import refusals as window
 from partitions.window.definition import WindowWatermark
@@ -43,7 +44,7 @@ KINDS: Mapping[str, Supported] = {
     ),
     "column": Supported(
         sources={
-            "files": "a source of type jdbc or table (rows of files above a column watermark are not there yet, see ROADMAP.md)",
+            "files": None,
             "jdbc": None,
             "api": None,
             "python": None,
@@ -63,13 +64,7 @@ FORMATS: Mapping[str, Fits] = {
 }
 """By format of the table: the loads that it can do."""
 
-UNKNOWN_FIELDS: Fits = {
-    "ndjson": None,
-    "json": None,
-    "parquet": None,
-    "api": None,
-    "csv": "the header of a csv file must be the schema's",
-}
+UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {"api": None}
 """By form of the records: why fields that the schema lacks cannot be left out. Of all other forms: ``_PINNED``."""
 
 
@@ -82,11 +77,13 @@ class Parts:
     target: Target
     schedule: str | None
     unknown_fields: str
+    on_bad_file: str = "stop"
 
 
 def refusals(parts: Parts) -> Iterator[Refusal]:
     """Yield what does not go together."""
     source, watermark, target = parts.source, parts.watermark, parts.target
+    yield from source.refusals()
     yield from _fields(source.form, parts.unknown_fields)
     if (refused := source_refusal(watermark.type, source.type)) is not None:
         yield refused
@@ -97,7 +94,7 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     if isinstance(watermark, PathWatermark):
         yield from path.refusals(source, target, parts.schedule)
     elif isinstance(watermark, ColumnWatermark):
-        yield from column.refusals(source, watermark, target)
+        yield from column.refusals(source, watermark, target, parts.on_bad_file)
     else:
         yield from window.refusals(source, watermark, target)
 
@@ -112,9 +109,10 @@ def source_refusal(kind: str, source: str) -> Refusal | None:
 
 def _fields(form: str, unknown_fields: str) -> Iterator[Refusal]:
     why = UNKNOWN_FIELDS.get(form, _PINNED)
+    left_out = [name for name, reason in UNKNOWN_FIELDS.items() if reason is None]
     if unknown_fields == "ignore" and why is not None:
         yield Refusal(
             ("unknown_fields",),
             f"ignore beside {form}",
-            f"check (fields are only left out of ndjson, json, parquet and the answers of an API; {why})",
+            f"check (fields are only left out of {', '.join(left_out)} and the answers of an API; {why})",
         )

@@ -37,6 +37,7 @@ from resources.loop.unfinished import Unfinished
 from resources.loop.waiting import Patience
 from resources.places import Place
 from resources.sources import Source, open_source
+from resources.sources.files.formats import packages_of
 from resources.sources.files.source import FileSource
 from resources.spark import SparkEngine
 from resources.staging import Staging
@@ -100,6 +101,7 @@ class Platform:
             self.source(dataflow, staging),
             self.log,
             lambda: self.units(dataflow),
+            lambda: self.engine(dataflow).session(),
         )
 
     def path_kind(self, dataflow: Dataflow) -> PathKind:
@@ -193,7 +195,7 @@ class Platform:
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         """Sessions that reach the dataflow's source and table."""
-        return self.spark.with_places((self.lake, self.source_of(dataflow)))
+        return self.spark.with_places((self.lake, self.source_of(dataflow)), packages_of(dataflow))
 
     def plan(self, dataflow: Dataflow, now: datetime) -> Plan[Any]:
         """What the next run would do. Starts no Spark, changes nothing.

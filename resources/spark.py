@@ -137,7 +137,7 @@ class SparkEngine:
         remote: a Connect server, ``sc://host:port``; None runs Spark here or on ``master``.
         conf: the user's settings; they win over Strandline's.
         places: what will be read and written: they decide on jars and credentials.
-        drivers: Maven coordinates of the JDBC drivers that are needed.
+        drivers: Maven coordinates of the JDBC drivers, and of the readers of file formats, that are needed.
         cache: where the class-data archive lies, if there is one.
         notify: hears, with a line for people, of what takes seconds.
     """
@@ -264,14 +264,23 @@ class SparkEngine:
             ) from error
         return cast("SparkSession", session)
 
-    def with_places(self, places: Iterable[Place | JdbcConnection | ApiConnection | UserCode]) -> SparkEngine:
-        """The same engine for these places and databases; APIs and code of the user are none of its business."""
+    def with_places(
+        self,
+        places: Iterable[Place | JdbcConnection | ApiConnection | UserCode],
+        readers: Iterable[str] = (),
+    ) -> SparkEngine:
+        """The same engine for these places and databases; APIs and code of the user are none of its business.
+
+        Args:
+            places: what is read and written.
+            readers: Maven coordinates of what Spark needs to read files of some formats.
+        """
         given = list(places)
         databases = [each for each in given if isinstance(each, JdbcConnection)]
         return replace(
             self,
             places=tuple(each for each in given if isinstance(each, Place)),
-            drivers=tuple(sorted({each.package for each in databases})),
+            drivers=tuple(sorted({each.package for each in databases} | set(readers))),
         )
 
 

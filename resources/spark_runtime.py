@@ -32,6 +32,9 @@ POSTGRESQL_PACKAGE = "org.postgresql:postgresql:42.7.8"
 MARIADB_PACKAGE = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
 """Drivers, only if a database of that kind is read."""
 
+AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.1.1"
+"""Only if Avro files are read. The newest of 4.1 there is; tried with pyspark 4.1.4."""
+
 JAR_EXCLUDES = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
 """Delta asks for them, and Spark ships the same ones."""
 

@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 from resources.spark_runtime import (
+    AVRO_PACKAGE,
     DELTA_PACKAGE,
     MARIADB_PACKAGE,
     POSTGRESQL_PACKAGE,
@@ -41,10 +42,11 @@ PACKAGES = (DELTA_PACKAGE,)
 """Packages of every session."""
 WITH_POSTGRESQL = (DELTA_PACKAGE, POSTGRESQL_PACKAGE)
 """Packages of the demo."""
-WITH_DATABASES = (DELTA_PACKAGE, POSTGRESQL_PACKAGE, MARIADB_PACKAGE)
+WITH_ALL = (DELTA_PACKAGE, POSTGRESQL_PACKAGE, MARIADB_PACKAGE, AVRO_PACKAGE)
 """Packages of the tests: one start of Spark fetches all of them."""
 POSTGRESQL_FILES, MARIADB_FILES = ("org.postgresql_", "org.checkerframework_"), ("org.mariadb.jdbc_",)
-"""Prefixes of the drivers' files in Ivy's cache."""
+AVRO_FILES = ("org.apache.spark_spark-avro", "org.tukaani_", "org.scala-lang.modules_")
+"""Prefixes of the files of drivers and readers in Ivy's cache."""
 FETCH_SECONDS = 1800
 JARS, TRAINED = "strandline-jars ", "strandline-trained"
 
@@ -70,8 +72,7 @@ def fetch() -> int:
     """Fetch the jars and make the archive if either is missing; return the exit code."""
     archive = archive_path(CACHE, PACKAGES)
     if is_sealed(archive) and all(
-        "spark.jars" in jar_settings(CACHE, packages)
-        for packages in (PACKAGES, WITH_POSTGRESQL, WITH_DATABASES)
+        "spark.jars" in jar_settings(CACHE, packages) for packages in (PACKAGES, WITH_POSTGRESQL, WITH_ALL)
     ):
         say("jars and class-data archive exist already")
         return 0
@@ -82,7 +83,7 @@ def fetch() -> int:
         resolved, trained = _train(draft)
         if resolved is None:
             print(
-                f"jars: expected Spark to start with {', '.join(WITH_DATABASES)}, found: {_reason()}. See {LOG}, then run this again",
+                f"jars: expected Spark to start with {', '.join(WITH_ALL)}, found: {_reason()}. See {LOG}, then run this again",
                 file=sys.stderr,
             )
             return 1
@@ -100,9 +101,9 @@ def fetch() -> int:
 def _remember(resolved: str) -> None:
     """Store the files of all sets of packages."""
     sets = {
-        WITH_DATABASES: (),
-        WITH_POSTGRESQL: MARIADB_FILES,
-        PACKAGES: (*MARIADB_FILES, *POSTGRESQL_FILES),
+        WITH_ALL: (),
+        WITH_POSTGRESQL: (*MARIADB_FILES, *AVRO_FILES),
+        PACKAGES: (*MARIADB_FILES, *AVRO_FILES, *POSTGRESQL_FILES),
     }
     for packages, drivers in sets.items():
         files = [jar for jar in resolved.split(",") if not jar.rpartition("/")[2].startswith(drivers)]
@@ -212,7 +213,7 @@ def train() -> int:
     from pyspark.sql import Observation, SparkSession
     from pyspark.sql import functions as F
 
-    settings = jar_settings(CACHE, WITH_DATABASES) | {
+    settings = jar_settings(CACHE, WITH_ALL) | {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",

@@ -12,10 +12,18 @@ from partitions.target import Target
 _REPLACING = "load: merge_overwrite with replace_by_watermark: true"
 
 
-def refusals(source: SourceDefinition, watermark: ColumnWatermark, target: Target) -> Iterator[Refusal]:
+def refusals(
+    source: SourceDefinition, watermark: ColumnWatermark, target: Target, on_bad_file: str
+) -> Iterator[Refusal]:
     """Yield why rows above these columns cannot be read from the source, or loaded into the target."""
     yield from source.column_refusals()
     yield from source.parameter_refusals(watermark.columns, watermark.nulls)
+    if on_bad_file == "quarantine":
+        yield Refusal(
+            ("on_bad_file",),
+            "quarantine",
+            "stop (rows of a file that is mended later may lie below the stored value, and no run would read them)",
+        )
     if target.load == "append":
         yield from _appended_twice(watermark)
     if target.load == "append" and target.merge_keys:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from partitions.look import Look
 from partitions.unit_values import Kind
 
 
@@ -23,6 +24,7 @@ class Observed:
         version: what is read from, if the source has versions; else None.
         sent: for a source that is told of upper bounds: returns the highest one that it can be told and that is not above a given one. Rows
             at such a bound are not read. None: any bound can be asked for, with the rows at it.
+        look: of a source that only a read tells more of: how it looks from outside.
     """
 
     now: datetime
@@ -31,3 +33,4 @@ class Observed:
     nulls: int | None = None
     version: int | str | None = None
     sent: Callable[[Any], Any] | None = None
+    look: Look | None = None

@@ -123,6 +123,10 @@ class SourceDefinition(Model):
         """Whether it can be asked for rows above a value alone, so that a short look tells whether there are any."""
         return True
 
+    def refusals(self) -> Iterator[Refusal]:
+        """Yield what is wrong with it whatever reads it."""
+        yield from ()
+
     def column_refusals(self) -> Iterator[Refusal]:
         """Yield keys and placeholders that it must not have to be read above a column watermark."""
         yield from ()

@@ -5,26 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from partitions.placeholders import Template
 from partitions.refusal import Refusal
 from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, ConnectionType, SourceDefinition
-
-
-def _form(name: object) -> object:
-    return "ndjson" if name == "jsonl" else name  # two names of one format
-
-
-FileFormat = Annotated[Literal["ndjson", "json", "csv", "parquet"], BeforeValidator(_form)]
-
-_COMPRESSED = ("", ".gz", ".bz2")
-_PLAIN: dict[str, tuple[str, ...]] = {
-    "ndjson": (".ndjson", ".jsonl", ".json"),
-    "json": (".json",),
-    "csv": (".csv", ".tsv"),
-    "parquet": (".parquet",),
-}
+from partitions.sources.formats import FORMATS, FormatName, Option
 
 
 class FilesSource(SourceDefinition):
@@ -33,8 +19,8 @@ class FilesSource(SourceDefinition):
     Attributes:
         path: a folder (relative paths count from the project folder) or an object store's ``s3://bucket/prefix``.
         schema_: Spark DDL; without it the schema is inferred once from a bounded sample and pinned.
-        options: for Spark's reader.
-        extensions: case-sensitive endings; by default the format's own, each plain, .gz and .bz2.
+        options: of the format (``partitions.sources.formats``), or for Spark's reader.
+        extensions: case-sensitive endings; by default the format's own, those of text also with .gz, .bz2 and .zst.
         missing: what a window's folder that is not there, or holds no file, means if ``path`` has placeholders.
     """
 
@@ -44,9 +30,9 @@ class FilesSource(SourceDefinition):
     type: Literal["files"]
     path: Annotated[str, Field(min_length=1)]
     connection: str | None = None
-    format: FileFormat
+    format: FormatName
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
-    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    options: dict[str, Option] = Field(default_factory=dict)
     extensions: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)] | None = None
     missing: Literal["fail", "empty"] | None = None
 
@@ -77,8 +63,7 @@ class FilesSource(SourceDefinition):
         """The endings of the files that belong to the source."""
         if self.extensions is not None:
             return self.extensions
-        compressed = ("",) if self.format == "parquet" else _COMPRESSED
-        return tuple(plain + packed for plain in _PLAIN[self.format] for packed in compressed)
+        return FORMATS[self.format].all_endings
 
     @property
     def shown(self) -> str:
@@ -130,9 +115,17 @@ class FilesSource(SourceDefinition):
             known = ", ".join(unit_fields) or "it has none"
             yield Refusal(key, f"{{unit.{unknown[0]}}}", f"names of the definition's units ({known})")
 
+    def refusals(self) -> Iterator[Refusal]:
+        """Yield options that the format does not have, or lacks."""
+        yield from FORMATS[self.format].refusals(self.options, self.schema_)
+
     def path_refusals(self) -> Iterator[Refusal]:
         """Yield a key that only windows have."""
         if self.missing is not None:
             yield Refusal(
                 ("source", "missing"), self.missing, "no such key (only windows have folders of their own)"
             )
+
+    def column_refusals(self) -> Iterator[Refusal]:
+        """Yield a key that only windows have."""
+        yield from self.path_refusals()

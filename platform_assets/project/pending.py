@@ -81,7 +81,6 @@ SETTINGS: tuple[Pending, ...] = (
 )
 
 DATAFLOW: tuple[Pending, ...] = (
-    Pending("source.format", one_of("avro", "xml", "excel"), "Avro, XML and Excel are", part="source"),
     Pending("source.path", scheme(*_STORES), "other object stores are", _PLACE),
     Pending("watermark.type", one_of("stream"), "stream watermarks are", part="watermark"),
     Pending(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.look import Look
 from partitions.path.definition import PathWatermark
 from partitions.window.definition import WindowWatermark
 from resources.kinds.column import ColumnKind
@@ -15,14 +17,23 @@ from resources.kinds.kind import Kind
 from resources.kinds.path import PathKind
 from resources.kinds.window import WindowKind
 from resources.kinds.window_sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
+from resources.looks import last_look
 from resources.sources import Source
+from resources.sources.files.rows import FileRows
 from resources.sources.files.source import FileSource
 from resources.sources.source import CanNumber, ReadsAbove
 from resources.watermarks.log import WatermarkLog
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 def open_kind(
-    dataflow: Dataflow, source: Source, log: WatermarkLog, units: Callable[[], tuple[str, ...]]
+    dataflow: Dataflow,
+    source: Source,
+    log: WatermarkLog,
+    units: Callable[[], tuple[str, ...]],
+    spark: Callable[[], SparkSession],
 ) -> Kind[Any]:
     """Return the kind of a dataflow's watermark, bound to its source.
 
@@ -31,10 +42,14 @@ def open_kind(
         source: what it reads.
         log: the watermark log.
         units: looks up the identities of all units of windows.
+        spark: makes a session, for what only a read of the source tells while it is planned.
     """
     match dataflow.watermark, source:
         case PathWatermark(), FileSource():
             return PathKind(dataflow, source, log)
+        case ColumnWatermark(), FileSource():
+            rows = _file_rows(dataflow, source, log, spark)
+            return ColumnKind(dataflow, rows, rows)
         case ColumnWatermark(), source if not isinstance(source, FileSource) and isinstance(
             source, ReadsAbove
         ):
@@ -46,6 +61,19 @@ def open_kind(
     raise ConfigurationError(
         f"dataflow {dataflow.name}: expected a source that a {dataflow.kind} watermark reads, found {dataflow.source.shown}"
     )
+
+
+def _file_rows(
+    dataflow: Dataflow, source: FileSource, log: WatermarkLog, spark: Callable[[], SparkSession]
+) -> FileRows:
+    def pinned() -> str | None:
+        entry = log.newest(dataflow.name)
+        return log.get_schema(entry.pinned) if entry and entry.pinned else None
+
+    def seen() -> Look | None:
+        return last_look(log, dataflow.name, log.newest(dataflow.name))
+
+    return FileRows(dataflow, source, cache(spark), pinned, seen)
 
 
 def _window_source(dataflow: Dataflow, source: Source) -> WindowSource:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -27,14 +27,15 @@ from partitions.unit_values import TIMES, Kind
 from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.observation import observed
 from resources.kinds.states import state_of
-from resources.sources.source import FetchesRows, LooksOnce, ReadsAbove, RowSource
+from resources.sources.highest import as_value, highest_value
+from resources.sources.source import FetchesRows, LooksOnce, PinsRows, ReadsAbove, TellsChanges
 from resources.sql import quoted
 from resources.watermarks.column_ranges import COLUMN_RANGES
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import ListKind, StoredList
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
 
@@ -59,7 +60,7 @@ class ColumnKind:
     WITHOUT: ClassVar[str] = ""
 
     dataflow: Dataflow
-    rows: RowSource
+    rows: PinsRows
     above: ReadsAbove
 
     @property
@@ -121,6 +122,7 @@ class ColumnKind:
             parts=self._parts,
             replace_until=until,
         )
+        made = replace(made, look=seen.look)
         return made if self._holds_rows(made) else nothing_new(made, definition, state, ranges, seen)
 
     def has_new_rows(self, entry: Entry | None, now: datetime) -> bool:
@@ -132,6 +134,8 @@ class ColumnKind:
         """
         if entry is not None and entry.replace_until is not None:
             return True
+        if isinstance(self.above, TellsChanges):
+            return self.above.has_changed(now)
         return self._in_one_look(lambda kind: kind._finds_new_rows(entry, now), _LOOK_SECONDS)
 
     def _finds_new_rows(self, entry: Entry | None, now: datetime) -> bool:
@@ -147,6 +151,10 @@ class ColumnKind:
         if not isinstance(self.above, LooksOnce):
             return ask(self)
         return self.above.in_one_look(lambda above: ask(replace(self, above=above)), seconds)
+
+    def contents(self) -> str:
+        """Return what tells the source as it is from what it was, if it says so without being read; else nothing."""
+        return self.above.contents() if isinstance(self.above, TellsChanges) else ""
 
     @property
     def _has_step(self) -> bool:
@@ -327,14 +335,14 @@ class ColumnKind:
 
         observation, columns = Observation(), self._definition.columns
         types = dict(rows.dtypes)
-        asked = [_highest(name, types[name]).alias(f"v{number}") for number, name in enumerate(columns)]
+        asked = [highest_value(name, types[name]).alias(f"v{number}") for number, name in enumerate(columns)]
         without = F.expr(" AND ".join(f"{quoted(name)} IS NULL" for name in columns))
 
         def stats() -> WriteStats:
             answer = observed(observation)
             if not answer:
                 return {}
-            values = [_value(answer[f"v{number}"], types[name]) for number, name in enumerate(columns)]
+            values = [as_value(answer[f"v{number}"], types[name]) for number, name in enumerate(columns)]
             by_column: dict[str, Sequence[Any]] = {
                 name: (value,) for name, value in zip(columns, values, strict=True)
             }
@@ -354,15 +362,20 @@ class ColumnKind:
         before = deserialise(intent.before)
         return serialise(next_state(before, written) or before)
 
-    def find_bad_part(self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception) -> None:
-        """None: a range has no parts. What the source says of the error is raised.
+    def find_bad_part(
+        self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception
+    ) -> BadPart | None:
+        """Return the file that Spark names; a range has no other parts. What else the source says of the error is raised.
 
         Raises:
             SourceError: the source refused, or did not answer.
         """
         of_source = self.rows.failure(error)
+        if isinstance(of_source, BadPart):
+            return of_source
         if of_source is not None:
             raise of_source from error
+        return None
 
     def slice_without(self, slice_: ColumnSlice, bad: BadPart) -> None:
         """None: a run stops."""
@@ -389,20 +402,6 @@ def _above(column: str, state: ColumnState) -> Predicate:
 
 def _without_value(columns: Sequence[str]) -> Predicate:
     return AllOf(tuple(Among(name, (None,)) for name in columns))
-
-
-def _highest(name: str, kind: str) -> Column:
-    """The highest value; an instant as microseconds, since a row of pyspark has it in the zone of the process."""
-    from pyspark.sql import functions as F
-
-    column = F.col(quoted(name))
-    return F.max(F.unix_micros(column) if kind == "timestamp" else column)
-
-
-def _value(value: Any, kind: str) -> Any:
-    if kind == "timestamp" and value is not None:
-        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)
-    return value
 
 
 def _milliseconds(value: Any, dataflow: Dataflow) -> int | None:

@@ -19,6 +19,7 @@ from partitions.request import LateOnly
 from resources.attempts import note_attempt, said_before
 from resources.kinds.kind import ReadsVersions, SliceT
 from resources.listing import OUTDATED
+from resources.looks import note_look
 from resources.loop.appending import follow_up
 from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadParts
 from resources.loop.context import RunContext
@@ -112,6 +113,7 @@ class _Run(Generic[SliceT]):
         # Late files that are loaded say nothing of what is above the watermark.
         if outcome.error is not None or not isinstance(run.request, LateOnly):
             note_attempt(run.log, outcome)
+            note_look(run.log, outcome)
         return outcome
 
     def _begin_at(self, entry: Entry | None) -> None:

@@ -33,7 +33,7 @@ def open_source(
     """
     match dataflow.source, given:
         case FilesSource(), Place() as root:
-            return FileSource(root, dataflow)
+            return FileSource(root, dataflow, staging)
         case JdbcSource() as definition, JdbcConnection() as connection:
             return JdbcRows(connection, definition, dataflow.zone)
         case ApiSource() as definition, ApiConnection() as api:

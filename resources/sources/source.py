@@ -25,18 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class RowSource(Protocol):
-    """A source that is asked for the rows of stretches of time and units."""
-
-    def version(self) -> Version | None:
-        """Return what can be asked for again later; None if the source has no versions. Starts no Spark.
-
-        It is asked for once a plan, stored with each slice, and given to :meth:`read` by whoever loads the slice.
-
-        Raises:
-            SourceError: code ``source_missing``: there is nothing to read; or it does not answer.
-        """
-        ...
+class PinsRows(Protocol):
+    """A source that is asked for rows, all of one schema."""
 
     def pin(self, spark: SparkSession) -> str | None:
         """Return the schema of the source, as text; None while nothing tells it; :class:`resources.sources.schema.PinsColumns` does it for a source that knows its columns.
@@ -49,6 +39,27 @@ class RowSource(Protocol):
 
     def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
         """Raise SchemaError if the source has another schema than the pinned one; ``dataflow`` is named in it."""
+        ...
+
+    def failure(self, error: Exception) -> StrandlineError | None:
+        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing.
+
+        A transient one ends the run; for any other the work unit is passed over.
+        """
+        ...
+
+
+class RowSource(PinsRows, Protocol):
+    """A source that is asked for the rows of stretches of time and units."""
+
+    def version(self) -> Version | None:
+        """Return what can be asked for again later; None if the source has no versions. Starts no Spark.
+
+        It is asked for once a plan, stored with each slice, and given to :meth:`read` by whoever loads the slice.
+
+        Raises:
+            SourceError: code ``source_missing``: there is nothing to read; or it does not answer.
+        """
         ...
 
     def read(
@@ -70,17 +81,10 @@ class RowSource(Protocol):
         """
         ...
 
-    def failure(self, error: Exception) -> StrandlineError | None:
-        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing.
-
-        A transient one ends the run; for any other the work unit is passed over.
-        """
-        ...
-
 
 @runtime_checkable
 class ReadsAbove(Protocol):
-    """A source whose rows can be read above a column watermark. Only :meth:`read_rows` starts Spark."""
+    """A source whose rows can be read above a column watermark. Only :meth:`read_rows` starts Spark, unless the source also :class:`TellsChanges`."""
 
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
         """Return the source's clock, and what it knows of some columns without a scan; all of one moment.
@@ -133,6 +137,27 @@ class LooksOnce(Protocol):
 
         Raises:
             SourceUnreachable: a question took longer.
+        """
+        ...
+
+
+@runtime_checkable
+class TellsChanges(Protocol):
+    """A source that only Spark can read, and that tells without it whether another read may find more."""
+
+    def has_changed(self, now: datetime) -> bool:
+        """Return whether a run may find rows that the last run has not found. Starts no Spark.
+
+        Raises:
+            SourceError: the source refuses, or does not answer.
+        """
+        ...
+
+    def contents(self) -> str:
+        """Return a text that is another one whenever the source holds something else. Starts no Spark.
+
+        Raises:
+            SourceError: as for :meth:`has_changed`.
         """
         ...
 

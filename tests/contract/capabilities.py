@@ -98,7 +98,7 @@ SUITES = (
     Suite(
         "test_above",
         "Sources of rows above a column watermark",
-        ("postgresql", "mariadb", "api", "python", "table"),
+        ("postgresql", "mariadb", "api", "python", "table", "files"),
         {
             ("test_the_highest_value_of_an_indexed_column_is_known", "api"): Cannot("never", "an API has no indexes"),
             ("test_a_range_is_cut_into_parts_of_about_as_many_rows", "api"): Cannot(
@@ -107,6 +107,8 @@ SUITES = (
             ("test_a_source_that_is_gone_is_an_error_when_it_is_observed", "api"): Cannot(
                 "never", "nothing is asked of an API to observe it"
             ),
+            ("test_the_highest_value_of_an_indexed_column_is_known", "files"): Cannot("never", "files have no indexes"),
+            ("test_a_range_is_cut_into_parts_of_about_as_many_rows", "files"): Cannot("never", "only a scan of all files would tell where"),
             ("test_the_highest_value_of_an_indexed_column_is_known", "table"): Cannot(
                 "never", "statistics of files are rounded, and know nothing of deleted rows"
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -23,6 +24,7 @@ from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources import open_source
+from resources.sources.files.rows import FileRows
 from resources.sources.source import ReadsAbove, RowSource
 from resources.staging import Staging
 from scripts import postgres as pg
@@ -34,6 +36,7 @@ from tests.support.mariadb import MariaDB
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from resources.sources.files.source import FileSource
     from resources.spark import SparkEngine
 
 __all__ = ["pytest_generate_tests"]
@@ -79,7 +82,7 @@ class Subject(ABC):
     def ids(self, *parts: Predicate) -> list[int]:
         """The ids of the rows of some parts."""
         source = self.source
-        pinned = cast("RowSource", source).pin(self.spark) or ""
+        pinned = pinned_by(source, self.spark)
         return sorted(found["id"] for found in source.read_rows(self.spark, parts, pinned, None).collect())
 
     def _open(self, source: dict[str, Any], given: Any, staging: Staging | None = None) -> ReadsAbove:
@@ -87,6 +90,13 @@ class Subject(ABC):
             {"name": "flow", "source": source, "watermark": {"type": "column", "columns": ["id"]}}
         )
         return cast("ReadsAbove", open_source(dataflow, given, staging or Staging(Place("/nowhere"))))
+
+
+def pinned_by(source: ReadsAbove, spark: SparkSession) -> str:
+    """The schema of a source."""
+    pinned = cast("RowSource", source).pin(spark)
+    assert pinned is not None
+    return pinned
 
 
 class _PostgreSQL(Subject):
@@ -223,6 +233,40 @@ class _Api(Subject):
         self.server.faults.extend([status(404)] * 10)
 
 
+class _Files(Subject):
+    """NDJSON, a file for each row."""
+
+    _SCHEMA = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.count = folder, 0
+        folder.mkdir()
+
+    @property
+    def source(self) -> ReadsAbove:
+        dataflow = Dataflow.model_validate(
+            {
+                "name": "flow",
+                "source": {"type": "files", "path": "./rows", "format": "ndjson", "schema": self._SCHEMA},
+                "watermark": {"type": "column", "columns": ["id"]},
+            }
+        )
+        staging = Staging(Place(str(self.folder.parent / "staging")))
+        files = cast("FileSource", open_source(dataflow, Place(str(self.folder)), staging))
+        return FileRows(dataflow, files, lambda: self.spark, lambda: None, lambda: None)
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        for each in rows:
+            self.count += 1
+            text = json.dumps({name: value if value is None else str(value) for name, value in each.items()})
+            for name in ("id", "amount", "other"):
+                text = text.replace(f'"{name}": "{each[name]}"', f'"{name}": {each[name]}')
+            (self.folder / f"{self.count}.ndjson").write_text(text)
+
+    def remove(self) -> None:
+        self.folder.rename(self.folder.with_suffix(".gone"))
+
+
 @pytest.fixture
 def server() -> Iterator[Api]:
     with api() as running:
@@ -242,6 +286,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
         "api": lambda: _Api(request.getfixturevalue("server"), tmp_path),
         "python": lambda: _Python(tmp_path),
         "table": lambda: _Table(tmp_path / "rows"),
+        "files": lambda: _Files(tmp_path / "rows"),
     }
     made = make[request.param]()
     made.spark = spark
@@ -288,7 +333,7 @@ def test_parts_are_read_together_each_row_once(subject: Subject) -> None:
 def test_no_part_is_no_row_of_the_same_columns(subject: Subject) -> None:
     subject.put(row(1))
     source = subject.source
-    pinned = cast("RowSource", source).pin(subject.spark) or ""
+    pinned = pinned_by(source, subject.spark)
     none = source.read_rows(subject.spark, [], pinned, None)
     some = source.read_rows(subject.spark, [rows_in([Range("id", 0, None)])], pinned, None)
     assert (none.dtypes, none.count()) == (some.dtypes, 0)

@@ -183,7 +183,7 @@ class ArrowPlatform(Platform):
     def source(self, dataflow: Dataflow, staging: Staging | None = None) -> Source:
         root = self.source_of(dataflow)
         assert isinstance(root, Place)
-        return _ArrowFiles(root, dataflow)
+        return _ArrowFiles(root, dataflow, staging or self.staging(dataflow))
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         return JvmlessEngine()

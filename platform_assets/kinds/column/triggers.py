@@ -30,11 +30,12 @@ def rows_sensor(
 
     def look(tick: Tick) -> NoWork | Work:
         entry = platform.log.newest(dataflow.name)
-        if not platform.column_kind(dataflow).has_new_rows(entry, tick.now):
+        kind = platform.column_kind(dataflow)
+        if not kind.has_new_rows(entry, tick.now):
             return NoWork("no row is above the watermark")
         return Work(
             entry,
-            digest(entry.watermark if entry else None),
+            digest(entry.watermark if entry else None, kind.contents()),
             lambda attempt: [run_request(dataflow, f"{dataflow.name}:{attempt}")],
         )
 

@@ -402,6 +402,7 @@ class ApiRows:
         return FileSource(
             self._fetched_in or self._staging.place,
             given.model_copy(update={"source": files, "target": target}),
+            self._staging,
         )
 
     def _check_fields(self, spark: SparkSession, pinned: str, used: Sequence[_Fetched]) -> None:

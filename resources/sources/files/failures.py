@@ -10,6 +10,7 @@ from partitions.errors import BadFile, SchemaError, in_one_line
 from resources.listing import FILE_VANISHED
 from resources.sources.files.misfit import BadRecord
 from resources.spark_process import engine_lost, java_end, said
+from resources.spark_runtime import AVRO_PACKAGE
 from resources.stores import spark_failure
 
 BAD_RECORD = "bad_record"
@@ -57,17 +58,16 @@ def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
 
 
-def bad_record(path: str, record: BadRecord, line: int | None, *, show: bool) -> BadFile:
+def bad_record(path: str, record: BadRecord, *, show: bool) -> BadFile:
     """The error for a record that does not parse.
 
     Args:
         path: of its file.
         record: the record, and what is wrong with it.
-        line: of the record, if it is known.
         show: whether the record itself may be told (``show_bad_records``).
     """
     text = record.text if len(record.text) <= _LONGEST_RECORD else record.text[: _LONGEST_RECORD - 3] + "..."
-    why = (f"line {line}: " if line else "") + record.why + (f" in {text!r}" if show else "")
+    why = (f"line {record.line}: " if record.line else "") + record.why + (f" in {text!r}" if show else "")
     hint = "" if show else " (show_bad_records: true shows the record)"
     return BadFile(
         f"file {path}, {why}{hint}. Nothing of the file was loaded: mend or remove it; the watermark stays below it",
@@ -156,6 +156,8 @@ def cause(error: Exception) -> str:
         return lost
     if of_store := spark_failure(str(error)):
         return f"{of_store[0]}: {of_store[1]}"
+    if "Failed to find data source: avro" in str(error):
+        return f"this Spark has no reader of Avro: start it with the package {AVRO_PACKAGE}, as `strandline dev` does"
     causes = _CAUSE.findall(str(error))
     if causes and not causes[-1][1].startswith("Traceback "):
         return in_one_line(": ".join(causes[-1]))

@@ -1,4 +1,4 @@
-"""Fields that stand in JSON and that a schema lacks: Spark's reader is told the columns that it shall give, and leaves others out without a word.
+"""Fields that stand in JSON or XML and that a schema lacks: Spark's reader is told the columns that it shall give, and leaves others out without a word.
 
 Every record is parsed a second time, as a variant, which shows all its names; beside the parse in the same scan it costs more, not less
 (docs/adr/0012). Names are compared at any depth of structs, arrays and maps that the schema knows.
@@ -82,7 +82,9 @@ def _in_value(value: Column, kind: DataType, *, exact: bool) -> Column:
     if isinstance(kind, StructType):
         return F.coalesce(_in_object(value, kind, exact=exact), _none())
     if isinstance(kind, ArrayType):
-        return F.coalesce(_in_each(_items(value), kind.elementType, exact=exact), _none())
+        each = _in_each(_items(value), kind.elementType, exact=exact)
+        # An element of XML that is there once is no array.
+        return F.coalesce(each, _in_value(value, kind.elementType, exact=exact), _none())
     if isinstance(kind, MapType):
         values = F.map_values(F.try_variant_get(value, "$", "map<string,variant>"))
         return F.coalesce(_in_each(values, kind.valueType, exact=exact), _none())

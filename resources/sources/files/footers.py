@@ -7,7 +7,7 @@ as whole numbers, so they are read so, and made microseconds exactly (:func:`res
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -136,9 +136,9 @@ def paths_of(schema: StructType) -> frozenset[FieldPath]:
     return frozenset(walk((), schema))
 
 
-def unknown_columns(footer: Footer, known: Collection[FieldPath]) -> list[FieldPath]:
+def unknown_columns(fields: Iterable[FieldPath], known: Collection[FieldPath]) -> list[FieldPath]:
     """The columns of a file that are not known, without those inside them."""
-    folded = {tuple(part.casefold() for part in path): path for path in footer.fields}
+    folded = {tuple(part.casefold() for part in path): path for path in fields}
     return sorted(path for key, path in folded.items() if key not in known and key[:-1] in known)
 
 

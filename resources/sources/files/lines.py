@@ -28,8 +28,8 @@ def first_line(place: Place, path: str) -> str | None:
 def whole_text(place: Place, path: str) -> str:
     """All of a file; nothing of one that does not read."""
     try:
-        with _open(place, path) as opened:
-            return opened.read().decode("utf-8-sig", "replace")
+        with opened(place, path) as file:
+            return file.read().decode("utf-8-sig", "replace")
     except (OSError, EOFError):
         return ""
 
@@ -70,16 +70,25 @@ def _holds(value: Any, field: str) -> bool:
 
 def _number_of(place: Place, path: str, is_wanted: Callable[[bytes], bool]) -> int | None:
     try:
-        with _open(place, path) as lines:
+        with opened(place, path) as lines:
             return next((number for number, line in enumerate(lines, 1) if is_wanted(line)), None)
     except (OSError, EOFError):
         return None
 
 
-def _open(place: Place, path: str) -> IO[bytes]:
+def opened(place: Place, path: str) -> IO[bytes]:
+    """Open a file, unpacked as its ending says.
+
+    Raises:
+        OSError, EOFError: it does not read, now or later.
+    """
     raw: IO[bytes] = (
         (place.local / path).open("rb") if place.local else io.BytesIO(bytes(place.store.get(path).bytes()))
     )
     if path.endswith(".gz"):
         return cast(IO[bytes], gzip.open(raw))
+    if path.endswith(".zst"):
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.CompressedInputStream(raw, "zstd"))
     return bz2.open(raw) if path.endswith(".bz2") else raw

@@ -15,7 +15,7 @@ from partitions.plan import counted
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-_NOTHING_KNOWN = "the record does not parse"
+NOTHING_KNOWN = "the record does not parse"
 
 
 class BadRecord(NamedTuple):
@@ -24,33 +24,22 @@ class BadRecord(NamedTuple):
     Attributes:
         text: the record itself, which is shown only to who asks for it.
         why: what was expected of it, and what was found.
+        line: of the file, from 1; None if no line tells.
     """
 
     text: str
     why: str
+    line: int | None = None
 
 
-def misfit(form: str, text: str, parsed: Mapping[str, Any], schema: StructType, separator: str) -> str:
-    """What is wrong with a record.
-
-    Args:
-        form: ``ndjson`` or ``csv``.
-        text: the record.
-        parsed: what Spark made of it: NULL if it could not read a field.
-        schema: that it was read with.
-        separator: of the values in a line of CSV.
-    """
-    return _in_csv(text, parsed, schema, separator) if form == "csv" else _in_json(text, parsed, schema)
-
-
-def misfit_in(document: str, parsed: Sequence[Mapping[str, Any]], schema: StructType) -> BadRecord:
-    """The first record of a JSON document that does not fit, as :func:`misfit` says; ``parsed`` is what Spark made of each."""
+def misfit_in_document(document: str, parsed: Sequence[Mapping[str, Any]], schema: StructType) -> BadRecord:
+    """The first record of a JSON document that does not fit; ``parsed`` is what Spark made of each."""
     try:
         content = json.loads(document)
     except (ValueError, RecursionError):
-        return BadRecord(document, _in_json(document, {}, schema))
+        return BadRecord(document, misfit_in_object(document, {}, schema))
     if not isinstance(content, list):
-        return BadRecord(document, _in_json(document, parsed[0] if parsed else {}, schema))
+        return BadRecord(document, misfit_in_object(document, parsed[0] if parsed else {}, schema))
     for number, (record, read) in enumerate(zip(content, parsed, strict=False), 1):
         if not isinstance(record, dict):
             return BadRecord(
@@ -58,7 +47,7 @@ def misfit_in(document: str, parsed: Sequence[Mapping[str, Any]], schema: Struct
             )
         if why := _blamed(record, read, schema, ""):
             return BadRecord(json.dumps(record), f"record {number}: {why}")
-    return BadRecord(document, _NOTHING_KNOWN)
+    return BadRecord(document, NOTHING_KNOWN)
 
 
 def values_of(line: str, separator: str) -> list[str]:
@@ -69,16 +58,23 @@ def values_of(line: str, separator: str) -> list[str]:
         return line.split(separator)
 
 
-def _in_json(text: str, parsed: Mapping[str, Any], schema: StructType) -> str:
+def misfit_in_object(text: str, parsed: Mapping[str, Any], schema: StructType) -> str:
+    """What is wrong with the text of a JSON object.
+
+    Args:
+        text: the record.
+        parsed: what Spark made of it: NULL if it could not read a field.
+        schema: that it was read with.
+    """
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
         return f"expected a JSON object, found text that is none ({error.msg}, character {error.pos + 1})"
     except RecursionError:
-        return _NOTHING_KNOWN
+        return NOTHING_KNOWN
     if not isinstance(record, dict):
         return f"expected a JSON object, found {_word(record)}"
-    return _blamed(record, parsed, schema, "") or _NOTHING_KNOWN
+    return _blamed(record, parsed, schema, "") or NOTHING_KNOWN
 
 
 def _blamed(record: Mapping[str, Any], parsed: Mapping[str, Any], schema: StructType, above: str) -> str:
@@ -91,7 +87,7 @@ def _blamed(record: Mapping[str, Any], parsed: Mapping[str, Any], schema: Struct
             if inner:
                 return inner
         elif value is not None and (read is None or _lost(value, read)):
-            return _field(f"{above}{field.name}", field.dataType, _word(value))
+            return misfit_of_field(f"{above}{field.name}", field.dataType, _word(value))
     return ""
 
 
@@ -104,17 +100,19 @@ def _lost(value: Any, read: Any) -> bool:
     )
 
 
-def _in_csv(text: str, parsed: Mapping[str, Any], schema: StructType, separator: str) -> str:
+def misfit_in_line(text: str, parsed: Mapping[str, Any], schema: StructType, separator: str) -> str:
+    """What is wrong with a line of CSV; arguments as of :func:`misfit_in_object`."""
     values, fields = values_of(text, separator), schema.fields
     if len(values) != len(fields):
         return f"expected {counted(len(fields), 'value')}, found {len(values)}"
     for value, field in zip(values, fields, strict=True):
         if value != "" and parsed.get(field.name) is None:
-            return _field(field.name, field.dataType, "other text")
-    return _NOTHING_KNOWN
+            return misfit_of_field(field.name, field.dataType, "other text")
+    return NOTHING_KNOWN
 
 
-def _field(name: str, kind: DataType, found: str) -> str:
+def misfit_of_field(name: str, kind: DataType, found: str) -> str:
+    """What is wrong with a value."""
     return f"field {name}: expected {kind.simpleString()}, found {found}"
 
 

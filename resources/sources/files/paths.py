@@ -1,4 +1,4 @@
-"""What a file's path tells: its folders' values, its separator, and how Spark takes and reports it."""
+"""What a file's path tells: its folders' values, and how Spark takes and reports it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from partitions.path.hive import NULL_FOLDER, partition_columns
-from partitions.sources import FilesSource
 from resources.places import Place
 
 if TYPE_CHECKING:
@@ -19,17 +18,6 @@ SOURCE_FILE = "_source_file"
 _GLOB = frozenset("{}[]*?\\")
 _PLAIN = re.compile(r"[A-Za-z0-9_.=/:+@,~-]*")
 """What no writer of URIs escapes."""
-
-
-def separator_of(source: FilesSource, path: str) -> str:
-    """The user's own goes before what the ending says."""
-    given = source.options.get("sep", source.options.get("delimiter"))
-    return separator(path) if given is None else str(given)
-
-
-def separator(path: str) -> str:
-    """Return what separates the values of a CSV file, as its ending says."""
-    return "\t" if ".tsv" in path.rpartition("/")[2] else ","
 
 
 def spellings(paths: Iterable[str]) -> dict[str, str]:

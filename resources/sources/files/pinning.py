@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from partitions.errors import BadFile, ConfigurationError
+from partitions.errors import ConfigurationError
 from partitions.path.source import SourceFile
 from resources.sources.files.failures import other_schema
-from resources.sources.files.footers import FieldPath, FooterCache
-from resources.sources.files.nanoseconds import as_inferred
+from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.merging import nullable
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.scan import Scanner
 from resources.spark_process import said
 
 if TYPE_CHECKING:
@@ -26,9 +25,9 @@ _SAMPLE_BYTES = 64 * 2**20
 class SchemaPinner:
     """Finds the schema of files under a root."""
 
-    def __init__(self, scanner: Scanner, footers: FooterCache) -> None:
-        """Use what scans the files, and what their footers say."""
-        self._scanner, self._footers, self._source = scanner, footers, scanner.source
+    def __init__(self, form: FormatReader) -> None:
+        """Use what reads the files."""
+        self._format, self._source = form, form.source
 
     def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> PinnedSchema | None:
         """The schema of the source: the declared one, or one inferred from a bounded sample, with the folders' columns.
@@ -89,58 +88,9 @@ class SchemaPinner:
             ) from error
 
     def _infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        plain = [file for file in files if not self._scanner.is_odd(file)] or list(files[:1])
-        if not plain:
-            return None
-        if self._source.format != "parquet":
-            return _nullable(self._scanner.scan(spark, plain, None).schema)
-        return self._infer_parquet(spark, plain)
-
-    def _infer_parquet(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
-        """Spark's own way; of files with nanoseconds apart, since Spark tells these times as whole numbers, if at all."""
-        footers = self._footers.read(files)
-        groups: dict[frozenset[tuple[FieldPath, bool]], list[SourceFile]] = {}
-        for file in files:
-            nanoseconds = footers[file.path].nanoseconds if file.path in footers else {}
-            groups.setdefault(frozenset(nanoseconds.items()), []).append(file)
-        if any(groups):
-            spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
-        schemas = {
-            group[0].path: as_inferred(
-                _nullable(self._scanner.scan(spark, group, None).schema), dict(nanoseconds)
-            )
-            for nanoseconds, group in groups.items()
-        }
-        return _merged(schemas)
-
-
-def _nullable(schema: StructType) -> StructType:
-    from pyspark.sql.types import StructField, StructType
-
-    return StructType(
-        [StructField(field.name, field.dataType, True, field.metadata) for field in schema.fields]
-    )
-
-
-def _merged(schemas: Mapping[str, StructType]) -> StructType:
-    """The columns of all these schemas, each by the path of a file that has it.
-
-    Raises:
-        BadFile: if a column has two types.
-    """
-    from pyspark.sql.types import StructField, StructType
-
-    fields: dict[str, StructField] = {}
-    for path, schema in schemas.items():
-        for field in schema.fields:
-            known = fields.setdefault(field.name.lower(), field)
-            if known.dataType != field.dataType:
-                kinds = known.dataType.simpleString(), field.dataType.simpleString()
-                why = f"column {field.name}: expected {kinds[0]}, as in other files, found {kinds[1]}"
-                raise BadFile(
-                    f"file {path}, {why}. Declare source.schema, or mend the file", path=path, why=why
-                )
-    return StructType(list(fields.values()))
+        plain = [file for file in files if not self._format.scanner.is_odd(file)] or list(files[:1])
+        inferred = self._format.infer(spark, plain) if plain else None
+        return None if inferred is None else nullable(inferred)
 
 
 def _sample(files: Sequence[SourceFile]) -> list[SourceFile]:

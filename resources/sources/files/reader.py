@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from partitions.errors import SchemaError
 from partitions.path.hive import folder_value, partition_columns
 from partitions.path.source import SourceFile
-from resources.sources.files.footers import FieldPath, Footer, FooterCache
-from resources.sources.files.nanoseconds import as_numbers, as_times, shown
+from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.nanoseconds import as_times
 from resources.sources.files.paths import (
     SOURCE_FILE,
     folder_column,
     is_hive,
     is_plain,
-    relative_path,
-    separator,
     spellings,
     text_column,
 )
@@ -34,34 +32,27 @@ class _Alike(NamedTuple):
 
     Attributes:
         alone: the path of an odd file, which no other is scanned with; else "".
-        separator: of the values in a line.
+        apart: what the format asks the files of one scan to have in common.
         plain: whether Spark reports their paths letter by letter.
         hive: whether Spark reads their folders as we do.
         folders: the columns that their folders name, as these are spelt there.
-        numbers: the columns that are read as whole numbers, since they hold nanoseconds; and whether these are instants.
+        schema: that they are read with, if it is not the pinned one.
     """
 
     alone: str
-    separator: str
+    apart: str
     plain: bool
     hive: bool
     folders: tuple[str, ...]
-    numbers: tuple[tuple[FieldPath, bool], ...] = ()
+    schema: StructType | None = None
 
 
 class FilesReader:
     """Reads files under a root."""
 
-    def __init__(self, scanner: Scanner, footers: FooterCache) -> None:
-        """Use what scans the files, and what their footers say."""
-        self._scanner, self._footers = scanner, footers
-        self._place, self._source = scanner.place, scanner.source
-        self._remarks: dict[str, None] = {}
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What a user should hear of the files that were read so far, each once."""
-        return tuple(self._remarks)
+    def __init__(self, form: FormatReader) -> None:
+        """Use what reads one file."""
+        self._format = form
 
     def read(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, *, origin: bool
@@ -70,12 +61,14 @@ class FilesReader:
 
         Raises:
             SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema does not have.
+            BadFile: the rows of a file cannot be had.
         """
         self._check_folders(files, pinned)
         filled = [file for file in files if file.size > 0]  # a 0-byte file has no rows, whatever its format
+        scanner = self._format.located(filled, pinned)
         frames = [
-            self._load(spark, alike, group, pinned, origin)
-            for alike, group in self._alike(filled, pinned).items()
+            self._load(spark, scanner, alike, group, pinned, origin)
+            for alike, group in self._alike(scanner, filled, pinned).items()
         ]
         if not frames:
             empty = spark.createDataFrame([], pinned.struct)
@@ -85,38 +78,25 @@ class FilesReader:
             result = result.unionByName(frame)
         return result
 
-    def _alike(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> dict[_Alike, list[SourceFile]]:
+    def _alike(
+        self, scanner: Scanner, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> dict[_Alike, list[SourceFile]]:
         """The files of each scan."""
-        footers = self._footers.read(files) if self._source.format == "parquet" else {}
+        schemas = self._format.schemas(files, pinned.data)
         groups: dict[_Alike, list[SourceFile]] = {}
         for file in files:
-            alone = file.path if self._scanner.is_odd(file) else ""
+            alone = file.path if scanner.is_odd(file) else ""
             folders = tuple(spellings([file.path]).values())
             plain = is_plain(file.path)
             hive = plain and is_hive(file.path)
-            numbers = self._numbers(footers[file.path], pinned) if file.path in footers else ()
-            alike = _Alike(alone, separator(file.path), plain, hive, folders, numbers)
+            alike = _Alike(alone, self._format.apart(file.path), plain, hive, folders, schemas.get(file.path))
             groups.setdefault(alike, []).append(file)
         return groups
-
-    def _numbers(self, footer: Footer, pinned: PinnedSchema) -> tuple[tuple[FieldPath, bool], ...]:
-        """The columns of a file that are read as whole numbers."""
-        changed = {
-            path: instant
-            for path, instant in footer.nanoseconds.items()
-            if as_numbers(pinned.struct, {path: instant}) != pinned.struct
-        }
-        if changed:
-            names = ", ".join(sorted(shown(path) for path in changed))
-            remark = (
-                f"times with nanoseconds are loaded as microseconds, and what lies beyond is cut off: {names}"
-            )
-            self._remarks[remark] = None
-        return tuple(sorted(changed.items()))
 
     def _load(
         self,
         spark: SparkSession,
+        scanner: Scanner,
         alike: _Alike,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
@@ -131,21 +111,23 @@ class FilesReader:
         from pyspark.sql.types import StringType, StructField, StructType
 
         pinned = pinned.beside(alike.folders)
-        data = as_numbers(pinned.data, dict(alike.numbers)) if alike.numbers else pinned.data
+        data = pinned.data if alike.schema is None else _only(alike.schema, pinned.data.fieldNames())
         if len(files) == 1:
             known = files[0].path
             values = {name.lower(): text_column(folder_value(known, name)) for name in alike.folders}
-            scan = self._scanner.scan(spark, files, data)
+            scan = self._format.scan(spark, files, data, scanner)
             return _select(scan, pinned, data, text_column(known) if origin else None, values)
-        root = self._place.spark_url
-        path = relative_path(self._place, plain=alike.plain)
+        root = scanner.place.spark_url
+        path = scanner.relative_path(plain=alike.plain)
         if alike.hive and is_plain(root):
             columns = [StructField(name, StringType()) for name in alike.folders]
             schema = StructType([*data.fields, *columns])
-            scan = self._scanner.scan(spark, files, schema, basePath=root, recursiveFileLookup="false")
+            scan = self._format.scan(
+                spark, files, schema, scanner, basePath=root, recursiveFileLookup="false"
+            )
             values = {name.lower(): F.col(quoted(name)) for name in alike.folders}
         else:
-            scan = self._scanner.scan(spark, files, data)
+            scan = self._format.scan(spark, files, data, scanner)
             values = {name.lower(): folder_column(path, name) for name in alike.folders}
         return _select(scan, pinned, data, path if origin else None, values)
 
@@ -161,6 +143,13 @@ class FilesReader:
                     reason="incompatible_schema",
                     field=name,
                 )
+
+
+def _only(schema: StructType, names: Sequence[str]) -> StructType:
+    """These columns of a schema."""
+    from pyspark.sql.types import StructType
+
+    return StructType([field for field in schema.fields if field.name in names])
 
 
 def _select(

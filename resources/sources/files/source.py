@@ -12,14 +12,12 @@ from partitions.path.source import SourceFile
 from resources import listing
 from resources.listing import FILE_VANISHED, Budget, Listing
 from resources.places import Place
-from resources.sources.files.bad_files import BadFiles
 from resources.sources.files.failures import bad_file
-from resources.sources.files.footers import FooterCache
-from resources.sources.files.inspection import FileInspector
+from resources.sources.files.formats import open_format
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.pinning import SchemaPinner
 from resources.sources.files.reader import FilesReader
-from resources.sources.files.scan import Scanner
+from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,20 +26,18 @@ if TYPE_CHECKING:
 class FileSource:
     """The files of one dataflow."""
 
-    def __init__(self, root: Place, dataflow: Dataflow) -> None:
-        """Use a root, and what the definition says of its files; nothing is opened yet."""
-        self.root = root
+    def __init__(self, root: Place, dataflow: Dataflow, staging: Staging) -> None:
+        """Use a root, and what the definition says of its files; nothing is opened yet. ``staging`` takes rows that Spark cannot read there."""
+        self.root, self.staging = root, staging
         self._dataflow = dataflow
         self._definition = dataflow.files
-        scanner, footers = Scanner(root, dataflow.files), FooterCache(root)
-        self._reader = FilesReader(scanner, footers)
-        self._pinner = SchemaPinner(scanner, footers)
-        self._bad_files = BadFiles(root, FileInspector(scanner, footers), dataflow)
+        self._format = open_format(root, dataflow, staging)
+        self._reader, self._pinner = FilesReader(self._format), SchemaPinner(self._format)
 
     @property
     def remarks(self) -> Sequence[str]:
         """What a user should hear of the files that were read so far, each once."""
-        return self._reader.remarks
+        return self._format.remarks
 
     def list_above(
         self,
@@ -104,7 +100,7 @@ class FileSource:
 
     def misleading(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Iterator[BadFile]:
         """Find files that Spark would load otherwise than they are meant, without a word."""
-        return self._bad_files.misleading(spark, files, PinnedSchema.of(pinned))
+        return self._format.misleading(spark, files, PinnedSchema.of(pinned))
 
     def find_bad_file(
         self, spark: SparkSession, files: Mapping[str, SourceFile], pinned: str, error: Exception
@@ -120,10 +116,10 @@ class FileSource:
         bad = bad_file(error, files)
         if bad is None or bad.code == FILE_VANISHED:
             return bad
-        return self._bad_files.closer(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
+        return self._format.closer(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
 
     def find_similar(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str, bad: BadFile
     ) -> Sequence[BadFile]:
         """Return the files that are bad in the same way, as far as one look tells."""
-        return self._bad_files.alike(spark, files, PinnedSchema.of(pinned), bad)
+        return self._format.alike(spark, files, PinnedSchema.of(pinned), bad)

@@ -24,7 +24,7 @@ def test_an_identity_that_is_the_same_has_no_changes() -> None:
         ({"source": {"path": "./other"}}, Change("source.path", "./landing", "./other"), "source"),
         (
             {"source": {"extensions": [".j"]}},
-            Change("source.extensions", [".json", ".json.bz2", ".json.gz"], [".j"]),
+            Change("source.extensions", [".json", ".json.bz2", ".json.gz", ".json.zst"], [".j"]),
             "extensions",
         ),
         (

@@ -107,4 +107,4 @@ def test_a_file_is_not_to_blame_where_its_store_does_not_answer() -> None:
 
 def test_a_bad_record_does_not_name_an_option_that_is_not_there_yet() -> None:
     record = BadRecord("x", "field id: expected bigint, found text")
-    assert "max_bad_records" not in bad_record("a", record, 1, show=True).message
+    assert "max_bad_records" not in bad_record("a", record, show=True).message

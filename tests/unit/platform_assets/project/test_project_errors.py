@@ -77,7 +77,7 @@ FLOW = [
     (
         "source: {type: files, path: x, format: ndjsn}\nwatermark: {type: path}\n",
         (1, "source.format", "ndjsn"),
-        "ndjson, json, csv or parquet",
+        "ndjson, json, csv, parquet, avro, xml or excel",
         "ndjson",
     ),
     (

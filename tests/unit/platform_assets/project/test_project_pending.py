@@ -25,10 +25,6 @@ FLOWS = [
         ],
     ),
     (
-        "source: {type: files, path: x, format: xml, row_tag: a}\nwatermark: {type: path}\n",
-        [("source.format", "xml", "ndjson, json, csv or parquet (Avro, XML and Excel are")],
-    ),
-    (
         "source: {type: files, path: 'gs://b/x', format: csv}\nwatermark: {type: path}\n",
         [("source.path", "gs://b/x", "a folder or s3://bucket/prefix (other object stores are")],
     ),

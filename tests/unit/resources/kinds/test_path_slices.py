@@ -15,6 +15,7 @@ from partitions.sentinels import serialise
 from resources.kinds.path import PathKind
 from resources.places import Place
 from resources.sources.files.source import FileSource
+from resources.staging import Staging
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.entry import Intent
 from resources.watermarks.log import WatermarkLog
@@ -41,7 +42,9 @@ def _kind(landing: Path, **watermark: Any) -> PathKind:
         }
     )
     log = WatermarkLog(LocalBlobs(landing.parent / "state"))
-    return PathKind(flow, FileSource(Place(str(landing)), flow), log)
+    return PathKind(
+        flow, FileSource(Place(str(landing)), flow, Staging(Place(str(landing.parent / "staging")))), log
+    )
 
 
 def _intent(before: dict[str, Any], slice_: PathSlice) -> Intent:

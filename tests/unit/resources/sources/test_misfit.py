@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import ArrayType, LongType, StringType, StructType
 
-from resources.sources.files.misfit import misfit
+from resources.sources.files.misfit import misfit_in_line, misfit_in_object
 
 WHO = StructType().add("age", LongType())
 SCHEMA = StructType().add("id", LongType()).add("who", WHO).add("all", ArrayType(LongType()))
@@ -41,7 +41,7 @@ SCHEMA = StructType().add("id", LongType()).add("who", WHO).add("all", ArrayType
 def test_a_json_record_is_told_by_its_field_and_what_was_found_there(
     text: str, parsed: dict[str, Any], why: str
 ) -> None:
-    assert misfit("ndjson", text, parsed, SCHEMA, ",") == why
+    assert misfit_in_object(text, parsed, SCHEMA) == why
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_a_csv_record_is_told_by_its_column_or_by_how_many_values_it_has(
     text: str, parsed: dict[str, Any], why: str
 ) -> None:
     schema = StructType().add("id", LongType()).add("text", StringType())
-    assert misfit("csv", text, parsed, schema, ";") == why
+    assert misfit_in_line(text, parsed, schema, ";") == why

@@ -12,12 +12,16 @@ import pytest
 from dagster import DagsterInstance, build_schedule_context
 from deltalake import write_deltalake
 
+from partitions.look import Look
+from partitions.plan import Plan
 from partitions.sentinels import serialise
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.kinds.column.triggers import column_schedule, rows_sensor
 from platform_assets.kinds.column.words import values_in_words
+from resources.looks import note_look
+from resources.loop.outcome import Outcome
 from resources.reporting import DATAFLOW_TAG
-from tests.support.ticks import Ticker, asked, flow_of
+from tests.support.ticks import Ticker, asked, flow_of, ticks
 
 NONE = "no row is above the watermark"
 COLUMN: dict[str, Any] = {
@@ -113,3 +117,28 @@ def test_a_watermark_is_told_by_its_columns() -> None:
     stored = {"at": moment(1), "day": moment(2).date(), "__exclusive__": ["day"], "word": "a"}
     words = "at = 2023-11-01 00:00:00+00:00, day < 2023-11-02, word = 'a'"
     assert values_in_words(stored) == words
+
+
+def _run_that_finds_nothing(ticker: Ticker) -> None:
+    """What a run leaves that has looked at the files and has found no new row."""
+    log, name = ticker.platform.log, ticker.flow.name
+    look = Look(ticker.platform.column_kind(ticker.flow).contents(), 0, 0)
+    plan = Plan[Any](name, "column", 0, datetime.fromtimestamp(ticker.now, UTC), "nothing new", look=look)
+    entry = log.newest(name)
+    note_look(log, Outcome(name, None, {}, entry.number if entry else 0, newest=entry, plan=plan))
+
+
+def test_files_ask_for_a_run_when_they_have_changed_since_the_last_run_and_only_then(
+    make_ticker: Callable[..., Ticker],
+) -> None:
+    source = {"type": "files", "path": "landing", "format": "ndjson"}
+    watermark = {"type": "column", "columns": ["id"]}
+    ticker = make_ticker(source=source, watermark=watermark, target={"load": "append"})
+    keys = ticks(ticker, 5, lambda: _run_that_finds_nothing(ticker))
+    assert len(keys) == 1
+    for name in ("a", "b"):
+        ticker.put(f"{name}.ndjson")
+        assert len(ticks(ticker, 3, lambda: _run_that_finds_nothing(ticker))) == 1
+    asked_in_vain = ticks(ticker, 3, lambda: None)
+    ticker.put("c.ndjson")
+    assert (asked_in_vain, len(ticks(ticker, 3, lambda: None))) == ([], 2)

@@ -1,0 +1,67 @@
+"""What a run has seen of a source that only a read tells more of, such as files: whether another run would find rows there (docs/guide-columns.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import tzinfo
+from typing import Any, Self
+
+from partitions.instants import as_datetime
+from partitions.unit_values import Kind
+
+
+@dataclass(frozen=True)
+class Look:
+    """A look at the outside of a source.
+
+    Attributes:
+        contents: is another text whenever the source holds something else.
+        newest: when the source was changed last, epoch milliseconds.
+        settled: up to when rows with a time could be read then, epoch milliseconds.
+        kinds: what the columns of the watermark hold.
+    """
+
+    contents: str
+    newest: int
+    settled: int
+    kinds: tuple[Kind, ...] = ()
+
+    def may_hold_more(self, contents: str, settled: int, zone: tzinfo) -> bool:
+        """Return whether a run may find rows that the run of this look has not found.
+
+        It may if the source has changed, or if the time has come by now up to which its rows may reach: that of the last change.
+
+        Args:
+            contents: of the source as it is now.
+            settled: up to when rows with a time can be read now, epoch milliseconds.
+            zone: of days.
+        """
+        if contents != self.contents:
+            return True
+        return any(
+            _reaches(settled, self.newest, kind, zone) and not _reaches(self.settled, self.newest, kind, zone)
+            for kind in self.kinds
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self) | {"kinds": list(self.kinds)}
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Read it back.
+
+        Raises:
+            KeyError, TypeError: it is something else.
+        """
+        return cls(given["contents"], given["newest"], given["settled"], tuple(given["kinds"]))
+
+
+def _reaches(settled: int, newest: int, kind: Kind, zone: tzinfo) -> bool:
+    """Whether rows up to a time are read; a day is read when it is over."""
+    if kind in ("instant", "local"):
+        return settled >= newest
+    if kind == "day":
+        return as_datetime(settled, zone).date() > as_datetime(newest, zone).date()
+    return True

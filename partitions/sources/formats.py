@@ -1,0 +1,117 @@
+"""The formats of files: their endings, and what a user may say of them. How each is read: one module a format in ``resources/sources/files/formats``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from partitions.model import Model
+from partitions.refusal import Refusal
+
+
+def _form(name: object) -> object:
+    return "ndjson" if name == "jsonl" else name  # two names of one format
+
+
+FormatName = Annotated[
+    Literal["ndjson", "json", "csv", "parquet", "avro", "xml", "excel"], BeforeValidator(_form)
+]
+
+Option = str | int | float | bool
+
+_COMPRESSED = ("", ".gz", ".bz2", ".zst")
+
+
+class ExcelOptions(Model):
+    """Which cells of a workbook are records.
+
+    Attributes:
+        sheet: its name; or its place among the sheets with cells, from 1.
+        header_row: the row with the names of the columns, from 1; 0: there is none, and the declared schema names the columns from the left.
+        skip_rows: rows below the header that are no records, such as units.
+    """
+
+    sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1)] = 1
+    header_row: Annotated[int, Field(ge=0)] = 1
+    skip_rows: Annotated[int, Field(ge=0)] = 0
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """What a user may say of files of one format.
+
+    Attributes:
+        endings: case-sensitive, without that of a compression.
+        is_text: whether a file may be compressed as a whole.
+        always_checked: why fields that the schema lacks cannot be left out; None: they can.
+        required: options that files cannot be read without, with what is expected.
+        options: those that the format has; None: all that Spark's reader takes.
+    """
+
+    endings: tuple[str, ...]
+    is_text: bool = True
+    always_checked: str | None = None
+    required: Mapping[str, str] = field(default_factory=dict)
+    options: type[Model] | None = None
+
+    @property
+    def all_endings(self) -> tuple[str, ...]:
+        """The endings, each plain and compressed if the format allows it."""
+        return tuple(
+            plain + packed for plain in self.endings for packed in (_COMPRESSED if self.is_text else ("",))
+        )
+
+    def refusals(self, given: Mapping[str, Option], schema: str | None) -> Iterator[Refusal]:
+        """Yield options that are missing, unknown or wrong.
+
+        Args:
+            given: by the user.
+            schema: that is declared.
+        """
+        names = {name.lower() for name in given}
+        for name, expected in self.required.items():
+            if name.lower() not in names:
+                yield Refusal(("source", "options", name), "nothing", expected)
+        if self.options is None:
+            return
+        try:
+            options = self.options.model_validate(given)
+        except ValidationError as error:
+            known = ", ".join(self.options.model_fields)
+            for problem in error.errors():
+                name = str(problem["loc"][0])
+                is_known = name in self.options.model_fields
+                yield Refusal(
+                    ("source", "options", name),
+                    repr(given[name]) if is_known else "an unknown option",
+                    _EXPECTED.get(name, "") if is_known else f"one of {known}",
+                )
+            return
+        if isinstance(options, ExcelOptions) and options.header_row == 0 and schema is None:
+            yield Refusal(
+                ("source", "schema"), "nothing", "the columns from the left, since header_row: 0 names none"
+            )
+
+
+_EXPECTED = {
+    "sheet": "the name of a sheet, or its place among the sheets, from 1",
+    "header_row": "the number of the row with the names of the columns, from 1; or 0 if there is none",
+    "skip_rows": "how many rows below the header are no records",
+}
+"""In words, by option of ``ExcelOptions``."""
+
+FORMATS: Mapping[str, FileFormat] = {
+    "ndjson": FileFormat((".ndjson", ".jsonl", ".json")),
+    "json": FileFormat((".json",)),
+    "csv": FileFormat((".csv", ".tsv"), always_checked="the header of a csv file must be the schema's"),
+    "parquet": FileFormat((".parquet",), is_text=False),
+    "avro": FileFormat((".avro",), is_text=False),
+    "xml": FileFormat(
+        (".xml",), required={"rowTag": "the name of the element that is a record, such as order"}
+    ),
+    "excel": FileFormat((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), is_text=False, options=ExcelOptions),
+}
+"""By the word that a user writes."""

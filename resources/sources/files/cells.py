@@ -1,0 +1,213 @@
+"""Cells of a workbook as values of Spark's types (docs/source-files.md, Excel).
+
+A number, text, date, time, boolean, or nothing: that is all a cell knows. What it becomes is the column's type: a type that cannot hold the
+cell without a loss makes the record bad.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import DataType, StructType
+
+Cell = int | float | str | bool | time | date | datetime | timedelta
+
+_DIGITS = Context(prec=15)
+"""What a cell's number has: what is beyond comes from its binary form."""
+
+
+_LONG = Context(prec=100)
+
+
+class MisfitError(Exception):
+    """A cell that its column cannot hold."""
+
+
+def inferred_type(kinds: Collection[str]) -> DataType | None:
+    """Return the type that holds cells of all these kinds, text if no other does; None without kinds."""
+    from pyspark.sql import types as T
+
+    if not kinds:
+        return None
+    given = set(kinds)
+    if given <= {"whole", "fraction"}:
+        return T.LongType() if given == {"whole"} else T.DoubleType()
+    if given <= {"day", "moment"}:
+        return T.DateType() if given == {"day"} else T.TimestampNTZType()
+    return T.BooleanType() if given == {"flag"} else T.StringType()
+
+
+def kind_of_cell(cell: Cell) -> str:
+    """Return what a cell is, as its type is inferred from it."""
+    match cell:
+        case bool():
+            return "flag"
+        case int():
+            return "whole"
+        case float():
+            return "whole" if cell.is_integer() and abs(cell) < 2**63 else "fraction"
+        case datetime():
+            return "moment"
+        case date():
+            return "day"
+    return "text"
+
+
+def converter(kind: DataType) -> Callable[[Cell], Any] | None:
+    """Return what makes a value of a type of a cell, and raises MisfitError for one that does not fit; None for a type that no cell can have."""
+    from pyspark.sql import types as T
+
+    if isinstance(kind, T.DecimalType):
+        return lambda cell: _decimal(cell, kind)
+    if isinstance(kind, T.IntegralType):
+        most = 2 ** (8 * _WIDTHS[kind.typeName()] - 1)
+        return lambda cell: _whole(cell, most)
+    simple: Mapping[type[DataType], Callable[[Cell], Any]] = {
+        T.StringType: as_text,
+        T.BooleanType: _flag,
+        T.FloatType: _number,
+        T.DoubleType: _number,
+        T.DateType: _day,
+        T.TimestampNTZType: _local,
+        T.TimestampType: lambda cell: _local(cell).replace(tzinfo=UTC),
+    }
+    return next((convert for type_, convert in simple.items() if isinstance(kind, type_)), None)
+
+
+_WIDTHS = {"byte": 1, "short": 2, "integer": 4, "long": 8}
+
+
+def in_words(cell: Cell) -> str:
+    """What a cell holds, without its value."""
+    words = {
+        "flag": "true or false",
+        "whole": "a number",
+        "fraction": "a number",
+        "moment": "a date with a time",
+        "day": "a date",
+    }
+    if isinstance(cell, time | timedelta):
+        return "a time"
+    return words.get(kind_of_cell(cell), "text")
+
+
+def as_text(cell: Cell) -> str:
+    """Return a cell as text: a whole number without a point, ISO 8601 for times, ``HH:MM:SS`` for durations."""
+    match cell:
+        case bool():
+            return "true" if cell else "false"
+        case float():
+            return str(int(cell)) if cell.is_integer() and abs(cell) < 2**63 else repr(cell)
+        case datetime() | date() | time():
+            return cell.isoformat(" ") if isinstance(cell, datetime) else cell.isoformat()
+        case timedelta():
+            seconds = round(cell.total_seconds())
+            return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return str(cell)
+
+
+def _whole(cell: Cell, most: int) -> int:
+    number = _exact(cell)
+    if number != number.to_integral_value() or not -most <= number < most:
+        raise MisfitError
+    return int(number)
+
+
+def _number(cell: Cell) -> float:
+    return float(_exact(cell)) if isinstance(cell, str) else float(_plain_number(cell))
+
+
+def _decimal(cell: Cell, kind: Any) -> Decimal:
+    """Round to the scale, half up; a number that has more digits before the point than the type does not fit."""
+    number = _exact(cell) if isinstance(cell, str) else _DIGITS.create_decimal(repr(_plain_number(cell)))
+    try:
+        rounded = number.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _LONG)
+    except InvalidOperation:
+        raise MisfitError from None
+    if len(rounded.as_tuple().digits) > kind.precision and rounded:
+        raise MisfitError
+    return rounded
+
+
+def _exact(cell: Cell) -> Decimal:
+    """The number of a cell, or that its text spells."""
+    if not isinstance(cell, str):
+        return Decimal(_plain_number(cell))
+    try:
+        number = Decimal(cell.strip())
+    except InvalidOperation:
+        raise MisfitError from None
+    if not number.is_finite():
+        raise MisfitError
+    return number
+
+
+def _plain_number(cell: Cell) -> int | float:
+    if isinstance(cell, bool) or not isinstance(cell, int | float):
+        raise MisfitError
+    return cell
+
+
+def _flag(cell: Cell) -> bool:
+    text = cell.strip().lower() if isinstance(cell, str) else cell
+    if isinstance(text, bool):
+        return text
+    if text in ("true", "false"):
+        return text == "true"
+    raise MisfitError
+
+
+def _day(cell: Cell) -> date:
+    moment = _local(cell)
+    if moment.time() != time():
+        raise MisfitError
+    return moment.date()
+
+
+def _local(cell: Cell) -> datetime:
+    if isinstance(cell, datetime):
+        return cell
+    if isinstance(cell, date):
+        return datetime.combine(cell, time())
+    if isinstance(cell, str):
+        try:
+            moment = datetime.fromisoformat(cell.strip())
+        except ValueError:
+            raise MisfitError from None
+        if moment.tzinfo is None:
+            return moment
+    raise MisfitError
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """Return the type of Arrow for one of Spark's that a cell can have."""
+    import pyarrow as pa
+    from pyspark.sql import types as T
+
+    if isinstance(kind, T.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    simple: Mapping[type[DataType], pa.DataType] = {
+        T.ByteType: pa.int8(),
+        T.ShortType: pa.int16(),
+        T.IntegerType: pa.int32(),
+        T.LongType: pa.int64(),
+        T.FloatType: pa.float32(),
+        T.DoubleType: pa.float64(),
+        T.BooleanType: pa.bool_(),
+        T.DateType: pa.date32(),
+        T.TimestampType: pa.timestamp("us", "UTC"),
+        T.TimestampNTZType: pa.timestamp("us"),
+    }
+    return next((arrow for type_, arrow in simple.items() if isinstance(kind, type_)), pa.string())
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Return the columns as Arrow has them."""
+    import pyarrow as pa
+
+    return pa.schema([(field.name, arrow_type(field.dataType)) for field in schema.fields])

@@ -1,0 +1,102 @@
+"""The elements of an XML file, read without Spark and without holding the file: to name what is to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+from resources.places import Place
+from resources.sources.files.lines import opened
+
+_PIECE = 64 * 1024
+
+
+@dataclass
+class Element:
+    """An element with all that is in it.
+
+    Attributes:
+        name: as it stands there, prefix included.
+        line: on which it begins, from 1.
+        attributes: by name.
+        children: in their order.
+        text: its own, without that of its children.
+    """
+
+    name: str
+    line: int
+    attributes: Mapping[str, str]
+    children: list[Element] = field(default_factory=list)
+    text: str = ""
+
+
+class BrokenXmlError(Exception):
+    """A file stops being XML.
+
+    Attributes:
+        line: from 1.
+        why: in words.
+    """
+
+    def __init__(self, line: int, why: str) -> None:
+        """Keep where and why."""
+        super().__init__(why)
+        self.line, self.why = line, why
+
+
+def elements(place: Place, path: str, name: str) -> Iterator[Element]:
+    """Yield the elements of a name, in their order, without those inside another of the name; nothing of a file that cannot be opened.
+
+    Raises:
+        BrokenXmlError: the file is broken behind those that were yielded.
+    """
+    reader = _Reader(name)
+    try:
+        with opened(place, path) as file:
+            while piece := file.read(_PIECE):
+                reader.parser.Parse(piece, False)
+                yield from reader.taken()
+            reader.parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        yield from reader.taken()
+        raise BrokenXmlError(error.lineno, expat.errors.messages[error.code]) from None
+    except (OSError, EOFError):
+        return
+
+
+class _Reader:
+    """Builds elements while a file is parsed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._open: list[Element] = []
+        self._done: list[Element] = []
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+
+    def taken(self) -> list[Element]:
+        """Return the elements that are finished since the last call."""
+        done, self._done = self._done, []
+        return done
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if not self._open and name != self._name:
+            return
+        made = Element(name, self.parser.CurrentLineNumber, attributes)
+        if self._open:
+            self._open[-1].children.append(made)
+        self._open.append(made)
+
+    def _end(self, _: str) -> None:
+        if self._open:
+            ended = self._open.pop()
+            if not self._open:
+                self._done.append(ended)
+
+    def _text(self, text: str) -> None:
+        if self._open:
+            self._open[-1].text += text

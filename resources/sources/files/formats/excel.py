@@ -1,0 +1,230 @@
+"""Excel: Spark has no reader for workbooks, so each is made a Parquet file below the lake, with the pinned columns (docs/architecture.md, Staged files)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadFile, ConfigurationError
+from partitions.path.source import SourceFile
+from partitions.sources.formats import ExcelOptions
+from resources.places import Place
+from resources.sources.files.cells import (
+    Cell,
+    MisfitError,
+    arrow_schema,
+    as_text,
+    converter,
+    in_words,
+    inferred_type,
+    kind_of_cell,
+)
+from resources.sources.files.failures import bad_record, unknown_field
+from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.misfit import BadRecord
+from resources.sources.files.paths import spellings
+from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.scan import Scanner
+from resources.sources.files.workbook import Record, Sheet, read_sheet
+from resources.staging import StagedBatches, Staging
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_BATCH = 10_000
+"""Rows that are converted at once."""
+_SAMPLE_ROWS = 10_000
+"""Of a file, for its types."""
+
+
+class ExcelFiles(FormatReader):
+    """Rows of a sheet, under a header. One workbook at a time is in memory."""
+
+    READER: ClassVar[str] = "parquet"
+
+    def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
+        """Stage nothing yet."""
+        super().__init__(place, dataflow, staging)
+        self._options = ExcelOptions.model_validate(dataflow.files.options)
+        self._staged: set[tuple[str, SourceFile, PinnedSchema]] = set()
+
+    def located(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> Scanner:
+        """Stage the files that are not staged yet.
+
+        Raises:
+            BadFile: a file does not read, or has a cell that its column cannot hold.
+        """
+        for file in files:
+            self._stage(file, pinned)
+        return _StagedScanner(self._staging.folder) if files else self.scanner
+
+    def scan(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        schema: StructType | None,
+        scanner: Scanner | None = None,
+        /,
+        **changes: str,
+    ) -> DataFrame:
+        """Scan what was staged; the options are of the workbook."""
+        return (scanner or self.scanner).scan(spark, files, schema, self.READER, {}, **changes)
+
+    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:  # noqa: ARG002 - part of the contract
+        """Look at the first rows of each file, without Spark. A column without a value is text."""
+        from pyspark.sql.types import StringType, StructType
+
+        names: dict[str, str] = {}
+        kinds: dict[str, set[str]] = {}
+        for file in files:
+            sheet = read_sheet(self.place, file.path, self._options)
+            records = list(islice(sheet.records, _SAMPLE_ROWS))
+            for column in sheet.columns:
+                names.setdefault(column.name.casefold(), column.name)
+                cells = (record.cells[column.number] for record in records)
+                kinds.setdefault(column.name.casefold(), set()).update(
+                    kind_of_cell(cell) for cell in cells if cell is not None
+                )
+        if not any(kinds.values()):
+            return None
+        schema = StructType()
+        for key, name in names.items():
+            schema = schema.add(name, inferred_type(kinds[key]) or StringType())
+        return schema
+
+    def misleading(
+        self,
+        spark: SparkSession,  # noqa: ARG002 - part of the contract
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+    ) -> Iterator[BadFile]:
+        """Stage the files, and yield those that cannot be."""
+        for file in files:
+            try:
+                self._stage(file, pinned)
+            except BadFile as bad:
+                yield bad
+
+    def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
+        """Convert it once more."""
+        return next(self.misleading(spark, [file], pinned), None)
+
+    def alike(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, bad: BadFile
+    ) -> list[BadFile]:
+        """Convert them."""
+        return [other for other in self.misleading(spark, files, pinned) if other.code == bad.code]
+
+    def _stage(self, file: SourceFile, pinned: PinnedSchema) -> None:
+        key = (self._staging.folder.url, file, pinned)
+        if not file.size or key in self._staged:
+            return
+        data = pinned.beside(spellings([file.path])).data
+        sheet = read_sheet(self.place, file.path, self._options)
+        columns = self._columns(file, sheet, data)
+        rows = _Rows(file.path, sheet, data, columns, show=self._dataflow.show_bad_records)
+        with self._staging.batches(file.path, arrow_schema(data)) as batches:
+            rows.write(batches)
+        self._staged = {known for known in self._staged if known[0] == key[0]} | {key}
+
+    def _columns(self, file: SourceFile, sheet: Sheet, data: StructType) -> dict[str, int]:
+        """The sheet's column of each column of the schema that it has.
+
+        Raises:
+            BadFile: it has columns that the schema lacks (``unknown_fields: check``).
+        """
+        if not self._options.header_row:
+            return {field.name: number for number, field in enumerate(data.fields)}
+        known = {field.name.casefold(): field.name for field in data.fields}
+        unknown = [column.name for column in sheet.columns if column.name.casefold() not in known]
+        if unknown and self._dataflow.unknown_fields != "ignore":
+            raise unknown_field(file.path, unknown, self._options.header_row, self._dataflow.name)
+        return {
+            known[key]: column.number for column in sheet.columns if (key := column.name.casefold()) in known
+        }
+
+
+class _Rows:
+    """The records of a sheet as rows of a schema."""
+
+    def __init__(
+        self, path: str, sheet: Sheet, data: StructType, columns: Mapping[str, int], *, show: bool
+    ) -> None:
+        """Refuse a type that no cell can have."""
+        self._path, self._sheet, self._schema, self._show = path, sheet, data, show
+        self._named = {column.number for column in sheet.columns} or set(columns.values())
+        self._columns: list[tuple[Any, int | None, Callable[[Cell], Any]]] = []
+        for field in data.fields:
+            convert = converter(field.dataType)
+            if convert is None:
+                raise ConfigurationError(
+                    f"source.schema: expected a type that a cell can have, found {field.name} {field.dataType.simpleString()}: use string,"
+                    " numbers, decimal, boolean, date, timestamp or timestamp_ntz"
+                )
+            self._columns.append((field, columns.get(field.name), convert))
+
+    def write(self, batches: StagedBatches) -> None:
+        """Convert all records.
+
+        Raises:
+            BadFile: a cell does not fit its column, or stands under no name.
+        """
+        while records := list(islice(self._sheet.records, _BATCH)):
+            batches.write(self._batch(records))
+
+    def _batch(self, records: Sequence[Record]) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        for record in records:
+            self._check_named(record)
+        schema = arrow_schema(self._schema)
+        arrays = [
+            pa.array([self._converted(record, *column) for record in records], type_)
+            for column, type_ in zip(self._columns, schema.types, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _check_named(self, record: Record) -> None:
+        for number, cell in enumerate(record.cells):
+            if cell is not None and number not in self._named:
+                raise self._bad(
+                    record, number, f"expected values below a name of the header only, found {in_words(cell)}"
+                )
+
+    def _converted(
+        self, record: Record, field: Any, number: int | None, convert: Callable[[Cell], Any]
+    ) -> Any:
+        cell = None if number is None or number >= len(record.cells) else record.cells[number]
+        if cell is None or number is None:
+            return None
+        with suppress(MisfitError):
+            return convert(cell)
+        what = f"field {field.name}: expected {field.dataType.simpleString()}, found {in_words(cell)}"
+        raise self._bad(record, number, what)
+
+    def _bad(self, record: Record, number: int, what: str) -> BadFile:
+        text = "; ".join("" if cell is None else as_text(cell) for cell in record.cells)
+        why = f"{self._sheet.place(record.row, number)}: {what}"
+        return bad_record(self._path, BadRecord(text, why), show=self._show)
+
+
+class _StagedScanner(Scanner):
+    """Scans the Parquet files that were made of workbooks; a row's file is the workbook."""
+
+    _ENDING = "-0.parquet"
+
+    def address(self, file: SourceFile) -> str:
+        """Return the path of what was staged of a file."""
+        return file.path + self._ENDING
+
+    def relative_path(self, *, plain: bool) -> Column:
+        """Return the path without the ending that staging has added."""
+        from pyspark.sql import functions as F
+
+        path = super().relative_path(plain=plain)
+        return F.substr(path, F.lit(1), F.length(path) - F.lit(len(self._ENDING)))

@@ -1,0 +1,173 @@
+"""The contract of a format of files: how Spark scans them, what their schema is, and what is wrong with one that is bad. One module a format.
+
+Belongs here: the contract, and what formats have in common unless one of them says otherwise. What a user may say of a format is in
+``partitions.sources.formats``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadFile
+from partitions.path.source import SourceFile
+from partitions.sources.formats import Option
+from resources.places import Place
+from resources.sources.files.failures import BAD_RECORD, UNKNOWN_FIELD, bad_record, unknown_field
+from resources.sources.files.misfit import BadRecord
+from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.scan import Scanner
+from resources.staging import Staging
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class FormatReader(ABC):
+    """Files of one format under a root.
+
+    Attributes:
+        READER: the name of Spark's reader.
+        PACKAGE: the Maven coordinates of the reader; None: Spark has it.
+        place: the root.
+        source: what the definition says of the files.
+        scanner: scans them where they lie.
+    """
+
+    READER: ClassVar[str]
+    PACKAGE: ClassVar[str | None] = None
+
+    def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
+        """Use a root, and what a definition says of the files below it; nothing is opened.
+
+        Args:
+            place: the root.
+            dataflow: the definition.
+            staging: takes rows that Spark cannot read where they lie.
+        """
+        self.place, self.source, self.scanner = place, dataflow.files, Scanner(place)
+        self._dataflow, self._staging = dataflow, staging
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a user should hear of the files that were read so far, each once."""
+        return ()
+
+    def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:  # noqa: ARG002 - most formats need none
+        """Return what Spark's reader is told of files such as this one, unless the user says otherwise.
+
+        Args:
+            path: of a file.
+            infer: whether the schema is asked for.
+        """
+        return {}
+
+    def apart(self, path: str) -> str:  # noqa: ARG002 - the files of most formats go into one scan
+        """Return what the files of one scan must have in common, as their paths tell it."""
+        return ""
+
+    def located(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> Scanner:  # noqa: ARG002 - most are read where they lie
+        """Return what scans these files: where they lie, or where their rows were put for Spark.
+
+        Raises:
+            BadFile: the rows of a file cannot be had.
+        """
+        return self.scanner
+
+    def schemas(
+        self,
+        files: Sequence[SourceFile],  # noqa: ARG002 - most formats read all files alike
+        data: StructType,  # noqa: ARG002
+    ) -> Mapping[str, StructType]:
+        """Return the schemas to read some files with, by path, as far as these differ from the pinned one (:func:`as_times` changes the rows)."""
+        return {}
+
+    def scan(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        schema: StructType | None,
+        scanner: Scanner | None = None,
+        /,
+        **changes: str,
+    ) -> DataFrame:
+        """Return files as Spark reads them, before anything else."""
+        given = {**self.options(files[0].path, infer=schema is None), **self.source.options}
+        options = {
+            key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()
+        }
+        return (scanner or self.scanner).scan(spark, files, schema, self.READER, options, **changes)
+
+    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
+        """Return the columns that stand in these files; None if none does.
+
+        Raises:
+            BadFile: a file contradicts the others, or does not read.
+        """
+        return self.scan(spark, files, None).schema
+
+    def misleading(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Iterator[BadFile]:
+        """Yield files that Spark would load otherwise than they are meant, without a word."""
+        yield from self._with_unknown_fields(spark, files, pinned)
+
+    def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
+        """Return what is wrong with a file that Spark has failed at, if a closer look tells."""
+        return next(iter(self._with_bad_records(spark, [file], pinned)), None)
+
+    def alike(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, bad: BadFile
+    ) -> list[BadFile]:
+        """Return the files that are bad as this one is, as far as one look tells."""
+        if bad.code == BAD_RECORD:
+            return self._with_bad_records(spark, files, pinned)
+        return list(self._with_unknown_fields(spark, files, pinned)) if bad.code == UNKNOWN_FIELD else []
+
+    def unknown_fields(
+        self,
+        spark: SparkSession,  # noqa: ARG002 - some formats know their columns without Spark, others have no names
+        files: Sequence[SourceFile],  # noqa: ARG002
+        pinned: PinnedSchema,  # noqa: ARG002
+    ) -> Mapping[str, list[str]]:
+        """Return the fields that the pinned schema lacks, dotted, by the path of each file that has some."""
+        return {}
+
+    def line_of_field(self, path: str, name: str) -> int | None:  # noqa: ARG002 - most formats have no lines
+        """Return the line of a file in which a field stands first, from 1; None if no line tells."""
+        return None
+
+    def bad_records(
+        self,
+        spark: SparkSession,  # noqa: ARG002 - of some formats a file reads, or does not
+        files: Sequence[SourceFile],  # noqa: ARG002
+        pinned: PinnedSchema,  # noqa: ARG002
+    ) -> Mapping[str, BadRecord]:
+        """Return a record that does not parse, by the path of each file that has one."""
+        return {}
+
+    def _with_unknown_fields(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Iterator[BadFile]:
+        """Files with fields that the pinned schema lacks, in their order; none if such fields are left out (``unknown_fields: ignore``)."""
+        if self._dataflow.unknown_fields == "ignore" or not files:
+            return
+        names_of = self.unknown_fields(spark, files, pinned)
+        for file in files:
+            if names := names_of.get(file.path):
+                yield unknown_field(
+                    file.path, names, self.line_of_field(file.path, names[0]), self._dataflow.name
+                )
+
+    def _with_bad_records(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> list[BadFile]:
+        try:
+            records = self.bad_records(spark, files, pinned)
+        except Exception:  # noqa: BLE001 - looking closer is a courtesy; whatever is bad is found when it is written
+            return []
+        show = self._dataflow.show_bad_records
+        return [bad_record(path, record, show=show) for path, record in records.items()]

@@ -1,0 +1,68 @@
+"""JSON: an object a line (ndjson), or a document a file (json)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from partitions.path.source import SourceFile
+from partitions.sources.formats import Option
+from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.records import corrupt_files, corrupt_records, rows_of
+from resources.sources.files.formats.variants import unknown_in_records
+from resources.sources.files.lines import line_of, line_with_field, whole_text
+from resources.sources.files.misfit import BadRecord, misfit_in_document, misfit_in_object
+from resources.sources.files.pinned import PinnedSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class _Json(FormatReader):
+    READER: ClassVar[str] = "json"
+
+    def unknown_fields(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, list[str]]:
+        """Parse all records once for it."""
+        return unknown_in_records(self, spark, files, pinned)
+
+
+class NdjsonFiles(_Json):
+    """An object a line."""
+
+    def line_of_field(self, path: str, name: str) -> int | None:
+        """Read the lines."""
+        return line_with_field(self.place, path, name)
+
+    def bad_records(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, BadRecord]:
+        """Return a line of each file that has a bad one."""
+        return {
+            bad.path: BadRecord(
+                bad.text,
+                misfit_in_object(bad.text, bad.parsed, bad.schema),
+                line_of(self.place, bad.path, bad.text),
+            )
+            for bad in corrupt_records(self, spark, files, pinned)
+        }
+
+
+class JsonFiles(_Json):
+    """An array of objects, or one object, a file."""
+
+    def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:  # noqa: ARG002 - part of the contract
+        """A document goes over several lines."""
+        return {"multiLine": True}
+
+    def bad_records(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, BadRecord]:
+        """Return the first bad one of the records in each document: Spark gives a row for each of them, in their order."""
+        return {
+            file.path: misfit_in_document(
+                whole_text(self.place, file.path), rows_of(self, spark, file, schema), schema
+            )
+            for file, schema in corrupt_files(self, spark, files, pinned)
+        }

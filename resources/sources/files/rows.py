@@ -1,0 +1,172 @@
+"""Rows of files above a column watermark: all files are read, and Spark keeps the rows that are asked for (docs/source-files.md).
+
+Files have no index and no clock. Only Spark reads them, so whoever must answer without it, such as a sensor, goes by the listing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from partitions.column.predicates import Range
+from partitions.column.source import Observed
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
+from partitions.instants import milliseconds
+from partitions.look import Look
+from partitions.path.listing_bounds import FromBeginning
+from partitions.path.source import SourceFile
+from partitions.predicate import NOTHING, Predicate, any_of
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
+from resources.sources.files.source import FileSource
+from resources.sources.highest import as_value, highest_value
+from resources.sources.schema import kinds, pinned_struct
+from resources.tables.table import Version
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class FileRows:
+    """The files of one dataflow, as rows."""
+
+    def __init__(
+        self,
+        dataflow: Dataflow,
+        source: FileSource,
+        spark: Callable[[], SparkSession],
+        pinned: Callable[[], str | None],
+        last_look: Callable[[], Look | None],
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            dataflow: the definition.
+            source: its files.
+            spark: makes a session for questions that only a read answers.
+            pinned: looks up the schema that the last commit was read with; None before the first.
+            last_look: looks up what the last run that ended well has seen.
+        """
+        self._dataflow, self._source = dataflow, source
+        self._spark, self._pinned, self._last_look = spark, pinned, last_look
+
+    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+        """Tell what the pinned schema says of the columns, or else a sample of the files. The clock is the run's."""
+        files = self._listed()
+        pinned = self._schema(files)
+        if pinned is None:  # no file holds a row yet
+            return Observed(now, dict.fromkeys(columns, "text"), dict.fromkeys(columns))
+        held = kinds(pinned_struct(pinned))
+        known = {name: held[name] for name in columns if name in held}
+        return Observed(now, known, {}, look=self._look(files, now, tuple(known.values())))
+
+    def cuts(self, range_: Range, rows: int, most: int, version: Version | None) -> Sequence[Any]:  # noqa: ARG002 - part of the contract
+        """None: only a scan would tell."""
+        return ()
+
+    def holds_any(self, rows: Predicate, version: Version | None) -> bool:  # noqa: ARG002 - files have no versions
+        """Read until a row is found; in the worst case all files."""
+        from pyspark.sql import functions as F
+
+        return bool(
+            self._answer(lambda frame: frame.where(sql(rows, SPARK)).select(F.lit(1)).limit(1).collect())
+        )
+
+    def highest(self, column: str, rows: Predicate, version: Version | None) -> Any:  # noqa: ARG002
+        """Read all files."""
+
+        def ask(frame: DataFrame) -> Any:
+            kind = dict(frame.dtypes)[column]
+            found = frame.where(sql(rows, SPARK)).agg(highest_value(column, kind).alias("highest")).collect()
+            return as_value(found[0]["highest"], kind)
+
+        return self._answer(ask)
+
+    def read_rows(
+        self,
+        spark: SparkSession,
+        parts: Sequence[Predicate],
+        pinned: str,
+        version: Version | None,  # noqa: ARG002
+    ) -> DataFrame:
+        """Read the files that are there now, in one scan.
+
+        Raises:
+            BadFile: the first that Spark would load otherwise than it is meant.
+        """
+        files = self._listed() if parts else ()
+        for bad in self._source.misleading(spark, files, pinned):
+            raise bad
+        rows = self._source.read(spark, files, pinned)
+        return rows.where(sql(any_of(parts) if parts else NOTHING, SPARK))
+
+    def pin(self, spark: SparkSession) -> str | None:
+        """Return the declared schema, or one inferred from a bounded sample; None if no file holds a row."""
+        return self._source.pin(spark, self._listed())
+
+    def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:  # noqa: ARG002 - the source knows its name
+        """Compare ``source.schema`` with what was pinned."""
+        self._source.check_schema(spark, pinned)
+
+    def failure(self, error: Exception) -> StrandlineError | None:
+        """Return the file that Spark names, with its line if a record does not parse."""
+        files = {file.path: file for file in self._listed()}
+        pinned = self._schema(tuple(files.values()))
+        if pinned is None:
+            return None
+        return self._source.find_bad_file(self._spark(), files, pinned, error)
+
+    def has_changed(self, now: datetime) -> bool:
+        """Compare the listing with what the last run has seen."""
+        seen = self._last_look()
+        if seen is None:
+            return True
+        look = self._look(self._listed(), now, ())
+        return seen.may_hold_more(look.contents, look.settled, self._dataflow.column.zone)
+
+    def contents(self) -> str:
+        """Hash the listing."""
+        return _contents(self._listed())
+
+    def _look(self, files: Sequence[SourceFile], now: datetime, held: Sequence[Any]) -> Look:
+        settled = milliseconds(now - self._dataflow.column.settle)
+        newest = max((file.modified for file in files), default=0)
+        return Look(_contents(files), newest, settled, tuple(held))
+
+    def _listed(self) -> tuple[SourceFile, ...]:
+        return self._source.list_above(FromBeginning()).listed.files
+
+    def _schema(self, files: Sequence[SourceFile]) -> str | None:
+        pinned = self._pinned()
+        if pinned is not None:
+            return pinned
+        with self._source.staging.emptied():
+            return self._source.pin(self._spark(), files)
+
+    def _answer(self, ask: Callable[[DataFrame], Any]) -> Any:
+        """What the rows of all files answer; None without files.
+
+        Raises:
+            BadFile: one of them cannot be read.
+        """
+        files = self._listed()
+        pinned = self._schema(files) if files else None
+        if pinned is None:
+            return None
+        with self._source.staging.emptied():
+            try:
+                return ask(self._source.read(self._spark(), files, pinned))
+            except StrandlineError:
+                raise
+            except Exception as error:
+                if (bad := self.failure(error)) is None:
+                    raise
+                raise bad from error
+
+
+def _contents(files: Sequence[SourceFile]) -> str:
+    text = "\n".join(f"{file.path}\0{file.size}\0{file.version}" for file in files)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,155 @@
+"""The records in a sheet of a workbook: Excel's formats and OpenDocument, read in this process by calamine."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from partitions.errors import BadFile
+from partitions.sources.formats import ExcelOptions
+from resources.listing import FILE_VANISHED
+from resources.listing.failures import store_failures
+from resources.places import Place
+from resources.sources.files.cells import Cell, as_text
+
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet, CalamineWorkbook
+
+
+class Column(NamedTuple):
+    """A column with a name.
+
+    Attributes:
+        name: in the header.
+        number: of the sheet's columns, from 0.
+    """
+
+    name: str
+    number: int
+
+
+class Record(NamedTuple):
+    """A row with at least one value.
+
+    Attributes:
+        row: its number in the sheet, from 1.
+        cells: by the number of the column; None is an empty cell.
+    """
+
+    row: int
+    cells: Sequence[Cell | None]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The records of one file.
+
+    Attributes:
+        name: of the sheet.
+        columns: that the header names; without a header none.
+        records: which can be read once.
+    """
+
+    name: str
+    columns: Sequence[Column]
+    records: Iterator[Record]
+
+    def place(self, row: int, number: int) -> str:
+        """A cell for people, such as ``sheet Data, C5``."""
+        return f"sheet {self.name}, {letters(number)}{row}"
+
+
+def read_sheet(place: Place, path: str, options: ExcelOptions) -> Sheet:
+    """Open the sheet of a workbook that has the records. Its cells are in memory then, and nothing else of the file.
+
+    Raises:
+        BadFile: it is no workbook, has no such sheet, or names a column twice.
+        SourceError: the store refuses, or does not answer.
+    """
+    from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+
+    try:
+        opened = CalamineWorkbook.from_filelike(io.BytesIO(_content(place, path)))
+        sheet = _chosen(opened, path, options.sheet)
+        rows = sheet.iter_rows()
+    except PasswordError:
+        raise _bad(path, "cannot be read: it is protected by a password") from None
+    except CalamineError as error:
+        raise _bad(path, f"cannot be read: {str(error) or 'it is no workbook'}") from error
+    except BaseException as error:
+        if (
+            type(error).__name__ != "PanicException"
+        ):  # of the Rust library, about a file that no program would write
+            raise
+        raise _bad(path, f"cannot be read: {error}") from error
+    first = sheet.start[1] if sheet.start else 0
+    numbered = enumerate(([None] * first + [_value(cell) for cell in row] for row in rows), 1)
+    columns: Sequence[Column] = ()
+    if options.header_row:
+        header = next((cells for number, cells in numbered if number == options.header_row), [])
+        columns = _columns(path, sheet.name, options.header_row, header)
+    first_row = options.header_row + options.skip_rows + 1
+    records = (
+        Record(number, cells)
+        for number, cells in numbered
+        if number >= first_row and any(cell is not None for cell in cells)
+    )
+    return Sheet(sheet.name, columns, records)
+
+
+def letters(number: int) -> str:
+    """Return a column as programs show it: 0 is A, 26 is AA."""
+    text, left = "", number + 1
+    while left:
+        left, digit = divmod(left - 1, 26)
+        text = chr(ord("A") + digit) + text
+    return text
+
+
+def _content(place: Place, path: str) -> bytes:
+    with store_failures(place):
+        try:
+            if place.local is not None:
+                return (place.local / path).read_bytes()
+            return bytes(place.store.get(path).bytes())
+        except FileNotFoundError as error:
+            why = "it was listed, and had vanished when it was to be read"
+            raise BadFile(f"file {path}: {why}", path=path, why=why, code=FILE_VANISHED) from error
+
+
+def _chosen(workbook: CalamineWorkbook, path: str, wanted: str | int) -> CalamineSheet:
+    from python_calamine import SheetTypeEnum
+
+    names = [sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
+    name = wanted if isinstance(wanted, str) else next(iter(names[wanted - 1 : wanted]), None)
+    if name not in names:
+        asked = f"a sheet named {wanted}" if isinstance(wanted, str) else f"at least {wanted} sheets"
+        raise _bad(path, f"expected {asked}, found {', '.join(names) or 'no sheet'}")
+    return workbook.get_sheet_by_name(name)
+
+
+def _columns(path: str, sheet: str, row: int, header: Sequence[Cell | None]) -> list[Column]:
+    columns = [
+        Column(as_text(cell).strip(), number) for number, cell in enumerate(header) if cell is not None
+    ]
+    known: dict[str, Column] = {}
+    for column in columns:
+        if (first := known.setdefault(column.name.casefold(), column)) is not column:
+            at = [f"{letters(number)}{row}" for number in (first.number, column.number)]
+            raise _bad(
+                path, f"sheet {sheet}: expected each column once, found {column.name} in {at[0]} and {at[1]}"
+            )
+    return columns
+
+
+def _value(cell: Cell) -> Cell | None:
+    """An empty cell is an empty text, and so is one with an error."""
+    return None if isinstance(cell, str) and not cell.strip() else cell
+
+
+def _bad(path: str, why: str) -> BadFile:
+    return BadFile(
+        f"file {path}: {why}. Mend or remove it; nothing of the file was loaded", path=path, why=why
+    )

@@ -1,0 +1,305 @@
+"""Files of Avro, XML and Excel, and files packed by Zstandard: all that holds for NDJSON holds for them (docs/source-files.md)."""
+
+from __future__ import annotations
+
+import io
+from datetime import date, datetime
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from resources.loop.outcome import Step
+from tests.integration.conftest import MakeFeed
+from tests.support.crash_runner import crash
+from tests.support.feed import Feed
+from tests.support.workbooks import ods, xlsx
+
+XML = {"format": "xml", "options": {"rowTag": "row"}, "schema": None}
+EXCEL = {"format": "excel", "schema": None}
+AVRO = {"format": "avro", "schema": None}
+
+
+def avro(*rows: dict[str, Any], codec: str = "null", **fields: Any) -> bytes:
+    """A file of these rows; fields are types of Avro by name, ``id`` a long unless they say otherwise."""
+    types = {"id": "long", **fields}
+    schema = {"type": "record", "name": "r", "fields": [{"name": name, "type": kind} for name, kind in types.items()]}  # fmt: skip
+    buffer = io.BytesIO()
+    fastavro.writer(buffer, fastavro.parse_schema(schema), rows, codec=codec)
+    return buffer.getvalue()
+
+
+def xml(*rows: str) -> str:
+    """A document of these records, each on a line from the second on."""
+    return "<rows>\n" + "\n".join(f"<row>{row}</row>" for row in rows) + "\n</rows>\n"
+
+
+def _staged(feed: Feed) -> list[Any]:
+    return [path for path in (feed.folder / "lake" / "_staging").rglob("*") if path.is_file()]
+
+
+def _reasons(feed: Feed) -> dict[str, str]:
+    held = feed.cli("list").json[0]["quarantined"]["files"]
+    return {each["path"]: each["reason"] for each in held}
+
+
+class TestAvro:
+    def test_rows_have_the_types_of_the_files_and_columns_of_their_folders(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=AVRO)
+        text: dict[str, Any] = {"text": ["null", "string"]}
+        feed.put_bytes("day=2026-01-01/a.avro", avro({"id": 1, "text": "x"}, **text))
+        feed.put_bytes("day=2026-01-01/b[1] é.avro", avro({"id": 2, "text": None}, codec="deflate", **text))
+        feed.put_bytes("day=2026-01-02/c.avro", avro({"id": 3}))
+        feed.put_bytes("day=2026-01-02/d.avro", b"")
+        feed.put_bytes("day=2026-01-02/e.avro", avro(**text))
+        assert (feed.load().files, feed.load().status) == (5, "nothing")
+        assert feed.rows("id", "text", "day", "_source_file") == [
+            (1, "x", "2026-01-01", "day=2026-01-01/a.avro"),
+            (2, None, "2026-01-01", "day=2026-01-01/b[1] é.avro"),
+            (3, None, "2026-01-02", "day=2026-01-02/c.avro"),
+        ]
+
+    def test_the_columns_of_all_files_of_the_sample_are_pinned_and_a_file_with_another_type_is_refused(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source=AVRO)
+        feed.put_bytes("a.avro", avro({"id": 1}))
+        feed.put_bytes("b.avro", avro({"id": 2, "more": 5}, more="int"))
+        feed.put_bytes("c.avro", avro({"id": "3"}, id="string"))
+        error = feed.run().error
+        assert error is not None
+        assert "file c.avro cannot be read: IncompatibleSchemaException" in error.message
+        assert feed.rows("id", "more") == [(1, None), (2, 5)]
+
+    def test_bad_files_are_named_and_passed_over_and_unknown_fields_are_found_at_any_depth(
+        self, make_feed: MakeFeed
+    ) -> None:
+        who = {"type": "record", "name": "w", "fields": [{"name": "n", "type": "string"}]}
+        older = {**who, "fields": [*who["fields"], {"name": "age", "type": "int"}]}
+        feed = make_feed(source=AVRO | {"schema": "id long, who struct<n string>"}, on_bad_file="quarantine")
+        feed.put_bytes("a.avro", avro({"id": 1, "who": {"n": "x"}}, who=who))
+        feed.put_bytes("b.avro", avro({"id": 2, "who": {"n": "x", "age": 3}}, who=older))
+        feed.put_bytes("c.avro", avro(*({"id": n} for n in range(500)))[:-30])
+        feed.put_bytes("d.avro", avro({"id": "x"}, id="string"))
+        feed.put_bytes("e.avro", b"no avro")
+        feed.put_bytes("f.avro", avro({"id": 6}))
+        assert feed.load().quarantined == 4
+        assert feed.ids == [1, 6]
+        reasons = _reasons(feed)
+        assert reasons["b.avro"] == "expected the fields of the pinned schema, found who.age beside them"
+        assert all(reasons[f"{name}.avro"].startswith("cannot be read: ") for name in "cde")
+
+
+class TestXml:
+    def test_elements_are_records_and_attributes_their_columns(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=XML)
+        text = '<rows at="x"><row k="7"><id>1</id><tags>a</tags><tags>b</tags></row><other/><row><id>2</id></row></rows>'
+        for name in ("a.xml", "b.xml.gz", "c.xml.bz2"):
+            feed.put_text(f"day=1/{name}", text)
+        feed.put_bytes("day=1/d[1].xml.zst", pa.compress(text.encode(), "zstd", asbytes=True))
+        feed.put_bytes("day=1/e.xml", b"")
+        feed.put_text("day=1/f.xml", "<rows/>")
+        assert feed.load().files == 6
+        assert feed.rows("id", "_k", "tags", "day") == [(1, 7, ["a", "b"], "1")] * 4 + [(2, None, None, "1")] * 4  # fmt: skip
+
+    def test_a_bad_record_is_named_by_its_number_its_line_and_its_field(self, make_feed: MakeFeed) -> None:
+        source = XML | {"schema": "id long, who struct<age: int>, _k long, all array<long>"}
+        feed = make_feed(source=source, on_bad_file="quarantine")
+        good = "<id>1</id><who><age>5</age></who><all>1</all>"
+        feed.put_text("a.xml", xml(good))
+        feed.put_text("b.xml", xml(good, "<id>two</id>"))
+        feed.put_text("c.xml.gz", xml(good, good, "<id>3</id>\n<who><age>old</age></who>"))
+        feed.put_text("d.xml", xml("<all>1</all><all>x</all>"))
+        feed.put_text("e.xml", xml(good).replace("<row>", '<row k="s3cret">'))
+        feed.put_text("f.xml", xml(good, "<id>2</ix>"))
+        feed.put_text("g.xml", xml(good)[:40])
+        assert feed.load().quarantined == 6
+        assert feed.ids == [1]
+        assert _reasons(feed) == {
+            "b.xml": "line 3: record 2: field id: expected bigint, found other text",
+            "c.xml.gz": "line 5: record 3: field who: expected struct<age:int>, found elements",
+            "d.xml": "line 2: record 1: field all: expected array<bigint>, found other text",
+            "e.xml": "line 2: record 1: field _k: expected bigint, found other text",
+            "f.xml": "line 3: expected XML, found text that is none (mismatched tag)",
+            "g.xml": "line 2: expected XML, found text that is none (unclosed token)",
+        }
+
+    def test_a_field_that_the_pinned_schema_lacks_is_refused_at_any_depth(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=XML, on_bad_file="quarantine")
+        feed.put_text("a.xml", xml("<id>1</id><who><n>x</n></who>", "<id>2</id><tag><k>1</k></tag><tag><k>2</k></tag>"))  # fmt: skip
+        feed.load()
+        feed.put_text("b.xml", xml("<id>3</id>", "<id>4</id><more>5</more>"))
+        feed.put_text("c.xml", xml("<id>5</id><who><n>x</n><age>3</age></who>"))
+        feed.put_text("d.xml", xml("<id>6</id><tag><k>1</k><v>2</v></tag>"))
+        feed.put_text("e.xml", xml("<id>7</id>").replace("<row>", '<row at="x">'))
+        feed.put_text("f.xml", xml("<id>8</id>"))
+        feed.load()
+        assert feed.ids == [1, 2, 8]
+        found = {path: reason.partition("found ")[2].partition(" ")[0] for path, reason in _reasons(feed).items()}  # fmt: skip
+        assert found == {"b.xml": "more", "c.xml": "who.age", "d.xml": "tag.v", "e.xml": "_at"}
+
+
+class TestExcel:
+    def test_rows_are_loaded_with_the_file_that_they_are_of_and_nothing_stays_staged(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source=EXCEL)
+        moment = datetime.fromisoformat("2026-01-02T03:04:05")
+        feed.put_bytes("day=1/a.xlsx", xlsx([["id", "amount", "at", "on", "text"], [1, 1.5, moment, True, "é"], [2]]))  # fmt: skip
+        feed.put_bytes("day=1/b[1] é.xlsx", xlsx([["Text", "ID"], ["b", 3]]))
+        feed.put_bytes("day=2/c.ods", ods([["id", "amount"], [4, 2]]))
+        feed.put_bytes("day=2/d.xlsx", b"")
+        feed.put_bytes("day=2/e.xlsx", xlsx([["id"]]))
+        assert feed.load().files == 5
+        assert feed.rows("id", "amount", "at", "on", "text", "day", "_source_file") == [
+            (1, 1.5, moment, True, "é", "1", "day=1/a.xlsx"),
+            (2, None, None, None, None, "1", "day=1/a.xlsx"),
+            (3, None, None, None, "b", "1", "day=1/b[1] é.xlsx"),
+            (4, 2.0, None, None, None, "2", "day=2/c.ods"),
+        ]
+        assert _staged(feed) == []
+
+    def test_a_declared_schema_and_options_say_what_is_read(self, make_feed: MakeFeed) -> None:
+        schema = "id int, price decimal(8,2), day date, note string"
+        options = {"sheet": "Prices", "header_row": 2, "skip_rows": 1}
+        feed = make_feed(source={"format": "excel", "schema": schema, "options": options})
+        rows: list[list[Any]] = [
+            ["Report"],
+            ["id", "price", "day"],
+            ["", "EUR"],
+            ["7", 0.1 + 0.2, date(2026, 1, 2)],
+        ]
+        feed.put_bytes("a.xlsx", xlsx([["nothing"]], sheet="First", Prices=rows))
+        feed.load()
+        assert [tuple(map(str, row)) for row in feed.rows("id", "price", "day", "note")] == [
+            ("7", "0.30", "2026-01-02", "None")
+        ]
+
+    def test_a_cell_that_does_not_fit_is_named_and_others_of_its_kind_are_passed_over_with_it(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source=EXCEL, on_bad_file="quarantine")
+        feed.put_bytes("a.xlsx", xlsx([["id", "on"], [1, date(2026, 1, 1)]]))
+        feed.load()
+        feed.put_bytes("b.xlsx", xlsx([["id", "on"], [2, None], [], [2.5, None]]))
+        feed.put_bytes("c.xlsx", xlsx([["on", "id"], ["soon", 3]]))
+        feed.put_bytes("d.xlsx", xlsx([["id", "more"], [4, 5]]))
+        feed.put_bytes("e.xlsx", xlsx([["id"], [5, 6]]))
+        feed.put_bytes("f.xlsx", b"no workbook")
+        feed.put_bytes("g.xlsx", xlsx([["id"], [7]], sheet="Other"))
+        feed.load()
+        assert feed.ids == [1, 7]
+        assert _reasons(feed) == {
+            "b.xlsx": "sheet Data, A4: field id: expected bigint, found a number",
+            "c.xlsx": "sheet Data, A2: field on: expected date, found text",
+            "d.xlsx": "line 1: expected the fields of the pinned schema, found more beside them",
+            "e.xlsx": "sheet Data, B2: expected values below a name of the header only, found a number",
+            "f.xlsx": "cannot be read: Cannot detect file format",
+        }
+        assert _staged(feed) == []
+
+    def test_a_bad_workbook_stops_the_watermark_below_it_and_takes_no_number(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source=EXCEL | {"schema": "id long"})
+        feed.put_bytes("a.xlsx", xlsx([["id"], [1]]))
+        feed.put_bytes("b.xlsx", xlsx([["id"], ["x"]]))
+        feed.put_bytes("c.xlsx", xlsx([["id"], [3]]))
+        outcome = feed.run()
+        assert (outcome.status, feed.path, feed.ids, feed.open_intent) == ("failed", "a.xlsx", [1], None)
+        assert outcome.error is not None
+        assert "file b.xlsx, sheet Data, A2: field id: expected bigint, found text" in outcome.error.message
+        feed.put_bytes("b.xlsx", xlsx([["id"], [2]]))
+        feed.load()
+        assert feed.ids == [1, 2, 3]
+
+    def test_a_released_and_a_late_workbook_are_loaded_once(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=EXCEL | {"schema": "id long"}, on_bad_file="quarantine")
+        feed.put_bytes("b.xlsx", b"x")
+        feed.put_bytes("c.xlsx", xlsx([["id"], [3]]))
+        feed.load()
+        feed.put_bytes("a.xlsx", xlsx([["id"], [1]]))
+        assert feed.cli("late", "flow").code == 0
+        feed.put_bytes("b.xlsx", xlsx([["id"], [2]]))
+        released = feed.cli("files", "release", "flow", "b.xlsx", "--reason", "mended")
+        assert released.code == 0, released.err
+        feed.load()
+        assert (feed.ids, feed.path) == ([1, 2, 3], "c.xlsx")
+
+    @pytest.mark.parametrize(
+        "step", [Step.INTENT_PUT, pytest.param(Step.WRITTEN, marks=pytest.mark.full), pytest.param(Step.VERIFIED, marks=pytest.mark.full)]
+    )  # fmt: skip
+    def test_a_client_killed_after_any_step_leaves_every_row_once_and_no_staged_file(
+        self, make_feed: MakeFeed, step: Step
+    ) -> None:
+        feed = make_feed(source=EXCEL, watermark={"checkpoint": {"interval_files": 1}})
+        feed.put_bytes("a.xlsx", xlsx([["id"], [1], [2]]))
+        feed.put_bytes("b.xlsx", xlsx([["id"], [3]]))
+        crash(feed, step)
+        assert _staged(feed) != []
+        assert feed.load().status == "recovered"
+        assert (feed.ids, feed.path, feed.open_intent) == ([1, 2, 3], "b.xlsx", None)
+        assert _staged(feed) == []
+
+    def test_a_type_that_no_cell_can_have_is_refused(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=EXCEL | {"schema": "id long, tags array<string>"})
+        feed.put_bytes("a.xlsx", xlsx([["id"], [1]]))
+        error = feed.run().error
+        assert error is not None
+        assert "expected a type that a cell can have, found tags array<string>" in error.message
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "schema"),
+    [
+        ("ndjson", '{"id": 1}\n{"id": 2}\n', "id long"),
+        ("json", '[{"id": 1},\n{"id": 2}]', None),
+        ("csv", "id\n1\n2\n", "id long"),
+    ],
+)
+def test_text_that_is_packed_by_zstandard_is_read_and_a_truncated_file_is_named(
+    make_feed: MakeFeed, form: str, text: str, schema: str | None
+) -> None:
+    feed = make_feed(source={"format": form, "schema": schema})
+    packed = pa.compress(text.encode(), "zstd", asbytes=True)
+    feed.put_bytes(f"a.{form}.zst", packed)
+    feed.put_bytes(f"b.{form}.zst", b"")
+    assert (feed.load().files, feed.ids) == (2, [1, 2])
+    feed.put_bytes(f"c.{form}.zst", packed[:-6])
+    error = feed.run().error
+    assert error is not None
+    assert f"c.{form}.zst" in error.message
+    assert (feed.ids, feed.path) == ([1, 2], f"b.{form}.zst")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        pytest.param("a.avro", avro({"id": 1}), marks=pytest.mark.full),
+        pytest.param("a.xml", xml("<id>1</id>").encode(), marks=pytest.mark.full),
+        ("a.xlsx", xlsx([["id"], [1]])),
+    ],
+)
+def test_a_folder_per_window_may_hold_files_of_any_format(
+    make_feed: MakeFeed, name: str, data: bytes
+) -> None:
+    form, options = {
+        "a.avro": ("avro", {}),
+        "a.xml": ("xml", {"rowTag": "row"}),
+        "a.xlsx": ("excel", {}),
+    }[name]
+    day = {"name": "day", "type": "datetime", "range": {"from": "2026-05-30", "to": "2026-06-01"}}
+    feed = make_feed(
+        source={
+            "path": "./landing/{start:%Y-%m-%d}",
+            "format": form,
+            "options": options,
+            "schema": None,
+            "missing": "empty",
+        },
+        watermark={"type": "window", "definition": [day], "window": "daily", "partial": False},
+    )
+    feed.put_bytes(f"2026-05-30/{name}", data)
+    feed.load()
+    assert feed.rows("id", "_source_file") == [(1, f"2026-05-30/{name}")]

@@ -1,0 +1,195 @@
+"""Rows of files above a column watermark: all files are read, and each row is loaded once (docs/source-files.md)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partitions.column.predicates import Range, rows_in
+from resources.loop.outcome import Step
+from resources.spark import SparkEngine
+from tests.support.columns import BY_TIME, REPLACED, Columns, at
+from tests.support.crash_runner import crash
+from tests.support.feed import Feed
+from tests.support.workbooks import xlsx
+
+BY_ID = {"type": "column", "columns": ["id"]}
+
+
+def on_files(folder: Path, engine: SparkEngine, **definition: Any) -> Columns:
+    """Append rows of NDJSON above the time, unless the definition says otherwise."""
+    source = {"schema": "id long, at timestamp, value long"} | definition.pop("source", {})
+    return Columns(Feed(folder, engine, {"watermark": BY_TIME, **definition, "source": source}))
+
+
+def put(flow: Columns, path: str, *rows: tuple[int, datetime | None, int]) -> None:
+    flow.feed.put(path, *({"id": id_, "at": time and time.isoformat(), "value": value} for id_, time, value in rows))  # fmt: skip
+
+
+def test_rows_above_the_stored_value_are_read_once_whatever_file_they_come_in(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow = on_files(tmp_path, engine)
+    put(flow, "day=1/b.ndjson", (1, at(1), 10), (2, at(2), 20))
+    assert flow.run().status == "committed"
+    assert flow.run().status == "nothing"
+    put(flow, "day=1/a[1].ndjson.gz", (3, at(2, 1), 30), (4, at(2), 40))
+    put(flow, "day=1/b.ndjson", (1, at(1), 11), (5, at(3), 50))  # replaced under its name
+    assert flow.run().rows == 2
+    assert flow.feed.rows("id", "value", "day", "_source_file") == [
+        (1, 10, "1", "day=1/b.ndjson"),
+        (2, 20, "1", "day=1/b.ndjson"),
+        (3, 30, "1", "day=1/a[1].ndjson.gz"),
+        (5, 50, "1", "day=1/b.ndjson"),
+    ]
+    assert flow.watermark == {"at": at(3)}
+
+
+def test_numbers_and_text_are_read_up_to_the_highest_that_is_there_and_rows_without_a_value_first_only(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow = on_files(tmp_path, engine, watermark=BY_ID, source={"schema": "id string, value long"})
+    flow.feed.put("a.ndjson", {"id": "b", "value": 1}, {"id": "é", "value": 2}, {"value": 3})
+    flow.run()
+    flow.feed.put("b.ndjson", {"id": "é", "value": 4}, {"id": "z", "value": 5}, {"value": 6}, {"id": "𝄞", "value": 7})  # fmt: skip
+    flow.run()
+    assert [value for (value,) in flow.feed.rows("value")] == [1, 2, 3, 7]
+    assert flow.watermark == {"id": "𝄞"}
+
+
+def test_rows_younger_than_settle_and_days_that_are_not_over_wait(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow = on_files(tmp_path, engine, watermark={"type": "column", "columns": ["on"]}, source={"schema": "id long, on date"})  # fmt: skip
+    flow.feed.put("a.ndjson", {"id": 1, "on": "2026-05-30"}, {"id": 2, "on": "2026-05-31"})
+    flow.run(now="2026-05-31")
+    assert (flow.ids, flow.watermark) == ([1], {"on": date(2026, 5, 30)})
+    flow.run(now="2026-06-01")
+    assert flow.ids == [1, 2]
+
+
+def test_a_look_back_reads_files_again_and_replaces_what_they_hold_now(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow = on_files(tmp_path, engine, watermark=BY_TIME | {"backward": {"days": 2}}, target=REPLACED)
+    put(flow, "a.ndjson", *((number, at(number), number) for number in range(1, 6)))
+    flow.run()
+    put(flow, "a.ndjson", (1, at(1), 0), (4, at(4), 0))
+    flow.run()
+    assert flow.feed.rows("id", "value") == [(1, 1), (2, 2), (3, 3), (4, 0)]
+
+
+@pytest.mark.parametrize("form", ["parquet", "excel"])
+def test_other_formats_are_read_the_same_way_and_infer_their_columns(
+    tmp_path: Path, engine: SparkEngine, form: str
+) -> None:
+    flow = on_files(tmp_path, engine, watermark=BY_ID, source={"format": form, "schema": None})
+    assert flow.run().status == "nothing"
+
+    def put_ids(name: str, *ids: int) -> None:
+        if form == "parquet":
+            flow.feed.put_parquet(f"{name}.parquet", *ids)
+        else:
+            flow.feed.put_bytes(f"{name}.xlsx", xlsx([["id"], *([number] for number in ids)]))
+
+    put_ids("a", 1, 5)
+    flow.run()
+    put_ids("b", 3, 7)
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 5, 7], {"id": 7})
+    assert not [path for path in (tmp_path / "lake" / "_staging").rglob("*") if path.is_file()]
+
+
+def test_a_bad_record_of_any_file_stops_the_run_before_anything_is_loaded_and_is_named(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow = on_files(tmp_path, engine)
+    put(flow, "a.ndjson", (1, at(1), 1))
+    flow.run()
+    flow.feed.put_text("b.ndjson", '{"id": 2, "at": "2026-01-02T12:00:00Z"}\n{"id": "x"}\n')
+    put(flow, "c.ndjson", (3, at(3), 3))
+    error = flow.fail()
+    assert "file b.ndjson, line 2: field id: expected bigint, found text" in error.message
+    flow.feed.put_text("b.ndjson", '{"id": 2, "at": "2026-01-02T12:00:00Z", "more": 1}\n')
+    assert "file b.ndjson, line 1: expected the fields of the pinned schema, found more" in flow.fail().message  # fmt: skip
+    assert (flow.ids, flow.feed.open_intent) == ([1], None)
+    flow.feed.put_text("b.ndjson", '{"id": 2, "at": "2026-01-02T12:00:00Z"}\n')
+    flow.run()
+    assert flow.ids == [1, 2, 3]
+
+
+def test_a_column_that_no_file_has_is_an_error_before_anything_is_begun(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow = on_files(tmp_path, engine, watermark={"type": "column", "columns": ["gone"]})
+    put(flow, "a.ndjson", (1, at(1), 1))
+    assert "found gone, which is no column of that name" in flow.fail().message
+    assert flow.feed.open_intent is None
+
+
+@pytest.mark.parametrize("step", [Step.INTENT_PUT, pytest.param(Step.WRITTEN, marks=pytest.mark.full)])
+def test_a_client_killed_after_any_step_leaves_each_row_once(
+    tmp_path: Path, engine: SparkEngine, step: Step
+) -> None:
+    flow = on_files(tmp_path, engine, watermark=BY_ID)
+    put(flow, "a.ndjson", (1, at(1), 1), (2, at(1), 2))
+    crash(flow.feed, step)
+    put(flow, "b.ndjson", (3, at(1), 3))
+    flow.run()
+    assert flow.ids == [1, 2, 3]
+    assert (flow.watermark, flow.feed.open_intent) == ({"id": 3}, None)
+
+
+def test_whether_there_are_new_rows_is_told_by_the_listing_and_the_time_that_has_passed_without_spark(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow = on_files(tmp_path, engine, watermark=BY_TIME | {"settle": "PT1H"})
+
+    def new_rows(now: datetime) -> bool:
+        feed = Feed(flow.feed.folder, SparkEngine(remote="sc://127.0.0.1:1"), flow.feed.definition)
+        kind = feed.platform.column_kind(feed.dataflow)
+        return kind.has_new_rows(feed.newest, now)
+
+    now = datetime.now(UTC)
+    assert new_rows(now)
+    put(flow, "a.ndjson", (1, at(1), 1), (2, now - timedelta(minutes=5), 2))
+    flow.run(now=now.isoformat())
+    assert (flow.ids, new_rows(now)) == ([1], False)
+    assert not new_rows(now + timedelta(minutes=30))
+    assert new_rows(now + timedelta(minutes=90))
+    later = now + timedelta(hours=2)
+    flow.run(now=later.isoformat())
+    assert (flow.ids, new_rows(later)) == ([1, 2], False)
+    put(flow, "b.ndjson", (3, at(1), 3))
+    assert new_rows(later)
+    assert flow.run(now=later.isoformat()).status == "nothing"
+    assert not new_rows(later)
+    rewound = flow.feed.cli("state", "rewind", "flow", "--to", "1", "--reason", "again", "--yes")
+    assert rewound.code == 0, rewound.err
+    assert new_rows(later)
+
+
+def test_the_condition_reaches_the_folders_and_the_footers_of_parquet_files(
+    tmp_path: Path, engine: SparkEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = {"format": "parquet", "schema": "id long, day date"}
+    flow = on_files(tmp_path, engine, watermark=BY_ID, source=source)
+    for day in (1, 2):
+        flow.feed.put_parquet(f"day=2026-01-0{day}/a.parquet", day)
+    kind = flow.feed.platform.column_kind(flow.feed.dataflow)
+    spark = engine.session()
+    pinned = kind.pin(spark, ())
+    assert pinned is not None
+    for column, value, expected in (
+        ("id", 1, r"PushedFilters: \[IsNotNull\(id\), GreaterThan\(id,1\)\]"),
+        ("day", date(2026, 1, 1), r"PartitionFilters: \[[^\]]*day"),
+    ):
+        part = rows_in([Range(column, value, None)])
+        rows = kind.above.read_rows(spark, [part], pinned, None)
+        rows.explain()
+        assert re.search(expected, capsys.readouterr().out)
+        assert [row["id"] for row in rows.collect()] == [2]

@@ -1,0 +1,93 @@
+"""Files as a source, in project files: what a format needs, has and lacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.unit.platform_assets.project.conftest import Make
+
+PATH = "watermark: {type: path}\n"
+COLUMN = "watermark: {type: column, columns: [id]}\n"
+KNOWN = "one of sheet, header_row, skip_rows"
+ROW = "the number of the row with the names of the columns, from 1; or 0 if there is none"
+SHEET = "the name of a sheet, or its place among the sheets, from 1"
+
+
+@pytest.mark.parametrize(
+    ("source", "rest", "errors"),
+    [
+        ("format: xml, options: {rowTag: order, attributePrefix: '@'}", PATH, []),
+        ("format: xml, options: {ROWTAG: order}", COLUMN, []),
+        (
+            "format: xml",
+            PATH,
+            [("source.options.rowTag", "nothing", "the name of the element that is a record, such as order")],
+        ),
+        ("format: excel, options: {sheet: '2026', header_row: 3, skip_rows: 1}", PATH, []),
+        ("format: excel, options: {sheet: 2}", COLUMN, []),
+        (
+            "format: excel, options: {sheets: Data}",
+            PATH,
+            [("source.options.sheets", "an unknown option", KNOWN)],
+        ),
+        (
+            "format: excel, options: {sheet: 0, header_row: -1}",
+            PATH,
+            [("source.options.header_row", "-1", ROW), ("source.options.sheet", "0", SHEET)],
+        ),
+        (
+            "format: excel, options: {skip_rows: two}",
+            PATH,
+            [("source.options.skip_rows", "'two'", "how many rows below the header are no records")],
+        ),
+        (
+            "format: excel, options: {header_row: 0}",
+            PATH,
+            [
+                (
+                    "source.schema",
+                    "nothing",
+                    "the columns from the left, since header_row: 0 names none",
+                )
+            ],
+        ),
+        ("format: excel, schema: id long, options: {header_row: 0}", PATH, []),
+        ("format: avro", COLUMN, []),
+        ("format: csv", COLUMN, []),
+        (
+            "format: csv, missing: empty",
+            COLUMN,
+            [("source.missing", "empty", "no such key (only windows have folders of their own)")],
+        ),
+        (
+            "format: csv",
+            COLUMN + "on_bad_file: quarantine\n",
+            [
+                (
+                    "on_bad_file",
+                    "quarantine",
+                    "stop (rows of a file that is mended later may lie below the stored value, and no run would read them)",
+                )
+            ],
+        ),
+        (
+            "format: csv",
+            PATH + "unknown_fields: ignore\n",
+            [
+                (
+                    "unknown_fields",
+                    "ignore beside csv",
+                    "check (fields are only left out of ndjson, json, parquet, avro, xml, excel; the header of a csv file must be the schema's)",
+                )
+            ],
+        ),
+    ],
+)
+def test_what_a_format_lacks_or_does_not_have_is_named_with_its_key(
+    make: Make, source: str, rest: str, errors: list[tuple[str, str, str]]
+) -> None:
+    found = make(f"source: {{type: files, path: ./landing, {source}}}\n{rest}").errors
+    assert sorted((error.key or "", error.found, error.expected) for error in found) == sorted(errors)

@@ -1,0 +1,85 @@
+"""The element of an XML file that is to blame."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from resources.places import Place
+from resources.sources.files.elements import BrokenXmlError, Element, elements
+from resources.sources.files.lines import first_line, line_of
+
+ROWS = """<?xml version="1.0"?>
+<rows>
+ <row k="7"><id>1</id></row>
+ <other><row><id>2</id>
+  <row><id>inner</id></row></row></other>
+ <row><id>3</id>
+  <who><name>a &amp; b</name></who>
+ </row>
+</rows>
+"""
+
+
+def _elements(folder: Path, text: str = ROWS, name: str = "a.xml") -> list[Element]:
+    data = text.encode()
+    packed = gzip.compress(data) if name.endswith(".gz") else data
+    (folder / name).write_bytes(pa.compress(data, "zstd", asbytes=True) if name.endswith(".zst") else packed)
+    return list(elements(Place(str(folder)), name, "row"))
+
+
+def test_elements_of_the_name_are_counted_wherever_they_stand_but_not_inside_each_other(
+    tmp_path: Path,
+) -> None:
+    for name in ("a.xml", "a.xml.gz", "a.xml.zst"):
+        found = _elements(tmp_path, name=name)
+        assert [(each.line, each.attributes) for each in found] == [(3, {"k": "7"}), (4, {}), (6, {})]
+
+
+def test_an_element_has_all_that_is_in_it(tmp_path: Path) -> None:
+    (first, who) = _elements(tmp_path)[2].children
+    assert (first.name, first.text, first.line) == ("id", "3", 6)
+    assert [(child.name, child.text, child.line) for child in who.children] == [("name", "a & b", 7)]
+
+
+def test_the_line_is_told_at_which_a_file_stops_being_xml(tmp_path: Path) -> None:
+    for text, line, why in (
+        (ROWS.replace("</name>", "</nome>"), 7, "mismatched tag"),
+        (ROWS[:60], 4, "unclosed token"),
+    ):
+        with pytest.raises(BrokenXmlError) as broken:
+            _elements(tmp_path, text)
+        assert (broken.value.line, broken.value.why) == (line, why)
+
+
+def test_elements_before_the_place_at_which_a_file_is_broken_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text("<rows><row/><row/><row></rows>")
+    found = elements(Place(str(tmp_path)), "a.xml", "row")
+    assert [next(found).name, next(found).name] == ["row", "row"]
+    with pytest.raises(BrokenXmlError):
+        next(found)
+
+
+def test_what_cannot_be_opened_has_no_element(tmp_path: Path) -> None:
+    assert list(elements(Place(str(tmp_path)), "gone.xml", "row")) == []
+    (tmp_path / "a.xml.gz").write_bytes(b"no gzip")
+    assert list(elements(Place(str(tmp_path)), "a.xml.gz", "row")) == []
+    (tmp_path / "a.xml.zst").write_bytes(b"no zstd")
+    assert list(elements(Place(str(tmp_path)), "a.xml.zst", "row")) == []
+
+
+def test_entities_of_a_document_are_not_blown_up(tmp_path: Path) -> None:
+    levels = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
+    text = f'<!DOCTYPE r [<!ENTITY e0 "x">{levels}]><rows><row>&e9;</row></rows>'
+    with pytest.raises(BrokenXmlError):
+        _elements(tmp_path, text)
+
+
+def test_lines_of_files_that_are_packed_by_zstandard_are_found(tmp_path: Path) -> None:
+    frames = [pa.compress(text.encode(), "zstd", asbytes=True) for text in ("id\n", "1\n2\n")]
+    (tmp_path / "a.csv.zst").write_bytes(b"".join(frames))
+    place = Place(str(tmp_path))
+    assert (first_line(place, "a.csv.zst"), line_of(place, "a.csv.zst", "2")) == ("id", 3)

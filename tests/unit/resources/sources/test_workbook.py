@@ -1,0 +1,136 @@
+"""The records in a sheet of a workbook."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+
+from partitions.errors import BadFile
+from partitions.sources.formats import ExcelOptions
+from resources.listing import FILE_VANISHED
+from resources.places import Place
+from resources.sources.files.workbook import Sheet, letters, read_sheet
+from tests.support.workbooks import ods, saved, xlsx
+
+ROWS = [["id", "text"], [1, "a"], [2, None]]
+
+
+def _read(folder: Path, data: bytes, name: str = "a.xlsx", **options: Any) -> Sheet:
+    (folder / name).write_bytes(data)
+    return read_sheet(Place(str(folder)), name, ExcelOptions.model_validate(options))
+
+
+def _rows(sheet: Sheet) -> list[tuple[int, list[Any]]]:
+    return [(record.row, list(record.cells)) for record in sheet.records]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [("a.xlsx", xlsx(ROWS)), ("a.ods", ods(ROWS)), ("odd [name].xlsx", xlsx(ROWS))]
+)
+def test_the_first_row_names_the_columns_and_the_rows_below_are_records(
+    tmp_path: Path, name: str, data: bytes
+) -> None:
+    sheet = _read(tmp_path, data, name)
+    assert [(column.name, column.number) for column in sheet.columns] == [("id", 0), ("text", 1)]
+    assert _rows(sheet) == [(2, [1, "a"]), (3, [2, None])]
+
+
+def test_the_old_format_is_read_too(tmp_path: Path) -> None:
+    sheet = _read(tmp_path, (Path(__file__).parent / "rows.xls").read_bytes(), "a.xls")
+    assert [column.name for column in sheet.columns] == ["id", "day"]
+    assert _rows(sheet) == [(2, [7, date(2026, 1, 2)])]
+
+
+def test_cells_keep_what_they_are(tmp_path: Path) -> None:
+    values = [1, 1.5, "x", True, date(2026, 1, 2), datetime.fromisoformat("2026-01-02T03:04:05.123"), time(3, 4), timedelta(hours=30)]  # fmt: skip
+    sheet = _read(tmp_path, xlsx([list("abcdefgh"), values]))
+    assert _rows(sheet) == [(2, values)]
+
+
+def test_an_empty_cell_a_blank_one_and_one_with_an_error_are_no_value_and_rows_of_these_no_records(
+    tmp_path: Path,
+) -> None:
+    sheet = _read(
+        tmp_path, xlsx([["a", "b", "c"], [None, " ", "#DIV/0!"], [1, "", "#N/A"], [], [None, None, 2]])
+    )
+    assert _rows(sheet) == [(3, [1, None, None]), (5, [None, None, 2])]
+
+
+def test_a_header_may_stand_lower_and_further_right_and_units_below_it_are_skipped(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    page = book.active
+    assert page is not None
+    page["A1"] = "Report of May"
+    for cell, value in {"C3": "id", "D3": "size", "D4": "kg", "C5": 1, "D5": 2.5}.items():
+        page[cell] = value
+    sheet = _read(tmp_path, saved(book), header_row=3, skip_rows=1)
+    assert [(column.name, letters(column.number)) for column in sheet.columns] == [("id", "C"), ("size", "D")]
+    assert _rows(sheet) == [(5, [None, None, 1, 2.5])]
+
+
+def test_without_a_header_all_rows_are_records(tmp_path: Path) -> None:
+    sheet = _read(tmp_path, xlsx([[1, "a"], [2, "b"]]), header_row=0)
+    assert (sheet.columns, [row for row, _ in _rows(sheet)]) == ((), [1, 2])
+
+
+@pytest.mark.parametrize(("sheet", "value"), [("More", 2), (2, 2), ("Data", 1), (1, 1), ("2026", 3), (3, 3)])
+def test_a_sheet_is_chosen_by_its_name_or_its_place(tmp_path: Path, sheet: str | int, value: int) -> None:
+    more: dict[str, Any] = {"More": [["id"], [2]], "2026": [["id"], [3]]}
+    data = xlsx([["id"], [1]], **more)
+    assert _rows(_read(tmp_path, data, sheet=sheet)) == [(2, [value])]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"sheet": "None"}, "expected a sheet named None, found Data, More"),
+        ({"sheet": 3}, "expected at least 3 sheets, found Data, More"),
+    ],
+)
+def test_a_sheet_that_is_not_there_makes_the_file_bad(
+    tmp_path: Path, options: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(BadFile) as refused:
+        _read(tmp_path, xlsx(ROWS, More=ROWS), **options)
+    assert refused.value.why == why
+
+
+@pytest.mark.parametrize("data", [b"no workbook", xlsx(ROWS)[:-300], b"PK\x03\x04"])
+def test_what_is_no_workbook_is_a_bad_file(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(BadFile, match=r"file a\.xlsx: cannot be read"):
+        _read(tmp_path, data)
+
+
+def test_a_name_that_stands_twice_in_the_header_makes_the_file_bad(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match="expected each column once, found ID in A1 and C1"):
+        _read(tmp_path, xlsx([["id", "b", "ID"], [1, 2, 3]]))
+
+
+def test_a_workbook_without_cells_has_no_columns_and_no_records(tmp_path: Path) -> None:
+    sheet = _read(tmp_path, xlsx([]))
+    assert (list(sheet.columns), _rows(sheet)) == ([], [])
+
+
+def test_a_file_that_is_gone_has_vanished(tmp_path: Path) -> None:
+    with pytest.raises(BadFile) as refused:
+        read_sheet(Place(str(tmp_path)), "a.xlsx", ExcelOptions())
+    assert refused.value.code == FILE_VANISHED
+
+
+def test_columns_have_the_letters_that_programs_show() -> None:
+    assert [letters(number) for number in (0, 25, 26, 51, 52, 701, 702, 16383)] == [
+        "A", "Z", "AA", "AZ", "BA", "ZZ", "AAA", "XFD",
+    ]  # fmt: skip
+
+
+@pytest.mark.s3
+def test_a_workbook_of_a_bucket_is_read_and_one_that_is_gone_has_vanished(bucket: Place) -> None:
+    bucket.store.put("day=1/a é.xlsx", xlsx(ROWS))
+    assert _rows(read_sheet(bucket, "day=1/a é.xlsx", ExcelOptions())) == [(2, [1, "a"]), (3, [2, None])]
+    with pytest.raises(BadFile) as refused:
+        read_sheet(bucket, "gone.xlsx", ExcelOptions())
+    assert refused.value.code == FILE_VANISHED
