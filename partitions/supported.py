@@ -109,7 +109,7 @@ def source_refusal(kind: str, source: str) -> Refusal | None:
 
 def _fields(form: str, unknown_fields: str) -> Iterator[Refusal]:
     why = UNKNOWN_FIELDS.get(form, _PINNED)
-    left_out = [name for name, reason in UNKNOWN_FIELDS.items() if reason is None]
+    left_out = [name for name, reason in UNKNOWN_FIELDS.items() if reason is None and name in FILE_FORMATS]
     if unknown_fields == "ignore" and why is not None:
         yield Refusal(
             ("unknown_fields",),

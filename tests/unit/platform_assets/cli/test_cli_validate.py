@@ -30,7 +30,7 @@ def test_people_read_a_line_for_each_mistake_and_a_summary(project: Path) -> Non
     answer = CliRunner().invoke(strandline, ["validate", "--project", str(project)])
     assert (answer.exit_code, answer.stderr) == (2, "")
     assert answer.stdout.splitlines() == [
-        "dataflows/bad.yaml:1: source.format: found ndjsn, expected ndjson, json, csv or parquet (did you mean ndjson?)",
+        "dataflows/bad.yaml:1: source.format: found ndjsn, expected ndjson, json, csv, parquet, avro, xml or excel (did you mean ndjson?)",
         (
             "dataflows/bad.yaml:3: layr: found an unknown key, expected one of description, freshness, inputs, late_files, layer,"
             " max_bad_records, on_bad_file, owners, run_after_upstream, schedule, show_bad_records, source, sql, tags, target, transform, unknown_fields,"
@@ -50,7 +50,7 @@ def test_json_is_a_list_of_errors_with_the_six_fields(project: Path) -> None:
         "line": 1,
         "key": "source.format",
         "found": "ndjsn",
-        "expected": "ndjson, json, csv or parquet",
+        "expected": "ndjson, json, csv, parquet, avro, xml or excel",
         "nearest": "ndjson",
     }
 

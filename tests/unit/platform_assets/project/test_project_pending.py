@@ -76,9 +76,9 @@ def test_settings_that_are_not_there_yet_are_named(make: Make, text: str, key: s
 
 def test_the_rest_of_a_file_is_checked_beside_a_part_that_is_not_there_yet(make: Make) -> None:
     project = make(
-        "source: {type: files, path: x, format: xml, x: 1}\nwatermark: {type: path, layout: leef}\n"
+        "source: {type: files, path: x, format: csv}\nwatermark: {type: path, layout: leef}\ntarget: {load: scd2}\n"
     )
-    assert [error.key for error in project.errors] == ["source.format", "watermark.layout"]
+    assert [error.key for error in project.errors] == ["watermark.layout", "target.load"]
 
 
 def test_what_comes_from_the_environment_is_refused_too_and_not_shown(make: Make) -> None:
