@@ -125,7 +125,7 @@ def _range(
 ) -> Range:
     kind = observed.kinds.get(column)
     if kind in (None, "flag"):
-        found = "no column of that name" if kind is None else WORDS[kind]
+        found = observed.refused.get(column, "no column of that name" if kind is None else WORDS[kind])
         raise PlanError(
             f"watermark.columns: expected a column with times, dates, numbers or text, found {column}, which is {found}"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ class Observed:
     Attributes:
         now: the source's clock, aware.
         kinds: what each watermark column holds.
+        refused: columns that are there and cannot have a watermark, each with its type and why, in words.
         maxima: the highest value of a column, if the source knows it without a scan: from an index, or statistics. None: the column has
             no value. Without an entry it is not known.
         nulls: how many rows have NULL in every watermark column; None if the source does not know without a scan.
@@ -28,3 +29,4 @@ class Observed:
     maxima: Mapping[str, Any]
     nulls: int | None = None
     version: int | str | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)

@@ -22,7 +22,7 @@ from partitions.plan import Plan
 from partitions.predicate import AllOf, Among, Predicate
 from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
-from partitions.unit_values import TIMES
+from partitions.unit_values import Kind
 from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.observation import observed
 from resources.kinds.states import state_of
@@ -39,6 +39,12 @@ T = TypeVar("T")
 
 _PARTS = 4
 """Parts of a full slice that are read at the same time."""
+
+_ROUNDED = "decimal(38,18)"
+"""What Spark makes of a PostgreSQL numeric without precision: more digits after the point are rounded, and may then lie above what was read."""
+
+_OPEN: tuple[Kind, ...] = ("whole", "number", "text")
+"""What a column holds whose highest value must be looked up: no clock bounds it."""
 
 _LOOK_SECONDS = 10.0
 """What a look for new rows may take: a sensor looks every minute, and ``list`` answers people."""
@@ -157,7 +163,7 @@ class ColumnKind:
         open_ = [
             name
             for name in self._definition.columns
-            if name in seen.kinds and seen.kinds[name] not in TIMES and name not in seen.maxima
+            if seen.kinds.get(name) in _OPEN and name not in seen.maxima
         ]
         found = {name: self.above.highest(name, _above(name, state), seen.version) for name in open_}
         return replace(seen, maxima={**seen.maxima, **found})
@@ -291,7 +297,11 @@ class ColumnKind:
             answer = observed(observation)
             if not answer:
                 return {}
-            values = [_value(answer[f"v{number}"], types[name]) for number, name in enumerate(columns)]
+            values = [
+                slice_.bound_of(name, written) if types[name] == _ROUNDED else written
+                for number, name in enumerate(columns)
+                for written in [_value(answer[f"v{number}"], types[name])]
+            ]
             by_column: dict[str, Sequence[Any]] = {
                 name: (value,) for name, value in zip(columns, values, strict=True)
             }
