@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from partitions.column.definition import ColumnWatermark
-from partitions.column.plan import bounds, nothing_new, plan
+from partitions.column.plan import bounds, check_types, nothing_new, plan
 from partitions.column.predicates import Range, replaced_rows, rows_in
 from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
@@ -160,6 +160,7 @@ class ColumnKind:
 
     def _completed(self, seen: Observed, state: ColumnState) -> Observed:
         """The look, with the highest value above the stored one of each column that neither time nor an index bounds."""
+        check_types(state, seen, self.dataflow.name)
         open_ = [
             name
             for name in self._definition.columns
