@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from partitions.errors import StrandlineError
+from partitions.sentinels import deserialise
 from platform_assets.kinds import PROFILES
 
 
@@ -16,6 +18,19 @@ def in_words(kind: str | None, watermark: Mapping[str, Any] | None) -> str:
         watermark: None or empty if nothing is loaded.
     """
     return PROFILES[kind].watermark_in_words(watermark) if kind and watermark else "none"
+
+
+def stored_in_words(kind: str, text: str) -> str:
+    """Return a watermark in a few words, from its stored text; one that does not read stays as it is."""
+    try:
+        return in_words(kind, deserialise(text))
+    except (
+        StrandlineError,
+        LookupError,
+        TypeError,
+        AttributeError,
+    ):  # decisions are made for such states, too
+        return text
 
 
 def held_in_words(held: Mapping[str, Any]) -> str:

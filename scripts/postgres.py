@@ -104,6 +104,10 @@ class Postgres:
         """Return a place for a watermark log, by default in a schema that does not exist yet."""
         return Database.parse(f"{self.url(**named)}?schema={schema or f'test_{uuid4().hex[:12]}'}")
 
+    def session(self, database: str = "postgres") -> psycopg.Connection:
+        """Return a connection of the superuser to a database, in autocommit."""
+        return psycopg.connect(self.url(database), autocommit=True)
+
     def ask(self, query: str, *values: Any, **names: str) -> list[tuple[Any, ...]]:
         """Return the rows of a statement; it holds ``names`` in braces."""
         composed = sql.SQL(query).format(**{name: sql.Identifier(value) for name, value in names.items()})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from partitions.column.definition import ColumnWatermark
@@ -14,8 +15,19 @@ from partitions.column.source import Observed
 from partitions.column.state import ColumnState, Mark
 from partitions.errors import PlanError
 from partitions.plan import Plan, Skip
-from partitions.unit_values import WORDS
+from partitions.unit_values import WORDS, Kind
 from partitions.watermark import compare_values
+
+_FITS: Mapping[Kind, Callable[[Any], bool]] = {
+    "instant": lambda value: isinstance(value, datetime) and value.tzinfo is not None,
+    "local": lambda value: isinstance(value, date) and getattr(value, "tzinfo", None) is None,
+    "day": lambda value: isinstance(value, date) and getattr(value, "tzinfo", None) is None,
+    "text": lambda value: isinstance(value, str),
+    "whole": lambda value: isinstance(value, int | float | Decimal),
+    "number": lambda value: isinstance(value, int | float | Decimal),
+    "flag": lambda value: True,
+}
+"""Which stored values a column can be compared with; a date counts as its midnight. Flags are refused for what they are."""
 
 
 def bounds(
@@ -96,6 +108,17 @@ def plan(
     return replace(made, why=_why(definition, state, slices, bool(new)), slices=slices)
 
 
+def check_types(state: ColumnState, observed: Observed, dataflow: str) -> None:
+    """Raise PlanError if a column of the source holds something else than its stored value: none of its rows would be above it, or all."""
+    for column, mark in state.marks.items():
+        kind = observed.kinds.get(column)
+        if kind is not None and not _FITS[kind](mark.value):
+            raise PlanError(
+                f"dataflow {dataflow}: watermark.columns: expected values such as the stored one of {column}, {shown(mark.value)}, found a column with"
+                f" {WORDS[kind]}: its type has changed. Put the type back, or load the table again: strandline state reset {dataflow} --replace --reason TEXT"
+            )
+
+
 def nothing_new(
     made: Plan[ColumnSlice],
     definition: ColumnWatermark,
@@ -125,7 +148,7 @@ def _range(
 ) -> Range:
     kind = observed.kinds.get(column)
     if kind in (None, "flag"):
-        found = "no column of that name" if kind is None else WORDS[kind]
+        found = observed.refused.get(column, "no column of that name" if kind is None else WORDS[kind])
         raise PlanError(
             f"watermark.columns: expected a column with times, dates, numbers or text, found {column}, which is {found}"
         )

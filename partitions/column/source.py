@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ class Observed:
     Attributes:
         now: the source's clock, aware.
         kinds: what each watermark column holds.
+        refused: columns that are there and cannot have a watermark, each with its type and why, in words.
         maxima: the highest value of a column, if the source knows it without a scan: from an index, or statistics. None: the column has
             no value. Without an entry it is not known.
         nulls: how many rows have NULL in every watermark column; None if the source does not know without a scan.
@@ -34,3 +35,4 @@ class Observed:
     version: int | str | None = None
     sent: Callable[[Any], Any] | None = None
     look: Look | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)

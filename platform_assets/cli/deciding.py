@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from platform_assets.cli.context import Context
 from platform_assets.platform import build_platform
+from platform_assets.words import stored_in_words
 
 if TYPE_CHECKING:
     from resources.decisions import DraftBuilder
@@ -25,7 +27,8 @@ def apply_decision(context: Context, name: str, build_draft: DraftBuilder, reaso
     (flow,) = context.dataflows([name])
     # An unfinished slice of a run is fenced in the table, which takes Spark.
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
-    shown = preview(platform, flow, build_draft, context.now or datetime.now(UTC))
+    words = partial(stored_in_words, flow.kind)
+    shown = preview(platform, flow, build_draft, context.now or datetime.now(UTC), in_words=words)
     click.echo(f"{name}: {shown.draft.entry.why}", err=True)
     for line in shown.lines:
         click.echo(f"  {line}", err=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from dagster import AssetObservation, Config, JobDefinition, MetadataValue, OpExecutionContext, job, op
@@ -17,6 +18,7 @@ from platform_assets.factory.keys import watermark_key
 from platform_assets.metadata import watermark_metadata
 from platform_assets.project import Project
 from platform_assets.state_views import changes_between, exported
+from platform_assets.words import stored_in_words
 from resources import decisions
 from resources.decisions import DraftBuilder
 from resources.io_managers import RunOptions, failure
@@ -225,7 +227,8 @@ def _decide(
     options: RunOptions,
 ) -> None:
     (flow,) = project.named([given.dataflow])
-    shown = decisions.preview(platform, flow, build_draft, options.now or clock(), options.run_is_live)
+    words = partial(stored_in_words, flow.kind)
+    shown = decisions.preview(platform, flow, build_draft, options.now or clock(), options.run_is_live, words)
     _say(context, [f"{flow.name}: {shown.draft.entry.why}", *shown.lines])
     if not given.confirm:
         context.log.warning("nothing was appended: set confirm to true to append this entry")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -40,8 +41,17 @@ def preview(
     build_draft: DraftBuilder,
     now: datetime,
     run_is_live: RunIsLive = lambda run_id: None,
+    in_words: Callable[[str], str] = str,
 ) -> Preview:
     """What the next run would do if this was decided. Changes nothing, starts no Spark.
+
+    Args:
+        platform: the resources.
+        dataflow: whose state it is.
+        build_draft: the decision.
+        now: the clock, aware.
+        run_is_live: asks Dagster about a run on another machine.
+        in_words: says a watermark, given as it is stored, for people.
 
     Raises:
         Held: while a living run works on a slice.
@@ -56,11 +66,7 @@ def preview(
     entry = append_draft(then, dataflow, draft)
     plan = then.kind(dataflow).plan(entry, now)
     before, after = last.watermark if last else "{}", draft.entry.watermark
-    lines = [
-        f"the watermark goes from {before} to {after}"
-        if before != after
-        else f"the watermark stays at {after}"
-    ]
+    lines = [_moved(before, after, in_words)]
     if open_ is not None:
         lines.insert(0, _ended(open_, last))
     if draft.dealt_with:
@@ -71,6 +77,15 @@ def preview(
     # An adopted state tells what is in the table; the one before it may speak of rows that are gone.
     lines.extend(_again(then, dataflow, entry if entry.why == "adopt" else last, draft, plan))
     return Preview(draft, plan, tuple(lines))
+
+
+def _moved(before: str, after: str, in_words: Callable[[str], str]) -> str:
+    """Return where the watermark goes; as it is stored if words do not tell the two apart."""
+    if before == after:
+        return f"the watermark stays at {in_words(after)}"
+    said = (in_words(before), in_words(after))
+    begin, end = said if said[0] != said[1] else (before, after)
+    return f"the watermark goes from {begin} to {end}"
 
 
 def _ended(intent: Intent, last: Entry | None) -> str:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from partitions.sql_text import Reading
+from partitions.unit_values import Kind
 
 
 class Words(ABC):
@@ -80,19 +81,20 @@ class Dialect(Words):
     def known_columns(self, parts: Sequence[str]) -> str:
         """Return a query about a table that is no view: rows of a column's name, whether an index begins with it, and whether it is never NULL."""
 
-    def finite(self, column: str) -> str:
-        """Return the condition that a time is one that Python and Spark have, behind WHERE."""
-        return f"{self.name(column)} IS NOT NULL"
+    def finite(self, column: str, kind: Kind) -> Sequence[str]:  # noqa: ARG002 - for those that know infinity
+        """Return the conditions that a value is one that Python and Spark have, behind WHERE."""
+        return ()
 
     @abstractmethod
     def moment(self, value: datetime) -> str:
         """What stands for ``{start}`` and ``{end}`` without a form; ``value`` is local, with its offset."""
 
     @abstractmethod
-    def readable(self, column: str, *, is_instant: bool) -> str:
-        """A time as text under its own name: ISO 8601 without an offset, an instant's in UTC.
+    def readable(self, column: str, kind: Kind) -> str:
+        """A column under its own name, of a type that its driver and Spark give exactly.
 
-        Java's classes for times go through the zone of the machine, where some local times do not exist.
+        A timestamp is text: ISO 8601 without an offset, an instant's in UTC. Java's classes for times go through the zone of the machine,
+        where some local times do not exist.
         """
 
     def for_driver(self, query: str) -> str:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from partitions import sql_text
+from partitions.unit_values import TIMES, Kind
 from resources.dialects.dialect import Dialect, clock
 
 
@@ -66,10 +67,12 @@ class MariaDB(Dialect):
         """The local time: a DATETIME has no offset."""
         return f"'{value.replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}'"
 
-    def readable(self, column: str, *, is_instant: bool) -> str:  # noqa: ARG002 - the session's zone is UTC
-        """As text."""
+    def readable(self, column: str, kind: Kind) -> str:
+        """Times and texts as text: Spark fills up a CHAR with blanks. The zero date is NULL; one with a month or a day of zero fails the read."""
         name = self.name(column)
-        return f"CAST({name} AS CHAR) AS {name}"
+        if kind in TIMES:
+            return f"IF({name} = 0, NULL, CAST({name} AS CHAR)) AS {name}"
+        return f"CAST({name} AS CHAR) AS {name}" if kind == "text" else name
 
     def among(self, column: str, values: Sequence[Any]) -> str:
         """Texts are compared by bytes, too: most collations ignore case and blanks at the end. The plain comparison can use an index."""

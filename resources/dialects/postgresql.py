@@ -7,6 +7,7 @@ from datetime import datetime
 
 from partitions import sql_text
 from partitions.errors import ConfigurationError
+from partitions.unit_values import TIMES, Kind
 from resources.dialects.dialect import Dialect, clock
 
 _LAST, _FIRST = "9999-12-31 23:59:59.999999", "0001-01-01 00:00:00"
@@ -58,20 +59,29 @@ class PostgreSQL(Dialect):
         """With the operator ``?`` doubled: the driver takes a single one for a parameter."""
         return sql_text.replaced_in_code(query, "?", "??", self.reading)
 
-    def finite(self, column: str) -> str:
-        """Neither infinite nor of a year with five digits."""
-        return f"{self.name(column)} < '10000-01-01'"
+    def finite(self, column: str, kind: Kind) -> Sequence[str]:
+        """Neither infinite, nor NaN, which is above all, nor of a year with five digits."""
+        name = self.name(column)
+        if kind in TIMES:
+            return (f"{name} < '10000-01-01'",)
+        return (f"{name} < 'Infinity'", f"{name} > '-Infinity'") if kind == "number" else ()
 
     def moment(self, value: datetime) -> str:
         """Without a type: beside an instant its offset counts, beside a local time or a date the local time does."""
         return self.text(value.isoformat(timespec="milliseconds"))
 
-    def readable(self, column: str, *, is_instant: bool) -> str:
-        """Infinity is the last moment that Spark knows."""
+    def readable(self, column: str, kind: Kind) -> str:
+        """Infinity is the last day or moment that Spark knows. Years before the first are numbered as in ISO 8601: 44 BC is -0043."""
         name = self.name(column)
-        local = f"{name} AT TIME ZONE 'UTC'" if is_instant else name
-        ends = f"WHEN 'infinity' THEN TIMESTAMP '{_LAST}' WHEN '-infinity' THEN TIMESTAMP '{_FIRST}'"
-        return f"CAST(CASE {local} {ends} ELSE {local} END AS text) AS {name}"
+        if kind == "day":
+            return f"CASE {name} WHEN 'infinity' THEN DATE '9999-12-31' WHEN '-infinity' THEN DATE '0001-01-01' ELSE {name} END AS {name}"
+        if kind not in TIMES:
+            return name
+        local = f"{name} AT TIME ZONE 'UTC'" if kind == "instant" else name
+        ends = f"WHEN 'infinity' THEN '{_LAST}' WHEN '-infinity' THEN '{_FIRST}'"
+        early = f"to_char(-1 - extract(year from {local}), 'FM\"-\"0000') || to_char({local}, '-MM-DD HH24:MI:SS.US')"
+        text = f"CASE WHEN {local} < '{_FIRST}' THEN {early} ELSE CAST({local} AS text) END"
+        return f"CASE {local} {ends} ELSE {text} END AS {name}"
 
 
 POSTGRESQL = PostgreSQL()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from partitions.api.values import kind_of_value
 from partitions.column.definition import ColumnWatermark
-from partitions.column.plan import bounds, nothing_new, plan
+from partitions.column.plan import bounds, check_types, nothing_new, plan
 from partitions.column.predicates import Range, replaced_rows, rows_in
 from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
@@ -23,7 +23,7 @@ from partitions.plan import Plan
 from partitions.predicate import AllOf, Among, Predicate
 from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
-from partitions.unit_values import TIMES, Kind
+from partitions.unit_values import Kind
 from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.observation import observed
 from resources.kinds.states import state_of
@@ -41,6 +41,12 @@ T = TypeVar("T")
 
 _PARTS = 4
 """Parts of a full slice that are read at the same time."""
+
+_ROUNDED = "decimal(38,18)"
+"""What Spark makes of a PostgreSQL numeric without precision: more digits after the point are rounded, and may then lie above what was read."""
+
+_OPEN: tuple[Kind, ...] = ("whole", "number", "text")
+"""What a column holds whose highest value must be looked up: no clock bounds it."""
 
 _LOOK_SECONDS = 10.0
 """What a look for new rows may take: a sensor looks every minute, and ``list`` answers people."""
@@ -172,11 +178,14 @@ class ColumnKind:
         Of a source that fetches its rows only these tell it, once they are fetched.
         """
         if isinstance(self.above, FetchesRows):
-            return self._with_kinds(self.above, seen, state)
+            seen = self._with_kinds(self.above, seen, state)
+            check_types(state, seen, self.dataflow.name)
+            return seen
+        check_types(state, seen, self.dataflow.name)
         open_ = [
             name
             for name in self._definition.columns
-            if name in seen.kinds and seen.kinds[name] not in TIMES and name not in seen.maxima
+            if seen.kinds.get(name) in _OPEN and name not in seen.maxima
         ]
         found = {name: self.above.highest(name, _above(name, state), seen.version) for name in open_}
         return replace(seen, maxima={**seen.maxima, **found})
@@ -342,7 +351,11 @@ class ColumnKind:
             answer = observed(observation)
             if not answer:
                 return {}
-            values = [as_value(answer[f"v{number}"], types[name]) for number, name in enumerate(columns)]
+            values = [
+                slice_.bound_of(name, written) if types[name] == _ROUNDED else written
+                for number, name in enumerate(columns)
+                for written in [as_value(answer[f"v{number}"], types[name])]
+            ]
             by_column: dict[str, Sequence[Any]] = {
                 name: (value,) for name, value in zip(columns, values, strict=True)
             }

@@ -34,7 +34,6 @@ _POSTGRESQL_KINDS: Mapping[int, Kind] = {
     20: "whole",
     21: "whole",
     23: "whole",
-    700: "number",
     701: "number",
     1700: "number",
     25: "text",
@@ -44,6 +43,15 @@ _POSTGRESQL_KINDS: Mapping[int, Kind] = {
 }
 """By the OID of a type."""
 
+
+_INEXACT = (
+    "its values have no exact decimal form, so a bound would not meet them; cast it to a double in a query"
+)
+_TOO_LONG = "Spark holds 38 digits; cast it in a query"
+_UNORDERED = "which has no order that a bound could keep; cast it to text in a query"
+_DIGITS = 38
+_BINARY = 63
+"""MariaDB's number of the character set of bytes."""
 
 _MYSQL_KINDS: Mapping[int, Kind] = {
     7: "instant",
@@ -56,7 +64,6 @@ _MYSQL_KINDS: Mapping[int, Kind] = {
     8: "whole",
     9: "whole",
     0: "number",
-    4: "number",
     5: "number",
     246: "number",
     252: "text",
@@ -72,10 +79,12 @@ class Column(NamedTuple):
     Attributes:
         name: of it.
         kind: what it holds; None if it cannot be compared.
+        why: its type, and why it cannot be compared, in words.
     """
 
     name: str
     kind: Kind | None
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,7 +149,7 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
                     raise SourceError(
                         f"database {connection}: expected columns, found none; a query is a SELECT"
                     )
-                return [Column(column.name, _POSTGRESQL_KINDS.get(column.type_code)) for column in described]
+                return [_postgresql_column(column) for column in described]
 
             yield Client(DIALECTS[connection.system], ask, describe)
     except psycopg.Error as error:
@@ -183,11 +192,40 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
                     raise SourceError(
                         f"database {connection}: expected columns, found none; a query is a SELECT"
                     )
-                return [Column(column[0], _MYSQL_KINDS.get(column[1])) for column in cursor.description]
+                return [
+                    _mysql_column(field) for field in cursor._result.fields
+                ]  # a description lacks the charset
 
             yield Client(DIALECTS[connection.system], ask, describe)
     except pymysql.Error as error:
         raise _said(error, connection) from None
+
+
+def _postgresql_column(column: Any) -> Column:
+    kind, type_ = _POSTGRESQL_KINDS.get(column.type_code), column.type_display
+    if type_.startswith("float4"):
+        return Column(column.name, None, f"of type real: {_INEXACT}")
+    if kind == "number" and (column.precision or 0) > _DIGITS:
+        return Column(column.name, None, f"of type {type_}: {_TOO_LONG}")
+    named = "of a type of your own" if type_.isdecimal() else f"of type {type_}"
+    return Column(column.name, kind, "" if kind else f"{named}, {_UNORDERED}")
+
+
+def _mysql_column(field: Any) -> Column:
+    from pymysql.constants import FIELD_TYPE
+
+    kind = _MYSQL_KINDS.get(field.type_code)
+    names = {code: name.lower() for name, code in vars(FIELD_TYPE).items() if isinstance(code, int)}
+    match field.type_code:
+        case FIELD_TYPE.FLOAT:
+            return Column(field.name, None, f"of type float: {_INEXACT}")
+        case FIELD_TYPE.TINY if field.length == 1:
+            return Column(field.name, "flag")  # as Spark reads it
+        case FIELD_TYPE.NEWDECIMAL if field.length - 2 > _DIGITS:  # with its sign and point
+            return Column(field.name, None, f"of a decimal type that is too long: {_TOO_LONG}")
+    if kind == "text" and field.charsetnr == _BINARY:
+        return Column(field.name, None, f"of a binary type, {_UNORDERED}")
+    return Column(field.name, kind, "" if kind else f"of type {names[field.type_code]}, {_UNORDERED}")
 
 
 def _first_server(connection: JdbcConnection, timeout: float | None) -> Any:

@@ -17,6 +17,11 @@ _SAID = (
 _NO_DRIVER = re.compile(r"ClassNotFoundException\W+org\.(postgresql|mariadb\.jdbc)\.Driver")
 _QUOTED = re.compile(r"""(?s:near '.*' at line \d)|denied for \w+ \S+|'[^'\n]*'|"[^"\n]*"|`[^`\n]*`""")
 """Names, values, and what MariaDB quotes of a query: a table may be called ``timeouts``."""
+_UNKNOWN_TYPE = re.compile(r"\[UNRECOGNIZED_SQL_TYPE\] Unrecognized SQL type - name: (\w+)")
+_NO_DATE = re.compile(
+    r"\[CAST_INVALID_INPUT\] The value ('\d{4}-(?:00-\d\d|\d\d-00)[^']*') of the type \"STRING\""
+)
+"""MariaDB has dates whose month or day is zero."""
 _INTERRUPTED = re.compile(
     r"(?i)"
     # The server is not there, or not yet.
@@ -46,6 +51,15 @@ def source_error(error: Exception, connection: JdbcConnection) -> SourceError | 
         return SourceError(
             f"database {connection}: expected its driver in Spark, found none. A Spark Connect server is started with"
             f" --packages {connection.package}; one of `strandline dev` has it after a restart"
+        )
+    if unknown := _UNKNOWN_TYPE.search(text):
+        return SourceError(
+            f"database {connection}: expected columns of types that Spark knows, found type {unknown[1]}. Read the table through a query that casts it"
+        )
+    if no_date := _NO_DATE.search(text):
+        return SourceError(
+            f"database {connection}: expected dates and times, found {no_date[1]}, which is none. Correct it at the source, or read the table"
+            " through a query that replaces it"
         )
     said = driver_message(text)
     return None if said is None else error_of(said, connection)

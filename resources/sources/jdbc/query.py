@@ -12,6 +12,7 @@ from partitions.placeholders import Placeholder
 from partitions.predicate import NOTHING, Predicate
 from partitions.sources import JdbcSource
 from partitions.sql_text import without_end
+from partitions.unit_values import Kind
 from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, disjoint, rows_of
 from resources.dialects import Dialect
@@ -78,11 +79,11 @@ class JdbcQuery:
         names = ", ".join(map(self._dialect.name, columns))
         return f"SELECT {names} FROM {self._relation()} WHERE {sql(NOTHING, self._dialect)}"  # noqa: S608 - as above
 
-    def highest(self, column: str, *, timed: bool, rows: Predicate | None = None) -> str:
-        """The highest value of a column, in some rows or in all; of times the highest that Spark knows."""
+    def highest(self, column: str, kind: Kind, rows: Predicate | None = None) -> str:
+        """The highest value of a column that holds what ``kind`` says, in some rows or in all; the highest that Spark knows, and no infinity."""
         name = self._dialect.name(column)
         conditions = [
-            *([self._dialect.finite(column)] if timed else []),
+            *self._dialect.finite(column, kind),
             *([f"({sql(rows, self._dialect)})"] if rows is not None else []),
         ]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -139,9 +140,7 @@ class JdbcQuery:
     def _names(self, schema: StructType) -> str:
         known = kinds(schema)
         return ", ".join(
-            self._dialect.readable(name, is_instant=known[name] == "instant")
-            if known.get(name) in ("instant", "local")
-            else self._dialect.name(name)
+            self._dialect.readable(name, kind) if (kind := known.get(name)) else self._dialect.name(name)
             for name in schema.fieldNames()
         )
 

@@ -15,7 +15,7 @@ from partitions.column.source import Observed
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.predicate import AllOf, Among, Predicate
 from partitions.sources import JdbcSource
-from partitions.unit_values import TIMES, Kind
+from partitions.unit_values import Kind
 from partitions.window.extent import Extent
 from partitions.window.predicates import disjoint
 from resources.dialects import DIALECTS
@@ -118,15 +118,17 @@ class JdbcRows(PinsColumns):
         """Ask the database for its clock, the columns' types, and what its indexes tell."""
         with self._asking() as database:
             now = database.clock()
-            held = {column.name: column.kind for column in database.describe(self._query.only(columns))}
-            kinds_of: dict[str, Kind] = {name: kind for name, kind in held.items() if kind is not None}
+            described = database.describe(self._query.only(columns))
+            kinds_of: dict[str, Kind] = {column.name: column.kind for column in described if column.kind}
+            refused = {column.name: column.why for column in described if not column.kind}
             indexed, never_null = self._known(database)
             highest = {
-                name: database.value(self._query.highest(name, timed=kind in TIMES))
+                name: database.value(self._query.highest(name, kind))
                 for name, kind in kinds_of.items()
                 if name in indexed and kind not in ("text", "flag")
             }
-            return Observed(now, kinds_of, highest, self._nulls(database, columns, indexed, never_null))
+            nulls = self._nulls(database, columns, indexed, never_null)
+            return Observed(now, kinds_of, highest, nulls, refused=refused)
 
     def _known(self, database: Client) -> tuple[set[str], set[str]]:
         """The columns that an index begins with, and those that are never NULL."""
@@ -166,13 +168,9 @@ class JdbcRows(PinsColumns):
         """Order them, or take the first of an index."""
         with self._asking() as database:
             (described,) = database.describe(self._query.only([column]))
-            is_text = described.kind == "text"
-            query = (
-                self._query.last(column, rows)
-                if is_text
-                else self._query.highest(column, timed=False, rows=rows)
-            )
-            return database.value(query)
+            if described.kind is None or described.kind == "text":
+                return database.value(self._query.last(column, rows))
+            return database.value(self._query.highest(column, described.kind, rows))
 
     def read_rows(
         self,

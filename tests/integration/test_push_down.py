@@ -1,0 +1,142 @@
+"""Push-down seen from outside: a database's own log has the predicate, once, and it sends the increment; of a lake table only the files with it are opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from resources.spark import SparkEngine
+from scripts.postgres import Postgres
+from tests.support.columns import at as day
+from tests.support.columns import on_lake
+from tests.support.databases import DatabaseRows, OnPostgres, at, rows_of
+from tests.support.mariadb import MariaDB
+
+OLD, NEW = 5_000, 40
+
+
+class StatementLog:
+    """What a database was asked by the user of a dataflow, in its own words."""
+
+    def __init__(self, rows: DatabaseRows) -> None:
+        self._rows = rows
+        rows.user = rows.reader()
+        if isinstance(rows, OnPostgres):
+            rows.ask(f"ALTER ROLE {rows.user[0]} SET log_statement = 'all'")
+            self._log = rows.server.folder / "log"
+        else:
+            rows.ask("SET GLOBAL log_output = 'TABLE'")
+            rows.ask("SET GLOBAL general_log = 1")
+
+    def clear(self) -> None:
+        """Forget what was asked so far."""
+        if isinstance(self._rows, OnPostgres):
+            self._begins = self._log.stat().st_size
+        else:
+            self._rows.ask("TRUNCATE mysql.general_log")
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """The statements that read the table's rows, without those that only ask for its columns."""
+        if isinstance(self._rows, OnPostgres):
+            text = self._log.read_bytes()[self._begins :].decode()
+            statements = re.findall(
+                r"LOG:  (?:statement|execute [^:]*): (.*?)(?=\n\d{4}-\d\d-\d\d |\Z)", text, re.DOTALL
+            )
+        else:
+            assert self._rows.user is not None
+            found = self._rows.ask(
+                "SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE command_type IN ('Query', 'Execute')"
+                f" AND user_host LIKE '{self._rows.user[0]}%' ORDER BY event_time"
+            )
+            statements = [statement for (statement,) in found]
+        of_table = (
+            statement for statement in statements if self._rows.name in statement and "filler" in statement
+        )
+        return [statement for statement in of_table if not re.search(r"WHERE 1 ?= ?0", statement)]
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("database", ["postgres", "mariadb"])
+def test_a_database_is_asked_once_for_the_increment_and_sends_nothing_else(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: SparkEngine, database: str
+) -> None:
+    rows = rows_of(cast("Postgres | MariaDB", request.getfixturevalue(database)))
+    log = StatementLog(rows)
+    rows.fill(OLD)
+    flow = rows.flow(tmp_path, engine)
+    flow.run()
+    rows.fill(NEW, first=OLD + 1)
+    log.clear()
+    outcome = flow.run()
+    assert outcome.rows == NEW
+    (statement,) = log.reads
+    lower, upper = (f"{moment:%Y-%m-%d %H:%M:%S.%f}" for moment in (at(OLD), at(OLD + NEW)))
+    column, literal = {
+        "postgresql": ('"at"', "TIMESTAMPTZ '{}+00'"),
+        "mariadb": ("`at`", "TIMESTAMP '{}'"),
+    }[rows.scheme]
+    assert f"WHERE {column} > {literal.format(lower)} AND {column} <= {literal.format(upper)}" in statement
+    assert len(rows.ask(statement)) == NEW
+    log.clear()
+    assert flow.run().status == "nothing"
+    assert log.reads == []
+
+
+@pytest.mark.postgres
+def test_the_index_serves_the_read_and_the_look(
+    postgres: Postgres, tmp_path: Path, engine: SparkEngine
+) -> None:
+    rows = rows_of(postgres)
+    log = StatementLog(rows)
+    rows.fill(OLD)
+    rows.ask(f"ANALYZE {rows.name}")
+    flow = rows.flow(tmp_path, engine)
+    flow.run()
+    rows.fill(NEW, first=OLD + 1)
+    log.clear()
+    flow.run()
+    (statement,) = log.reads
+    plan = "\n".join(
+        line for (line,) in rows.ask(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {statement}")
+    )
+    assert f"Index Scan using {rows.name}_at" in plan
+    assert re.search(rf"rows={NEW}(\.00)? ", plan)
+
+
+def test_files_of_a_lake_table_below_the_watermark_are_not_opened(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    """They may even be gone. The one that ends with the watermark is: statistics are cut to milliseconds, so it may hold a row above."""
+    flow, table = on_lake(tmp_path, engine)
+    for number in range(1, 5):
+        table.add({"id": number, "at": day(number), "value": number})
+    flow.run()
+    table.add({"id": 5, "at": day(5), "value": 5}, {"id": 6, "at": day(6), "value": 6})
+    old = sorted(table.path.glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)[:3]
+    for path in old:
+        path.rename(path.with_suffix(".gone"))
+    assert flow.run().rows == 2
+    assert flow.ids == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_plan_of_a_lake_table_pushes_the_bounds_into_the_files(
+    tmp_path: Path, engine: SparkEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flow, table = on_lake(tmp_path, engine)
+    table.add({"id": 1, "at": day(1), "value": 1}, {"id": 2, "at": day(2), "value": 2})
+    flow.run()
+    table.add({"id": 3, "at": day(3), "value": 3})
+    kind, spark = flow.feed.platform.column_kind(flow.feed.dataflow), engine.session()
+    entry = flow.feed.newest
+    assert entry is not None
+    (slice_,) = kind.plan(entry, day(31)).slices
+    kind.read(spark, slice_, kind.pin(spark, [slice_]) or "").explain("formatted")
+    plan = capsys.readouterr().out
+    (pushed,) = re.findall(r"PushedFilters: \[(.*)\]", plan)
+    assert re.search(r"GreaterThan\(at,2026-01-0\d .*, LessThanOrEqual\(at,2026-0[12]-\d\d ", pushed)
+    assert len(re.findall(r"^\(\d+\) Scan ", plan, re.MULTILINE)) == 1
