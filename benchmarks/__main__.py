@@ -8,7 +8,19 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = ("discovery", "idle", "bulk", "tick", "freshness", "log", "sweep", "ranges", "window_plan", "loading")
+NAMES = (
+    "discovery",
+    "idle",
+    "bulk",
+    "tick",
+    "freshness",
+    "log",
+    "sweep",
+    "ranges",
+    "window_plan",
+    "loading",
+    "api_pages",
+)
 SOAK = "soak"
 
 
