@@ -20,6 +20,7 @@ NAMES = (
     "window_plan",
     "loading",
     "columns",
+    "api_pages",
 )
 SOAK = "soak"
 

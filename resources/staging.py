@@ -6,9 +6,9 @@ What a run that died has left is removed by the next that stages (docs/architect
 
 from __future__ import annotations
 
-import gzip
 import io
 import shutil
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -37,6 +37,9 @@ _ABANDONED = timedelta(days=1)
 """A folder of another machine, whose processes cannot be seen, is left over if nothing came into it for so long."""
 _LINES_BYTES = 128 * 2**20
 """Of a file of lines before it is packed: Spark reads a packed file in one task."""
+_PACKED_AT_ONCE = 256 * 2**10
+_GZIP = 16 + zlib.MAX_WBITS
+"""What zlib calls gzip."""
 _ROW_GROUP_BYTES = 32 * 2**20
 _UPLOAD_BYTES = 8 * 2**20
 
@@ -177,8 +180,9 @@ class StagedLines(_Writer):
         """Use a folder; the first file is opened with the first line."""
         super().__init__(folder, name)
         self.count = 0
-        self._packed: gzip.GzipFile | None = None
-        self._left = 0
+        self._packed: zlib._Compress | None = None
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = self._file_bytes = 0
 
     def write(self, line: bytes) -> None:
         """Write an object, without a line end in it.
@@ -186,23 +190,33 @@ class StagedLines(_Writer):
         Raises:
             SourceError: if the lake cannot be written.
         """
-        if self._packed is None:
-            self._packed = gzip.GzipFile(
-                fileobj=self._open(".ndjson.gz"), mode="wb", compresslevel=1, mtime=0
-            )
-            self._left = _LINES_BYTES
-        self._packed.write(line + b"\n")
+        self._waiting.append(line)
         self.count += 1
-        self._left -= len(line)
-        if self._left <= 0:
-            self.close()
+        self._waiting_bytes += len(line)
+        if self._waiting_bytes >= min(_PACKED_AT_ONCE, _LINES_BYTES):
+            self._write_waiting()
+            if self._file_bytes >= _LINES_BYTES:
+                self.close()
 
     def close(self) -> None:
         """Finish the last file."""
-        if self._packed is not None:
-            self._packed.close()
+        self._write_waiting()
+        if self._packed is not None and self._object is not None:
+            self._object.write(self._packed.flush())
             self._packed = None
             self._closed()
+
+    def _write_waiting(self) -> None:
+        if not self._waiting:
+            return
+        if self._packed is None or self._object is None:
+            self._packed, self._file_bytes = zlib.compressobj(1, zlib.DEFLATED, _GZIP), 0
+            self._open(".ndjson.gz")
+        lines = b"\n".join(self._waiting) + b"\n"
+        self._file_bytes += self._waiting_bytes
+        self._waiting, self._waiting_bytes = [], 0
+        if self._object is not None:
+            self._object.write(self._packed.compress(lines))
 
 
 class StagedBatches(_Writer):

@@ -149,14 +149,14 @@ class _Walk:
         if text[end] == "]":
             return [], end + 1
         while True:
-            value, after = _scanned(text, end)
+            value, after = _SCAN(text, end)
             self._add(end, after, value)
-            end = _after_blank(text, after)
+            end = after if text[after] in "],{" else _after_blank(text, after)
             if text[end] == "]":
                 return [], end + 1
             if text[end] != ",":
                 raise IndexError(end)
-            end = _after_blank(text, end + 1)
+            end = end + 1 if text[end + 1] == "{" else _after_blank(text, end + 1)
 
     def _add(self, start: int, end: int, value: Any) -> None:
         records = self.records if self.records is not None else []

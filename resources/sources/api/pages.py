@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import NamedTuple
 from urllib.parse import urljoin
 
 from partitions.api.document import Document, parsed, parsed_lines
-from partitions.api.paging import NextLink, PageSeen, PageWalk, PagingError
+from partitions.api.paging import NextLink, PageSeen, PageWalk, PagingError, Position
 from partitions.api.requests import Request
 from partitions.errors import SourceError
 from partitions.sources import ApiSource
@@ -33,19 +36,29 @@ class _Read(NamedTuple):
     seen: PageSeen
 
 
-def pages(client: ApiClient, source: ApiSource, request: Request) -> Iterator[Page]:
-    """Yield the pages of a request, the next one asked for when the one before was taken.
+def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool = False) -> Iterator[Page]:
+    """Yield the pages of a request.
+
+    Args:
+        client: of the API.
+        source: what is asked.
+        request: without its pages.
+        ahead: whether the next page is asked for while one is in use, for who reads all of them; at most two are in memory.
 
     Raises:
         SourceError: the API refuses, answers with something else than expected, or its pages do not end.
         SourceUnreachable: it does not answer.
     """
     walk = PageWalk(source.paging, source.max_pages)
-    while (position := walk.position) is not None:
-        number = walk.number
-        in_body = source.paging is not None and source.paging.location == "body"
+    in_body = source.paging is not None and source.paging.location == "body"
+
+    def ask(position: Position) -> _Read:
         asked = request.at(position, in_body=in_body)
-        read = client.ask(asked, position, f"page {number}", lambda answer: _read(source, answer))
+        return client.ask(asked, position, f"page {walk.number}", lambda answer: _read(source, answer))
+
+    coming: Callable[[], _Read] | None = None
+    while (position := walk.position) is not None:
+        number, read = walk.number, coming() if coming else ask(position)
         try:
             walk.advance(read.seen)
         except PagingError as error:
@@ -53,7 +66,28 @@ def pages(client: ApiClient, source: ApiSource, request: Request) -> Iterator[Pa
                 f"API {source.shown}, behind page {number}: {error}. Nothing of this slice was saved; correct source.paging, or raise max_pages",
                 code="source_paging",
             ) from None
+        coming = _started(partial(ask, walk.position)) if ahead and walk.position else None
         yield Page(number, read.document)
+
+
+def _started(ask: Callable[[], _Read]) -> Callable[[], _Read]:
+    """Ask in a thread; return what waits for the answer. A process that ends does not wait for the thread."""
+    answers: SimpleQueue[_Read | Exception] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            answers.put(ask())
+        except Exception as error:  # noqa: BLE001 - raised where the answer is wanted
+            answers.put(error)
+
+    def answer() -> _Read:
+        taken = answers.get()
+        if isinstance(taken, Exception):
+            raise taken
+        return taken
+
+    Thread(target=work, name="next page of an API", daemon=True).start()
+    return answer
 
 
 def _read(source: ApiSource, answer: Answer) -> _Read:

@@ -360,7 +360,7 @@ class ApiRows:
         made = _Fetched(shown, len(self._fetched), values=dict.fromkeys(watched))
         held = {name: self._kind_in(NOTHING, name) for name in watched}
         with self._client() as client, self._staging.lines(f"{NUMBER}={made.number}/page") as lines:
-            for page in pages(client, self._source, request):
+            for page in pages(client, self._source, request, ahead=True):
                 for record in page.document.records:
                     lines.write(record.text.encode())
                     for name in watched:

@@ -50,7 +50,9 @@ def server() -> Iterator[Api]:
         yield running
 
 
-def read(server: Api, connection: ApiConnection | None = None, **source: Any) -> list[int]:
+def read(
+    server: Api, connection: ApiConnection | None = None, *, ahead: bool = True, **source: Any
+) -> list[int]:
     """The ids of all records."""
     given = {
         "type": "api",
@@ -63,7 +65,7 @@ def read(server: Api, connection: ApiConnection | None = None, **source: Any) ->
     definition = ApiSource.model_validate(given)
     client = ApiClient(connection or server.connection(), int(definition.max_page_bytes))
     with client:
-        found = list(pages(client, definition, sample_request(definition)))
+        found = list(pages(client, definition, sample_request(definition), ahead=ahead))
     return [record.value["id"] for each in found for record in each.document.records]
 
 
@@ -82,10 +84,10 @@ ALL = list(range(1, 8))
         {"type": "link", "size_param": "size", "size": 2},
     ],
 )
-@pytest.mark.parametrize("packed", [False, True])
-def test_all_pages_are_read_once(server: Api, paging: dict[str, Any], packed: bool) -> None:
-    server.packed = packed
-    assert read(server, paging=paging) == ALL
+@pytest.mark.parametrize("ahead", [False, True])
+def test_all_pages_are_read_once(server: Api, paging: dict[str, Any], ahead: bool) -> None:
+    server.packed = ahead
+    assert read(server, paging=paging, ahead=ahead) == ALL
     assert all(each.headers["Authorization"] == f"Bearer {TOKEN}" for each in server.log)
 
 
@@ -210,6 +212,18 @@ def test_an_empty_page_is_the_end_of_counted_pages_and_not_of_those_with_a_curso
     assert read(server) == []
     server.faults.extend([page(next=5), page({"id": 1})])
     assert read(server, paging=CURSOR) == [1]
+
+
+def test_no_page_is_asked_for_before_it_is_wanted_unless_all_are_read(server: Api) -> None:
+    definition = ApiSource.model_validate(
+        {"type": "api", "connection": "shop", "path": "/rows", "records": ITEMS, "paging": OFFSETS}
+    )
+    with ApiClient(server.connection(), 10_000) as client:
+        walk = pages(client, definition, sample_request(definition))
+        next(walk)
+        assert len(server.log) == 1
+        next(walk)
+        assert len(server.log) == 2
 
 
 @pytest.mark.parametrize("way", ["link", "redirect"])
