@@ -76,7 +76,7 @@ class ApiClient:
         Args:
             connection: how it is reached.
             max_page_bytes: of one page, unpacked.
-            retry_for: how long a page that fails in passing is asked for again; None: as the connection says.
+            retry_for: how long a page is waited for at most, and asked for again if it fails in passing; None: as the connection says.
         """
         import requests
 
@@ -84,6 +84,7 @@ class ApiClient:
         _be_quiet()
         self._connection, self._max_bytes = connection, max_page_bytes
         self._retry_for = min(retry_for or connection.retry_for, connection.retry_for)
+        self._timeout = min(retry_for or connection.timeout, connection.timeout)
         self._session = requests.Session()
         self._session.headers.update(connection.sent_headers)
         # Else a .netrc of the machine would replace what the connection says.
@@ -145,7 +146,7 @@ class ApiClient:
         import requests
         from urllib3.exceptions import HTTPError
 
-        deadline = time.monotonic() + self._connection.timeout.total_seconds()
+        deadline = time.monotonic() + self._timeout.total_seconds()
         try:
             answer = self._answer(request, position, url, where, deadline)
         except requests.exceptions.SSLError:
@@ -267,7 +268,7 @@ class ApiClient:
                 )
             if time.monotonic() > deadline:
                 raise _Passing(
-                    f"{where}: expected a whole page within {self._connection.timeout.total_seconds():g} s, found {size} bytes and no end"
+                    f"{where}: expected a whole page within {self._timeout.total_seconds():g} s, found {size} bytes and no end"
                 )
         missing = response.raw.length_remaining
         if missing:
