@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-import dlt  # type: ignore[import-not-found]  # in an environment of its own
-from dlt.sources.filesystem import filesystem, read_jsonl  # type: ignore[import-not-found]
+import dlt
+from dlt.sources.filesystem import filesystem, read_jsonl
 
 work = Path(sys.argv[1])
 files = filesystem(bucket_url=(work / "landing").as_uri(), file_glob="**/*.ndjson")
