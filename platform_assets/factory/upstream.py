@@ -64,7 +64,7 @@ def upstream_sensor(
         changes = digest(sorted(versions.items()))
         if not versions or changes == tick.handled:
             return NoWork("no table that it reads has changed", handled=tick.handled)
-        if _is_read(tick.instance, dataflow, changes):
+        if _is_read(tick.instance, platform.log, dataflow, changes):
             return NoWork("a run has read what its upstream tables hold", handled=changes)
         work = due(tick)
         if isinstance(work, NoWork):
@@ -120,12 +120,21 @@ def _loads(entry: Entry) -> bool:
     return entry.why in LOADS and bool(entry.rows or entry.work_units)
 
 
-def _is_read(instance: DagsterInstance, dataflow: Dataflow, changes: str) -> bool:
-    """Return whether all runs of the newest attempt to read some changes succeeded."""
+def _is_read(instance: DagsterInstance, log: WatermarkLog, dataflow: Dataflow, changes: str) -> bool:
+    """Return whether all runs of the newest attempt to read some changes succeeded, or have loaded something.
+
+    What failed of a run that has loaded something is for the dataflow's other sensors, which know how long to wait: a work unit that always
+    fails must not have all others read again.
+    """
     filters = RunsFilter(tags={DATAFLOW_TAG: dataflow.name, CHANGES_TAG: changes})
     runs = [record.dagster_run for record in instance.get_run_records(filters, limit=_RUNS)]
-    newest = runs[0].tags.get(_ATTEMPT_TAG) if runs else None
-    return bool(runs) and all(run.is_success for run in runs if run.tags.get(_ATTEMPT_TAG) == newest)
+    if not runs:
+        return False
+    newest = runs[0].tags.get(_ATTEMPT_TAG)
+    failed = {run.run_id for run in runs if run.tags.get(_ATTEMPT_TAG) == newest and not run.is_success}
+    if failed:
+        failed -= {entry.run_id for entry in log.history(dataflow.name, _FAR) if entry.why in LOADS}
+    return not failed
 
 
 def _tagged(work: Work, changes: str) -> Callable[[str], list[RunRequest]]:

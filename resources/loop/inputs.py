@@ -44,19 +44,29 @@ class InputTables:
         """Return all rows of each table at its version."""
         return {name: self.tables[name].read(spark, version) for name, version in versions.items()}
 
-    def find_unreadable(self, spark: SparkSession, versions: Mapping[str, Version]) -> BadPart | None:
+    def find_unreadable(
+        self, spark: SparkSession, versions: Mapping[str, Version], error: Exception
+    ) -> BadPart | None:
         """Return the first version that cannot be read; None if all can, or if a store or the engine does not answer.
 
-        Asked only after a write failed: it reads them.
+        Args:
+            spark: a session.
+            versions: that were to be read.
+            error: of a write, which may have another reason. If Spark did not get as far as rows, none are read here.
         """
+        from pyspark.errors import AnalysisException
+
         for name, version in versions.items():
             try:
-                self.tables[name].read(spark, version).write.format("noop").mode("overwrite").save()
-            except Exception as error:  # noqa: BLE001 - whatever Spark says of the table is what is wrong with it
-                of_store = spark_failure(str(error))
-                if engine_lost(error) or (of_store and of_store[1].transient):
+                rows = self.tables[name].read(spark, version)
+                _ = rows.schema
+                if not isinstance(error, AnalysisException):
+                    rows.write.format("noop").mode("overwrite").save()
+            except Exception as of_input:  # noqa: BLE001 - whatever Spark says of the table is what is wrong with it
+                of_store = spark_failure(str(of_input))
+                if engine_lost(of_input) or (of_store and of_store[1].transient):
                     return None
-                why = f"version {version} cannot be read: {cause(error)}"
+                why = f"version {version} cannot be read: {cause(of_input)}"
                 return BadPart(f"inputs.{name}: {why}", part=f"inputs.{name}", why=why, code=UNREADABLE_INPUT)
         return None
 

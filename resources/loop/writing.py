@@ -138,7 +138,7 @@ def _find_bad_part(
     if lost := engine_lost(error):
         raise EngineLost.of(run.name, f"slice {intent.number} was written", lost) from error
     bad = run.kind.find_bad_part(run.spark, slice_, run.log.get_schema(intent.pinned), error)
-    return bad or run.inputs.find_unreadable(run.spark, intent.inputs or {})
+    return bad or run.inputs.find_unreadable(run.spark, intent.inputs or {}, error)
 
 
 def _is_refused(error: Exception) -> bool:

@@ -154,6 +154,50 @@ def test_a_number_is_bounded_by_what_there_is_before_the_read(
     assert (flow.ids, flow.watermark) == ([1, 3, 4], {"id": 4})
 
 
+def test_plan_calls_the_function_up_to_the_first_row_and_list_does_not_call_it(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    text = """
+        def rows(request):
+            asked(request)
+            yield list(given())
+            raise AssertionError("a look has no use for more")
+    """
+    flow, code = make(tmp_path, engine, text)
+    code.put(row(1, 1))
+    (listed,) = flow.feed.cli("list").json
+    assert (code.calls, listed["waiting"]["new_rows"]) == ([], None)
+    assert listed["waiting"]["why"].startswith("only a run reads function code_")
+    (planned,) = flow.feed.cli("--now", "2026-06-01", "plan", "flow").json
+    assert (planned["due"], code.calls) == (True, ["at <= 2026-06-01 00:00:00+00:00"])
+
+
+def test_a_number_s_bound_stands_in_the_intent_so_that_a_recovery_reads_no_row_that_came_since(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, code = make(tmp_path, engine, watermark={"type": "column", "columns": ["id"]})
+    code.put(row(1, 1), row(2, 2))
+    crash(flow.feed, Step.INTENT_PUT)
+    code.put(row(3, 3))
+    outcome = flow.run()
+    assert (outcome.status, [committed.rows for committed in outcome.committed]) == ("recovered", [2, 1])
+    assert (flow.ids, flow.watermark) == ([1, 2, 3], {"id": 3})
+    assert code.calls[-2:] == ["id <= 2", "id > 2"]
+
+
+def test_rows_without_a_value_are_read_by_the_first_run_only(tmp_path: Path, engine: SparkEngine) -> None:
+    text = """
+        def rows(request):
+            yield from given()
+            yield {"id": 100, "value": 0}
+    """
+    flow, code = make(tmp_path, engine, text)
+    for number in (1, 2):
+        code.put(row(number, number))
+        flow.run()
+    assert flow.ids == [1, 2, 100]
+
+
 def test_without_a_schema_the_first_rows_tell_it_and_it_is_pinned(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

@@ -10,8 +10,8 @@ from partitions.errors import SchemaError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_ROWS = 10_000
-"""Dict rows that are one batch, if they are yielded one by one."""
+MOST_ROWS = 1_000
+"""Dict rows of one batch: a look that ends at the first row asks for no more of those that are yielded one by one."""
 
 _DECIMALS = (38, 18)
 """Precision and scale of a column that is inferred from Python's decimals."""
@@ -40,18 +40,21 @@ def raw_batches(given: Any) -> Iterator[Raw]:
         raise WrongYield(f"expected batches of rows, found {_named(given)}")
     rows: list[Mapping[str, Any]] = []
     for each in given:
-        table = _arrow(each)
-        if isinstance(each, Mapping):
+        is_row = isinstance(each, Mapping)
+        if is_row:
             rows.append(each)
-        elif table is None:
-            rows += _rows(each)
-        if rows and (table is not None or len(rows) >= MOST_ROWS):
-            yield from _cut(rows)
+        if rows and (not is_row or len(rows) == MOST_ROWS):
+            yield rows
             rows = []
+        if is_row:
+            continue
+        table = _arrow(each)
         if table is not None:
             yield table
+        else:
+            yield from _cut(_rows(each))
     if rows:
-        yield from _cut(rows)
+        yield rows
 
 
 def inferred_schema(batches: Sequence[Raw]) -> pa.Schema:
@@ -181,6 +184,8 @@ def _arrow(given: Any) -> pa.Table | None:
         return given
     if isinstance(given, pa.RecordBatch):
         return pa.Table.from_batches([given])
+    if isinstance(given, pa.RecordBatchReader):
+        return None  # its batches come one by one
     if type(given).__module__.partition(".")[0] == "pandas":
         import pandas as pd
 
@@ -191,7 +196,8 @@ def _arrow(given: Any) -> pa.Table | None:
                 raise WrongYield(
                     f"expected a frame whose columns hold values of one type each, found {error}"
                 ) from None
-    return None
+    # Frames of Polars and others, which hand over their columns in Arrow's form.
+    return pa.table(given) if hasattr(given, "__arrow_c_stream__") else None
 
 
 def _rows(given: Any) -> list[Mapping[str, Any]]:

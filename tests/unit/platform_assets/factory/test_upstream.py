@@ -135,6 +135,17 @@ def test_a_run_that_failed_is_asked_for_again_after_a_pause_until_one_succeeds(t
     assert ticker.tick() == READ
 
 
+@pytest.mark.parametrize(("why", "read"), [("run", True), ("abandon", False)])
+def test_a_run_that_failed_after_it_loaded_something_leaves_the_rest_to_other_sensors(
+    ticker: Ticker, why: str, read: bool
+) -> None:
+    """A work unit that always fails must not have all windows within the grace read again every half minute."""
+    upstream(ticker, rows=1)
+    run = run_of(ticker, DagsterRunStatus.FAILURE, asked(ticker.tick()).tags)
+    ticker.commit(kind="column", watermark="{}", why=why, run_id=run)
+    assert (ticker.tick() == READ) == read
+
+
 def test_a_new_version_of_a_table_that_no_dataflow_makes_asks_for_a_run(
     make_ticker: Callable[..., Ticker], tmp_path: Path
 ) -> None:

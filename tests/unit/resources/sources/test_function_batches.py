@@ -34,7 +34,33 @@ def cast(value: Any, kind: pa.DataType, zone: str = "UTC") -> Any:
     return tables([{"v": value}], pa.schema([("v", kind)]), zone)[0]["v"]
 
 
-@given(NUMBERS, st.sampled_from(["rows", "lists", "table", "batches", "frame", "one table"]))
+class _Foreign:
+    """A frame of another library, which gives its columns in Arrow's form."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def test_a_look_at_the_first_row_takes_a_list_as_it_comes_and_a_thousand_rows_of_others() -> None:
+    taken: list[int] = []
+
+    def rows() -> Any:
+        for number in range(5000):
+            taken.append(number)
+            yield {"id": number}
+
+    assert (len(next(raw_batches(rows()))), len(taken)) == (1000, 1000)
+    lists = iter([[{"id": 1}], [{"id": 2}]])
+    assert (next(raw_batches(lists)), next(lists)) == ([{"id": 1}], [{"id": 2}])
+
+
+@given(
+    NUMBERS,
+    st.sampled_from(["rows", "lists", "table", "batches", "frame", "one table", "reader", "foreign frame"]),
+)
 def test_each_form_gives_the_same_rows(numbers: list[int | None], form: str) -> None:
     schema = pa.schema([("id", pa.int64())])
     rows, table = [{"id": number} for number in numbers], pa.table({"id": pa.array(numbers, pa.int64())})
@@ -45,6 +71,8 @@ def test_each_form_gives_the_same_rows(numbers: list[int | None], form: str) -> 
         "batches": table.to_batches(max_chunksize=7),
         "frame": [table.to_pandas(types_mapper=lambda _: pd.Int64Dtype())],
         "one table": table,
+        "reader": pa.RecordBatchReader.from_batches(schema, table.to_batches(max_chunksize=7)),
+        "foreign frame": [_Foreign(table)],
     }
     assert [row["id"] for row in tables(forms[form], schema)] == numbers
 
