@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from partitions.column.predicates import Range, rows_in
@@ -193,3 +195,12 @@ def test_the_condition_reaches_the_folders_and_the_footers_of_parquet_files(
         rows.explain()
         assert re.search(expected, capsys.readouterr().out)
         assert [row["id"] for row in rows.collect()] == [2]
+
+
+def test_what_the_reader_of_a_format_has_to_say_is_told(tmp_path: Path, engine: SparkEngine) -> None:
+    flow = on_files(tmp_path, engine, watermark=BY_ID, source={"format": "parquet", "schema": None})
+    rows = pa.table({"id": [1], "at": pa.array([1_001], pa.timestamp("ns"))})
+    with pa.BufferOutputStream() as buffer:
+        pq.write_table(rows, buffer)
+    flow.feed.put_bytes("a.parquet", buffer.getvalue().to_pybytes())
+    assert any("nanoseconds are loaded as microseconds" in warning for warning in flow.run().warnings)
