@@ -124,6 +124,19 @@ def test_a_bad_record_of_any_file_stops_the_run_before_anything_is_loaded_and_is
     assert flow.ids == [1, 2, 3]
 
 
+def test_a_record_that_only_the_write_meets_is_named_and_its_number_is_given_up(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow = on_files(tmp_path, engine, watermark=BY_TIME | {"nulls": "skip"})
+    put(flow, "a.ndjson", (1, at(1), 1))
+    flow.feed.put_text("b.ndjson.gz", f'{{"id": 2, "at": "{at(2).isoformat()}"}}\n{{"id": 3, "value": "s3cret"}}\n')  # fmt: skip
+    assert "file b.ndjson.gz, line 2: field value: expected bigint, found text" in flow.fail().message
+    assert (flow.ids, flow.feed.open_intent, flow.watermark) == ([], None, {})
+    put(flow, "b.ndjson.gz", (2, at(2), 2))
+    flow.run()
+    assert flow.ids == [1, 2]
+
+
 def test_a_column_that_no_file_has_is_an_error_before_anything_is_begun(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
