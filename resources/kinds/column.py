@@ -28,7 +28,7 @@ from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.observation import observed
 from resources.kinds.states import state_of
 from resources.sources.highest import as_value, highest_value
-from resources.sources.source import FetchesRows, LooksOnce, PinsRows, ReadsAbove, TellsChanges
+from resources.sources.source import FetchesRows, HasRemarks, LooksOnce, PinsRows, ReadsAbove, TellsChanges
 from resources.sql import quoted
 from resources.watermarks.column_ranges import COLUMN_RANGES
 from resources.watermarks.entry import Entry, Intent
@@ -75,8 +75,8 @@ class ColumnKind:
 
     @property
     def remarks(self) -> Sequence[str]:
-        """None: the plan says all."""
-        return ()
+        """What the source has to say; the plan says the rest."""
+        return self.rows.remarks if isinstance(self.rows, HasRemarks) else ()
 
     @property
     def replans_after_load(self) -> bool:

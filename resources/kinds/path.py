@@ -222,19 +222,7 @@ class PathKind:
     ) -> BadFile | None:
         """Return the file that Spark names, with its line if a record does not parse."""
         files = {file.path: file for file in slice_.files}
-        bad = self._source.find_bad_file(spark, files, pinned, error)
-        if bad is None and "TASK_WRITE_FAILED" in str(error) and (why := self._fails(spark, slice_, pinned)):
-            return self._source.find_bad_file(spark, files, pinned, why)
-        return bad
-
-    def _fails(self, spark: SparkSession, slice_: PathSlice, pinned: str) -> Exception | None:
-        """Why reading alone fails. A Connect server loses all but an error's first line if one of its causes has no text."""
-        try:
-            rows = self._source.read(spark, slice_.files, pinned)
-            rows.write.format("noop").mode("overwrite").save()
-        except Exception as error:  # noqa: BLE001 - it is what was asked for
-            return error
-        return None
+        return self._source.find_bad_file(spark, files, pinned, error)
 
     def slice_without(self, slice_: PathSlice, bad: BadPart) -> PathSlice | None:
         """The slice that passes over the file, if the policy is quarantine. A file that grows is no such file: it is mended by time."""

@@ -142,6 +142,16 @@ class LooksOnce(Protocol):
 
 
 @runtime_checkable
+class HasRemarks(Protocol):
+    """A source that has something to say of what was read."""
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a user should hear of what was read so far, each once."""
+        ...
+
+
+@runtime_checkable
 class TellsChanges(Protocol):
     """A source that only Spark can read, and that tells without it whether another read may find more."""
 

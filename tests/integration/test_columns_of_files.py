@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from partitions.column.predicates import Range, rows_in
@@ -122,6 +124,19 @@ def test_a_bad_record_of_any_file_stops_the_run_before_anything_is_loaded_and_is
     assert flow.ids == [1, 2, 3]
 
 
+def test_a_record_that_only_the_write_meets_is_named_and_its_number_is_given_up(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow = on_files(tmp_path, engine, watermark=BY_TIME | {"nulls": "skip"})
+    put(flow, "a.ndjson", (1, at(1), 1))
+    flow.feed.put_text("b.ndjson.gz", f'{{"id": 2, "at": "{at(2).isoformat()}"}}\n{{"id": 3, "value": "s3cret"}}\n')  # fmt: skip
+    assert "file b.ndjson.gz, line 2: field value: expected bigint, found text" in flow.fail().message
+    assert (flow.ids, flow.feed.open_intent, flow.watermark) == ([], None, {})
+    put(flow, "b.ndjson.gz", (2, at(2), 2))
+    flow.run()
+    assert flow.ids == [1, 2]
+
+
 def test_a_column_that_no_file_has_is_an_error_before_anything_is_begun(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -193,3 +208,12 @@ def test_the_condition_reaches_the_folders_and_the_footers_of_parquet_files(
         rows.explain()
         assert re.search(expected, capsys.readouterr().out)
         assert [row["id"] for row in rows.collect()] == [2]
+
+
+def test_what_the_reader_of_a_format_has_to_say_is_told(tmp_path: Path, engine: SparkEngine) -> None:
+    flow = on_files(tmp_path, engine, watermark=BY_ID, source={"format": "parquet", "schema": None})
+    rows = pa.table({"id": [1], "at": pa.array([1_001], pa.timestamp("ns"))})
+    with pa.BufferOutputStream() as buffer:
+        pq.write_table(rows, buffer)
+    flow.feed.put_bytes("a.parquet", buffer.getvalue().to_pybytes())
+    assert any("nanoseconds are loaded as microseconds" in warning for warning in flow.run().warnings)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import obstore
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -23,6 +24,7 @@ from tests.support.feed import call_of
 from tests.support.http import serving
 from tests.support.proxy import CountingProxy
 from tests.support.seaweed import Seaweed
+from tests.support.workbooks import xlsx
 
 pytestmark = [pytest.mark.s3, pytest.mark.timeout(900)]
 
@@ -159,3 +161,23 @@ def test_wrong_credentials_and_a_missing_bucket_fail_with_1_and_are_told_apart_a
     flow.write_text(flow.read_text().replace(cloud.place.url, "s3://no-such-bucket"))
     code, (answer,) = cloud.run("run", "cloud")
     assert (code, answer["error"]["code"]) == (1, "source_missing")
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "data"),
+    [
+        ("excel", "date=2024-01-02/1 é%[x]+.xlsx", xlsx([["id"], [1], [2]])),
+        ("ndjson", "date=2024-01-02/1.ndjson.zst", pa.compress(b'{"id": 1}\n{"id": 2}\n', "zstd", asbytes=True)),
+    ],
+    ids=["excel", "zstd"],
+)  # fmt: skip
+def test_workbooks_and_packed_files_of_a_bucket_are_read_and_nothing_stays_staged(
+    cloud: Cloud, form: str, name: str, data: bytes
+) -> None:
+    flow = cloud.folder / "dataflows/cloud.yaml"
+    flow.write_text(flow.read_text().replace("format: ndjson", f"format: {form}"))
+    obstore.put(cloud.place.child("landing").store, name, data)
+    code, (first,) = cloud.run("run", "cloud")
+    assert (code, first["rows"], first["error"]) == (0, 2, None)
+    assert cloud.rows() == [(1, "2024-01-02", name), (2, "2024-01-02", name)]
+    assert [meta for page in cloud.place.child("lake/_staging").store.list() for meta in page] == []

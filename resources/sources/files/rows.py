@@ -53,12 +53,18 @@ class FileRows:
         self._dataflow, self._source = dataflow, source
         self._spark, self._pinned, self._last_look = spark, pinned, last_look
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the source has to say of the files."""
+        return self._source.remarks
+
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
         """Tell what the pinned schema says of the columns, or else a sample of the files. The clock is the run's."""
         files = self._listed()
         pinned = self._schema(files)
         if pinned is None:  # no file holds a row yet
-            return Observed(now, dict.fromkeys(columns, "text"), dict.fromkeys(columns))
+            look = self._look(files, now, ())
+            return Observed(now, dict.fromkeys(columns, "text"), dict.fromkeys(columns), look=look)
         held = kinds(pinned_struct(pinned))
         known = {name: held[name] for name in columns if name in held}
         return Observed(now, known, {}, look=self._look(files, now, tuple(known.values())))

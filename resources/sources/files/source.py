@@ -114,9 +114,22 @@ class FileSource:
             error: of the read, or of the write of its rows.
         """
         bad = bad_file(error, files)
+        if bad is None and "TASK_WRITE_FAILED" in str(error):
+            why = self._failure_of_reading(spark, tuple(files.values()), pinned)
+            bad = bad_file(why, files) if why else None
         if bad is None or bad.code == FILE_VANISHED:
             return bad
         return self._format.closer(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
+
+    def _failure_of_reading(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: str
+    ) -> Exception | None:
+        """Why reading alone fails. A Connect server loses all but an error's first line if one of its causes has no text."""
+        try:
+            self.read(spark, files, pinned).write.format("noop").mode("overwrite").save()
+        except Exception as error:  # noqa: BLE001 - it is what was asked for
+            return error
+        return None
 
     def find_similar(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str, bad: BadFile

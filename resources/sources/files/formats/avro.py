@@ -42,7 +42,7 @@ class AvroFiles(FormatReader):
 
     def unknown_fields(
         self,
-        spark: SparkSession,  # noqa: ARG002 - part of the contract
+        spark: SparkSession,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
     ) -> Mapping[str, list[str]]:

@@ -75,7 +75,7 @@ class ExcelFiles(FormatReader):
         """Scan what was staged; the options are of the workbook."""
         return (scanner or self.scanner).scan(spark, files, schema, self.READER, {}, **changes)
 
-    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:  # noqa: ARG002 - part of the contract
+    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Look at the first rows of each file, without Spark. A column without a value is text."""
         from pyspark.sql.types import StringType, StructType
 
@@ -99,7 +99,7 @@ class ExcelFiles(FormatReader):
 
     def misleading(
         self,
-        spark: SparkSession,  # noqa: ARG002 - part of the contract
+        spark: SparkSession,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
     ) -> Iterator[BadFile]:

@@ -56,7 +56,7 @@ class FormatReader(ABC):
         """What a user should hear of the files that were read so far, each once."""
         return ()
 
-    def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:  # noqa: ARG002 - most formats need none
+    def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """Return what Spark's reader is told of files such as this one, unless the user says otherwise.
 
         Args:
@@ -65,11 +65,11 @@ class FormatReader(ABC):
         """
         return {}
 
-    def apart(self, path: str) -> str:  # noqa: ARG002 - the files of most formats go into one scan
+    def apart(self, path: str) -> str:
         """Return what the files of one scan must have in common, as their paths tell it."""
         return ""
 
-    def located(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> Scanner:  # noqa: ARG002 - most are read where they lie
+    def located(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> Scanner:
         """Return what scans these files: where they lie, or where their rows were put for Spark.
 
         Raises:
@@ -79,8 +79,8 @@ class FormatReader(ABC):
 
     def schemas(
         self,
-        files: Sequence[SourceFile],  # noqa: ARG002 - most formats read all files alike
-        data: StructType,  # noqa: ARG002
+        files: Sequence[SourceFile],
+        data: StructType,
     ) -> Mapping[str, StructType]:
         """Return the schemas to read some files with, by path, as far as these differ from the pinned one (:func:`as_times` changes the rows)."""
         return {}
@@ -129,22 +129,22 @@ class FormatReader(ABC):
 
     def unknown_fields(
         self,
-        spark: SparkSession,  # noqa: ARG002 - some formats know their columns without Spark, others have no names
-        files: Sequence[SourceFile],  # noqa: ARG002
-        pinned: PinnedSchema,  # noqa: ARG002
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
     ) -> Mapping[str, list[str]]:
         """Return the fields that the pinned schema lacks, dotted, by the path of each file that has some."""
         return {}
 
-    def line_of_field(self, path: str, name: str) -> int | None:  # noqa: ARG002 - most formats have no lines
+    def line_of_field(self, path: str, name: str) -> int | None:
         """Return the line of a file in which a field stands first, from 1; None if no line tells."""
         return None
 
     def bad_records(
         self,
-        spark: SparkSession,  # noqa: ARG002 - of some formats a file reads, or does not
-        files: Sequence[SourceFile],  # noqa: ARG002
-        pinned: PinnedSchema,  # noqa: ARG002
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
     ) -> Mapping[str, BadRecord]:
         """Return a record that does not parse, by the path of each file that has one."""
         return {}

@@ -52,7 +52,7 @@ class NdjsonFiles(_Json):
 class JsonFiles(_Json):
     """An array of objects, or one object, a file."""
 
-    def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:  # noqa: ARG002 - part of the contract
+    def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """A document goes over several lines."""
         return {"multiLine": True}
 

@@ -39,7 +39,7 @@ class ParquetFiles(FormatReader):
         """Which times were cut off."""
         return tuple(self._remarks)
 
-    def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:  # noqa: ARG002 - part of the contract
+    def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
         """The columns of all files count."""
         return {"mergeSchema": True} if infer else {}
 
@@ -86,7 +86,7 @@ class ParquetFiles(FormatReader):
 
     def unknown_fields(
         self,
-        spark: SparkSession,  # noqa: ARG002 - part of the contract
+        spark: SparkSession,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
     ) -> Mapping[str, list[str]]:
