@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -124,8 +125,12 @@ def engine(request: pytest.FixtureRequest) -> SparkEngine:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test of the loop, which asks nothing of Spark but to write rows, with rows in Arrow; in `make test-full` with Spark, too."""
+    """Run a test of the loop, which asks nothing of Spark but to write rows, with rows in Arrow; in `make test-full` every third on Spark, too."""
     marked = [mark.name for mark in metafunc.definition.iter_markers()]
     if "without_jvm" in marked and "needs_spark" not in marked and "engine" in metafunc.fixturenames:
-        engines = [_IN_ARROW, pytest.param(_IN_SPARK, marks=pytest.mark.full)]
+        name = metafunc.definition.nodeid.encode()
+        engines = [
+            _IN_ARROW,
+            *([pytest.param(_IN_SPARK, marks=pytest.mark.full)] if crc32(name) % 3 == 0 else []),
+        ]
         metafunc.parametrize("engine", engines, indirect=True, scope="session")

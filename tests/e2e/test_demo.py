@@ -25,6 +25,8 @@ from resources.connect_server import free_port
 from scripts.demo import Stopped, measured, prepared
 from scripts.landing import arrive, days, flights_by_day, made
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 FIRST, MORE = 3, 2
 NUMBERS = {"year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay",

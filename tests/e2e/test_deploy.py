@@ -29,7 +29,7 @@ from scripts.postgres import Postgres
 from tests.support.engine import QUICK
 from tests.support.seaweed import Seaweed
 
-pytestmark = [pytest.mark.s3, pytest.mark.postgres, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.s3, pytest.mark.postgres, pytest.mark.timeout(900)]
 
 PATIENCE = 240.0
 DEPLOY = CHECKOUT / "deploy"

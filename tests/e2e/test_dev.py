@@ -22,6 +22,8 @@ from deltalake import DeltaTable
 
 from resources.connect_server import free_port
 
+pytestmark = pytest.mark.full
+
 PATIENCE = 240.0
 DATAFLOW = """
 source: {type: files, path: ./landing, format: ndjson}
@@ -294,7 +296,6 @@ def test_the_page_of_the_watermark_in_a_browser_shows_the_ledger_after_a_range_r
     )
 
 
-@pytest.mark.full
 @pytest.mark.timeout(600)
 def test_an_engine_that_is_killed_is_started_again_under_the_same_address_and_the_next_runs_load(
     dev: Dev,

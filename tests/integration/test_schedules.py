@@ -22,6 +22,8 @@ from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from tests.support.feed import NOW, Feed
 
+pytestmark = pytest.mark.full
+
 _PARTITIONS = ("date=2026-01-01", "date=2026-01-02")
 
 
@@ -275,7 +277,6 @@ def test_any_schedule_loads_every_row_once(home: Path, engine: SparkEngine, sche
     _check(_feed(home, engine, "global"), schedule)
 
 
-@pytest.mark.full
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("scope", ["global", "partition"])
 @given(schedule=schedules(10))

@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.feed import CHECKOUT, call_of
 
+pytestmark = pytest.mark.full
+
 FLOW = "source: {type: files, path: ../landing, format: ndjson}\nwatermark: {type: path}\n"
 Start = Callable[[str], "subprocess.Popen[str]"]
 
