@@ -57,7 +57,7 @@ class Source:
         server.ask("CREATE INDEX ON orders (at)")
         server.ask("ANALYZE orders")
 
-    def grow(self, count: int = INCREMENT) -> None:
+    def grow(self, count: int) -> None:
         """Add rows above all others."""
         first, last = self.rows + 1, self.rows + count
         self.server.ask(f"INSERT INTO orders SELECT {_ROW} FROM generate_series({first}, {last}) n")
@@ -187,7 +187,7 @@ def _increments(
         return lambda: side(INCREMENT)
 
     def ours(count: int) -> float:
-        source.grow()
+        source.grow(INCREMENT)
         return flow.run(count)
 
     def bare(count: int) -> float:
@@ -269,7 +269,7 @@ def _dlt(folder: Path, source: Source) -> Callable[[int], float]:
     python = DLT / "bin/python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(DLT)], check=True)
-    wanted = ["dlt[filesystem,deltalake,parquet,sql_database]", "psycopg2-binary"]
+    wanted = ["dlt[filesystem,deltalake,parquet]", "sqlalchemy", "psycopg2-binary"]
     subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
     url = source.server.url().replace("postgresql://", "postgresql+psycopg2://")
 

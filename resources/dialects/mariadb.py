@@ -70,9 +70,10 @@ class MariaDB(Dialect):
     def readable(self, column: str, kind: Kind) -> str:
         """Times and texts as text: Spark fills up a CHAR with blanks. The zero date is NULL; one with a month or a day of zero fails the read."""
         name = self.name(column)
+        text = f"CAST({name} AS CHAR)"
         if kind in TIMES:
-            return f"IF({name} = 0, NULL, CAST({name} AS CHAR)) AS {name}"
-        return f"CAST({name} AS CHAR) AS {name}" if kind == "text" else name
+            return f"IF({text} LIKE '0000-00-00%', NULL, {text}) AS {name}"
+        return f"{text} AS {name}" if kind == "text" else name
 
     def among(self, column: str, values: Sequence[Any]) -> str:
         """Texts are compared by bytes, too: most collations ignore case and blanks at the end. The plain comparison can use an index."""

@@ -17,6 +17,7 @@ from resources.spark import SparkEngine
 from scripts import postgres as pg
 from tests.support import mariadb as maria
 from tests.support.columns import Columns
+from tests.support.crash_runner import crash
 from tests.support.databases import DatabaseRows, at, rows_of
 from tests.support.tcp import TcpProxy, proxied
 from tests.support.window_feed import watermark
@@ -229,6 +230,29 @@ def test_a_database_that_is_full_is_asked_again(
     flow.run()
     assert "trying again in" in said.text
     assert_each_row_once(flow, 100)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step.WRITTEN,
+        *(
+            pytest.param(step, marks=pytest.mark.full)
+            for step in (Step.PLANNED, Step.LIST_KEPT, Step.INTENT_PUT, Step.VERIFIED, Step.APPENDED)
+        ),
+    ],
+)
+def test_a_client_killed_after_any_step_leaves_each_row_once_whatever_the_database(
+    rows: DatabaseRows, tmp_path: Path, engine: SparkEngine, step: Step
+) -> None:
+    """Rows that come between the crash and the next run wait for the slice after: the bounds of the first are fixed."""
+    rows.fill(40)
+    by_time = {"type": "column", "columns": ["at"], "checkpoint": {"interval_rows": 16}}
+    flow = rows.flow(tmp_path, engine, watermark=by_time)
+    crash(flow.feed, step)
+    rows.fill(5, first=41)
+    flow.run()
+    assert_each_row_once(flow, 45)
 
 
 def test_what_the_database_refuses_while_rows_are_read_fails_at_once_in_its_words(

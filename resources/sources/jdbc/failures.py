@@ -15,7 +15,9 @@ _SAID = (
     re.compile(rf"\b(?:[\w$]+\.)+(?:PSQL\w*|SQL\w*|BatchUpdate)Exception[:)] ?(?P<said>{_DETAILS})"),
 )
 _NO_DRIVER = re.compile(r"ClassNotFoundException\W+org\.(postgresql|mariadb\.jdbc)\.Driver")
-_QUOTED = re.compile(r"""(?s:near '.*' at line \d)|denied for \w+ \S+|'[^'\n]*'|"[^"\n]*"|`[^`\n]*`""")
+_QUOTED = re.compile(
+    r"""(?s:near '.*' at line \d)|permission denied for \w+ \S+|'[^'\n]*'|"[^"\n]*"|`[^`\n]*`"""
+)
 """Names, values, and what MariaDB quotes of a query: a table may be called ``timeouts``."""
 _UNKNOWN_TYPE = re.compile(r"\[UNRECOGNIZED_SQL_TYPE\] Unrecognized SQL type - name: (\w+)")
 _NO_DATE = re.compile(

@@ -85,7 +85,7 @@ def test_a_query_for_mariadb_has_its_names_and_literals() -> None:
     query = JdbcQuery(source, MARIADB, UTC)
     assert query.columns() == "SELECT * FROM `shop`.`orders` WHERE 1 = 0"
     assert query.rows([Extent(0, 1000, ({"s": None},))], schema) == (
-        "SELECT `id`, IF(`at` = 0, NULL, CAST(`at` AS CHAR)) AS `at`, CAST(`sid` AS CHAR) AS `sid` FROM `shop`.`orders`"
+        "SELECT `id`, IF(CAST(`at` AS CHAR) LIKE '0000-00-00%', NULL, CAST(`at` AS CHAR)) AS `at`, CAST(`sid` AS CHAR) AS `sid` FROM `shop`.`orders`"
         " WHERE (`at` >= TIMESTAMP '1970-01-01 00:00:00.000000' AND `at` < TIMESTAMP '1970-01-01 00:00:01.000000' AND `sid` IS NULL)"
     )
 
