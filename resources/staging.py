@@ -35,7 +35,7 @@ FOLDER = "_staging"
 _HOLDER = "holder.json"
 _ABANDONED = timedelta(days=1)
 """A folder of another machine, whose processes cannot be seen, is left over if nothing came into it for so long."""
-_LINES_BYTES = 128 * 2**20
+_LINES_BYTES = 8 * 2**20
 """Of a file of lines before it is packed: Spark reads a packed file in one task."""
 _PACKED_AT_ONCE = 256 * 2**10
 _GZIP = 16 + zlib.MAX_WBITS

@@ -377,6 +377,24 @@ def test_no_secret_is_in_anything_that_is_written(tmp_path: Path, engine: SparkE
     assert not [text for text in texts if TOKEN in text]
 
 
+def test_a_rewind_that_replaces_loads_what_the_api_has_now_once(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME).flow()
+    server.rows = [row(1), row(2)]
+    inferred = flow.feed.cli("schema", "infer", "flow", "--now", "2026-01-05")
+    types = {column["name"]: column["type"] for column in inferred.json["columns"]}
+    assert types == {"at": "timestamp", "id": "bigint", "value": "bigint"}
+    flow.run("2026-01-05")
+    server.rows[0]["value"] = 10
+    server.rows.append(row(3))
+    rewound = flow.feed.cli("state", "rewind", "flow", "--to", "0", "--replace", "--reason", "wrong", "--yes")
+    assert rewound.code == 0, rewound.err
+    flow.run("2026-01-05")
+    assert sorted(flow.feed.rows("id", "value")) == [(1, 10), (2, 2), (3, 3)]
+    assert staged(tmp_path) == []
+
+
 def test_the_dataflow_on_the_page_of_the_source_runs(
     tmp_path: Path, engine: SparkEngine, server: Api
 ) -> None:
