@@ -24,7 +24,7 @@ demo: setup ## load real data, let more arrive, load that too; every count is ch
 	@$(VENV)/python -m scripts.demo $(ARGS)
 
 ui: setup ## open the Dagster UI with this project's dataflows
-	@$(VENV)/python -m scripts.weather $(VENV)/strandline dev $(ARGS)
+	@$(VENV)/python -m scripts.sources $(VENV)/strandline dev $(ARGS)
 
 test: setup ## run all tests but the long ones
 	@$(VENV)/python -m pytest -m "not full" --hypothesis-profile repeatable $(or $(ARGS),-n 3 --dist loadfile --no-loadscope-reorder tests)
