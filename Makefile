@@ -20,11 +20,11 @@ help: ## show this list
 setup: ## set up what is missing: virtual environment, Java, Spark's jars (the other targets run this first)
 	@sh scripts/setup.sh
 
-demo: setup ## load real data, let more arrive, load that too; every count is checked (a minute)
+demo: setup ## load real data, let more arrive, load that too; every count is checked (a minute or two)
 	@$(VENV)/python -m scripts.demo $(ARGS)
 
 ui: setup ## open the Dagster UI with this project's dataflows
-	@$(VENV)/python -m scripts.weather $(VENV)/strandline dev $(ARGS)
+	@$(VENV)/python -m scripts.sources $(VENV)/strandline dev $(ARGS)
 
 test: setup ## run all tests but the long ones
 	@$(VENV)/python -m pytest -m "not full" --hypothesis-profile repeatable $(or $(ARGS),-n 3 --dist loadfile --no-loadscope-reorder tests)

