@@ -11,6 +11,7 @@ from dagster import (
     AssetChecksDefinition,
     AssetsDefinition,
     DagsterInstance,
+    DagsterRun,
     Definitions,
     InitResourceContext,
     IOManagerDefinition,
@@ -152,11 +153,22 @@ def _tables(
     def describe(outcome: Outcome, place: Place) -> dict[str, Any]:
         return table_metadata(by_name[outcome.dataflow], outcome, place)
 
-    def manager(_: InitResourceContext) -> Iterator[TableIOManager]:
-        with closing(TableIOManager(platform, options, describe, partitions)) as tables:
+    def manager(context: InitResourceContext) -> Iterator[TableIOManager]:
+        resources = platform.loading(platform.loads or loaded_by(context.run, flows))
+        with closing(TableIOManager(resources, options, describe, partitions)) as tables:
             yield tables
 
     return manager
+
+
+def loaded_by(run: DagsterRun | None, flows: Sequence[Dataflow]) -> list[Dataflow]:
+    """Return the dataflows that a run loads, of these: those of its selected assets, or the one whose job it is; else all of them."""
+    if run is None:
+        return list(flows)
+    if run.asset_selection:  # a run of a whole job has none
+        selected = {key.to_user_string() for key in run.asset_selection}
+        return [flow for flow in flows if flow.asset in selected]
+    return [flow for flow in flows if job_name(flow.name) == run.job_name] or list(flows)
 
 
 def _watermark_shown(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,7 @@ class Platform:
         history: how much of each log stays.
         folder: of the project, from which relative paths count.
         lineage: of the project's dataflows: which table an asset's name means.
+        loads: all dataflows that this process loads; Spark is started with the jars of all of them.
     """
 
     state: Place | Database
@@ -73,6 +76,7 @@ class Platform:
     history: RetentionPolicy = field(default_factory=RetentionPolicy)
     folder: Path = Path()
     lineage: Lineage = field(default_factory=Lineage)
+    loads: tuple[Dataflow, ...] = ()
 
     @cached_property
     def log(self) -> WatermarkLog:
@@ -195,7 +199,30 @@ class Platform:
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         """Sessions that reach the dataflow's source and table."""
-        return self.spark.with_places((self.lake, self.source_of(dataflow)), packages_of(dataflow))
+        return self.engine_of([dataflow])
+
+    def engine_of(self, dataflows: Iterable[Dataflow]) -> SparkEngine:
+        """Sessions that reach the lake and the sources of these dataflows, on a Spark with the jars of all that this process loads."""
+        given = list(dataflows)
+        readers = chain.from_iterable(map(packages_of, given))
+        return self.spark.with_places((self.lake, *map(self.source_of, given)), readers).sharing(self._jars)
+
+    def loading(self, dataflows: Iterable[Dataflow]) -> Platform:
+        """Return the same resources, for a process that loads these dataflows."""
+        made = replace(self, loads=tuple(dataflows))
+        if "log" in vars(self):  # open already
+            vars(made)["log"] = self.log
+        return made
+
+    @cached_property
+    def _jars(self) -> tuple[str, ...]:
+        """The jars of the dataflows that this process loads. A source that is unknown, say by a variable that is not set, needs none: its run fails."""
+        jars: dict[str, None] = {}
+        for dataflow in self.loads:
+            with suppress(ConfigurationError):
+                engine = self.spark.with_places([self.source_of(dataflow)], packages_of(dataflow))
+                jars |= dict.fromkeys(engine.packages)
+        return tuple(jars)
 
     def plan(self, dataflow: Dataflow, now: datetime) -> Plan[Any]:
         """What the next run would do. Starts no Spark, changes nothing.

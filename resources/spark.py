@@ -43,7 +43,6 @@ _kept: list[SparkSession] = []
 that happens while another one submits to the pool, the process stands still for ever (pyspark 4.1)."""
 _STATIC = (
     "spark.master",
-    PACKAGES_KEY,
     "spark.sql.extensions",
     "spark.sql.catalog.spark_catalog",
     "spark.hadoop.fs.file.impl",
@@ -138,6 +137,7 @@ class SparkEngine:
         conf: the user's settings; they win over Strandline's.
         places: what will be read and written: they decide on jars and credentials.
         drivers: Maven coordinates of the JDBC drivers, and of the readers of file formats, that are needed.
+        shared: Maven coordinates of what other dataflows of this process need: jars cannot be added once Spark runs.
         cache: where the class-data archive lies, if there is one.
         notify: hears, with a line for people, of what takes seconds.
     """
@@ -147,6 +147,7 @@ class SparkEngine:
     conf: Mapping[str, str] = field(default_factory=dict)
     places: tuple[Place, ...] = ()
     drivers: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     cache: Path | None = None
     notify: Callable[[str], None] = field(default=lambda line: None, compare=False)
 
@@ -167,14 +168,21 @@ class SparkEngine:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The jars that are needed, and no others."""
+        """The jars that are needed by this process, and no others."""
         remote = any(place.url.startswith("s3://") for place in self.places)
         theirs = [
             package.strip()
             for package in self.conf.get("spark.jars.packages", "").split(",")
             if package.strip()
         ]
-        return (DELTA_PACKAGE, *((HADOOP_AWS_PACKAGE,) if remote else ()), *self.drivers, *theirs)
+        needed = (
+            DELTA_PACKAGE,
+            *((HADOOP_AWS_PACKAGE,) if remote else ()),
+            *self.drivers,
+            *theirs,
+            *self.shared,
+        )
+        return tuple(dict.fromkeys(needed))
 
     def settings(self) -> dict[str, str]:
         """All settings of the process's Spark."""
@@ -211,9 +219,10 @@ class SparkEngine:
     def _embed(self) -> SparkSession:
         from dagster_pyspark import LazyPySparkResource
 
-        settings = self.settings()
+        settings, starts = self.settings(), not java_runs()
+        self._check_jars()
         os.environ.update(self.environment())
-        if not java_runs():
+        if starts:
             self.notify(_starting(settings))
         try:
             start_java(settings)
@@ -222,14 +231,32 @@ class SparkEngine:
             raise SparkUnavailable(_no_spark(error), choices=("strandline doctor",)) from error
         for key in _STATIC:
             current = base.conf.get(key, None)
-            if current != settings[key] and not (key == PACKAGES_KEY and _covers(current, settings[key])):
+            if current != settings[key]:
                 raise ConfigurationError(
                     f"Spark runs in this process already with {key}={current!r}, and {settings[key]!r} is asked for:"
                     " a static setting cannot change while it runs. Use another process, or the same setting"
                 )
-        if self.cache is not None and "spark.jars" not in settings:
+        if starts and self.cache is not None and "spark.jars" not in settings:
             remember_jars(self.cache, self.packages, base.conf.get("spark.jars", "") or "")
         return cast("SparkSession", base.newSession())
+
+    def _check_jars(self) -> None:
+        """Raise if the Spark that runs in this process was started without a jar that is needed.
+
+        Its own configuration tells that: what a session says of a setting is what it was asked for last. Of a Spark that something else has
+        started the jars are unknown, and nothing is raised.
+        """
+        from pyspark import SparkContext
+
+        running = SparkContext._active_spark_context
+        there = running.getConf().get(PACKAGES_KEY) if running is not None else None
+        missing = [package for package in self.packages if package not in there.split(",")] if there else []
+        if missing:
+            raise ConfigurationError(
+                f"Spark runs in this process already, without {', '.join(missing)}: expected all jars from its start on, since"
+                " none can be added while it runs. Load this dataflow in a process of its own, or use a Spark Connect server"
+                " (`strandline dev`)"
+            )
 
     def environment(self) -> dict[str, str]:
         """What a process that starts Spark's JVM must have in its environment."""
@@ -283,6 +310,10 @@ class SparkEngine:
             drivers=tuple(sorted({each.package for each in databases} | set(readers))),
         )
 
+    def sharing(self, packages: Iterable[str]) -> SparkEngine:
+        """The same engine, which starts Spark with these jars, too."""
+        return replace(self, shared=tuple(dict.fromkeys(packages)))
+
 
 def _make_active(session: SparkConnectSession) -> None:
     """Make a session the one that pyspark takes in this thread if it is given none: for types as DDL, dates as literals, a user's function.
@@ -298,10 +329,6 @@ def _be_quiet() -> None:
 
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
-
-
-def _covers(current: str | None, wanted: str) -> bool:
-    return current is not None and set(wanted.split(",")) <= set(current.split(","))
 
 
 def _starting(settings: Mapping[str, str]) -> str:

@@ -118,9 +118,7 @@ class Demo:
         Both start while the first files are written.
         """
         flows = load_project(self.project).dataflows.values()
-        engine = self.platform.spark.with_places(
-            [self.platform.lake, *(self.platform.source_of(flow) for flow in flows)]
-        )
+        engine = self.platform.engine_of(flows)
         with ExitStack() as running, ThreadPoolExecutor(1) as starter:
             server = connect_server(
                 replace(engine, conf=_SHORT_LIVED | dict(engine.conf)), self.home / "demo-connect.log"

@@ -327,10 +327,8 @@ class Loop:
     def _keep_engine(self) -> None:
         project = load_project(self.commands.folder, environment=dict(self.commands.secrets))
         platform = build_platform(project)
-        places = [platform.lake, *(platform.source_of(flow) for flow in project.dataflows.values())]
-        self._engine = ConnectServer(
-            platform.spark.with_places(places), self.commands.folder / "connect.log", self.port
-        )
+        engine = platform.engine_of(project.dataflows.values())
+        self._engine = ConnectServer(engine, self.commands.folder / "connect.log", self.port)
         try:
             while not self._unused.wait(0.2):
                 if self._engine.process is None or self._engine.process.poll() is not None:

@@ -28,7 +28,6 @@ from platform_assets.project.project import SPARK_REMOTE
 from resources.connect_server import ConnectServer
 from resources.platform import Platform
 from resources.processes import end, how_it_ended, last_lines, start
-from resources.sources.files.formats import packages_of
 
 _DEATHS, _SPAN = 4, 600.0
 """An engine that has died so often in so many seconds is not started again."""
@@ -200,9 +199,7 @@ class Dev:
 
 def _engine(platform: Platform, context: Context) -> Any:
     """Return one engine for all dataflows, with the jars and credentials of every place of the project."""
-    flows = context.project.dataflows.values()
-    places = [platform.lake, *(platform.source_of(flow) for flow in flows)]
-    return platform.spark.with_places(places, [package for flow in flows for package in packages_of(flow)])
+    return platform.engine_of(context.project.dataflows.values())
 
 
 def _introduce(project: Project, home: Path) -> None:

@@ -109,7 +109,7 @@ def _run_all(
     options = RunOptions(
         now=context.now, hold_wait=timedelta(0), observer=_progress, report=outcomes.append, requests=requests
     )
-    platform = build_platform(context.project, _say)
+    platform = build_platform(context.project, _say).loading(flows)
     errors = {name: InvalidProject(context.project.broken[name]) for name in broken}
     outcomes += [not_begun(platform.log, name, error) for name, error in errors.items()]
     with instance(context.project.folder) as kept:

@@ -6,33 +6,36 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import fastavro
 import pytest
 
+from resources.spark_runtime import AVRO_PACKAGE
 from tests.support.feed import CHECKOUT, call_of
 
 pytestmark = pytest.mark.full
 
 FLOW = "source: {type: files, path: ../landing, format: ndjson}\nwatermark: {type: path}\n"
-Start = Callable[[str], "subprocess.Popen[str]"]
+OURS = ("STRANDLINE_", "DAGSTER_HOME", "SPARK_")
+Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    """Starts ``strandline run --json`` on one file, with these settings of Spark."""
+    """Starts ``strandline run --json`` on one file, with these settings of Spark, and on other dataflows that are named."""
     (tmp_path / "project/dataflows").mkdir(parents=True)
     (tmp_path / "project/dataflows/flow.yaml").write_text(FLOW)
     (tmp_path / "landing").mkdir()
     (tmp_path / "landing/1706450400-a.ndjson").write_text('{"id": 1}\n')
-    ours = ("STRANDLINE_", "DAGSTER_HOME", "SPARK_")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
 
-    def started(spark: str) -> subprocess.Popen[str]:
+    def started(spark: str, *names: str) -> subprocess.Popen[str]:
         (tmp_path / "project/platform.yaml").write_text(f"spark: {spark}\n")
-        command = call_of(tmp_path / "project", "run", "flow", "--json")
+        command = call_of(tmp_path / "project", "run", *(names or ["flow"]), "--json")
         return subprocess.Popen(
             command, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -84,6 +87,50 @@ def test_where_java_dies_in_a_run_the_error_says_so(start: Start) -> None:
     assert run.returncode == 1
     message = answer["error"]["message"]
     assert "Spark's Java process ended with code -9" in message or "Java gateway process exited" in message
+
+
+def test_a_run_of_several_dataflows_starts_spark_with_the_jars_that_a_later_one_needs(
+    start: Start, tmp_path: Path
+) -> None:
+    later = FLOW.replace("ndjson", "avro").replace("../landing", "../avro")
+    (tmp_path / "project/dataflows/later.yaml").write_text(later)
+    (tmp_path / "avro").mkdir()
+    with (tmp_path / "avro/1706450400-a.avro").open("wb") as file:
+        schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
+        fastavro.writer(file, fastavro.parse_schema(schema), [{"id": 1}, {"id": 2}])
+    with start("{master: 'local[1]'}", "flow", "later") as run:
+        out, err = run.communicate(timeout=200)
+    assert [(answer["status"], answer["rows"]) for answer in json.loads(out)] == [
+        ("committed", 1),
+        ("committed", 2),
+    ]
+    assert err.count("starting Spark") == 1
+
+
+def test_a_spark_that_runs_without_a_jar_is_refused_by_the_jars_name(tmp_path: Path) -> None:
+    code = """
+from partitions.errors import ConfigurationError
+from resources.spark import SparkEngine
+from resources.spark_runtime import AVRO_PACKAGE, POSTGRESQL_PACKAGE
+
+SparkEngine("local[1]", drivers=(POSTGRESQL_PACKAGE,)).session()
+SparkEngine("local[1]").session()
+for _ in range(2):  # the refused engine leaves nothing behind that the next one takes for a jar
+    try:
+        SparkEngine("local[1]", drivers=(AVRO_PACKAGE,)).session()
+    except ConfigurationError as error:
+        print(error.message)
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=True, timeout=200
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    assert all(
+        line.startswith(f"Spark runs in this process already, without {AVRO_PACKAGE}:") for line in lines
+    )
 
 
 def child(parent: int, patience: float = 60) -> int:
