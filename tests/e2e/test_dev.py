@@ -171,9 +171,9 @@ def test_a_file_dropped_into_the_landing_zone_is_in_the_table_after_the_sensor_s
 
 
 @pytest.mark.timeout(600)
-def test_a_dataflow_that_reads_the_table_runs_after_each_load_of_it(dev: Dev) -> None:
+def test_a_dataflow_that_reads_the_table_is_loaded_by_the_sensors_alone(dev: Dev) -> None:
+    # Which sensor is first, that of due windows or that of the upstream, is open here; test_chains.py has them tick one by one.
     until(lambda: dev.ids("copied") == [1, 2, 3], "what reads the table is loaded", dev.log)
-    assert "strandline/upstream" in runs(dev, "load_copied")[0]
 
 
 @pytest.mark.timeout(600)
