@@ -102,3 +102,21 @@ _FITTED: Mapping[Kind, Callable[[Any, tzinfo], Any]] = {
     "number": _number,
     "flag": lambda value, _: value if isinstance(value, bool) else None,
 }
+
+
+def kind_of_value(value: Any) -> Kind | None:
+    """Return what a column holds whose watermark has this value."""
+    match value:
+        case datetime():
+            return "instant" if value.tzinfo else "local"
+        case date():
+            return "day"
+        case bool():
+            return "flag"
+        case int():
+            return "whole"
+        case float() | Decimal():
+            return "number"
+        case str():
+            return "text"
+    return None

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]  # not in the stubs; the same function that json itself uses
 from typing import Any, NamedTuple
 
+from partitions.json_types import json_type
+
 _BLANK = re.compile(r"[ \t\n\r]*")
 _SCAN: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # as above
 _MISSING = object()
@@ -162,7 +164,9 @@ class _Walk:
         records = self.records if self.records is not None else []
         if not isinstance(value, dict):
             where = f" at {'.'.join(self._path)}" if self._path else ""
-            raise DocumentError(f"objects as records{where}", f"{_kind(value)} as record {len(records) + 1}")
+            raise DocumentError(
+                f"objects as records{where}", f"{json_type(value)} as record {len(records) + 1}"
+            )
         line = self._text[start:end]
         if "\n" in line or "\r" in line:  # between the fields: in a text they are escaped
             line = line.replace("\n", " ").replace("\r", " ")
@@ -206,21 +210,6 @@ def _what_is_there(rest: Any, names: Sequence[str]) -> str:
         value = value[name]
     where = f"at {'.'.join(passed)} " if passed else ""
     if not isinstance(value, Mapping):
-        return f"{where}{_kind(value)}"
+        return f"{where}{json_type(value)}"
     more = f" and {len(value) - _SHOWN} more" if len(value) > _SHOWN else ""
     return f"{where}only {', '.join(list(value)[:_SHOWN]) or 'an empty object'}{more}"
-
-
-def _kind(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "text"
-        case list():
-            return "an array"
-    return "an object"

@@ -14,7 +14,6 @@ from partitions.column.predicates import Range
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import as_datetime
 from partitions.placeholders import Placeholder, Template
-from partitions.predicate import AllOf, Among, AnyOf, Between, Predicate
 from partitions.sources.api import ApiSource
 from partitions.window.extent import Extent
 
@@ -93,29 +92,6 @@ def requests_above(
             return [(plain, None)]
         asked.append((plain.with_parameters(parameters, in_body=in_body), range_))
     return asked or [(plain, None)]
-
-
-def ranges_of(rows: Predicate) -> list[Range]:
-    """Return the ranges that the rows of a predicate lie in, joined by OR; none if there are rows without a bound.
-
-    Rows without any value are not asked for by themselves: they come as the API gives them beside the others.
-    """
-    match rows:
-        case Between(column, lower, upper, lower_inclusive, upper_inclusive):
-            return [Range(column, lower, upper, lower_inclusive, upper_inclusive)]
-        case AnyOf(parts):
-            inner = [ranges_of(part) for part in parts if not _is_null(part)]
-            return [] if [] in inner else [range_ for part in inner for range_ in part]
-    return []
-
-
-def _is_null(rows: Predicate) -> bool:
-    match rows:
-        case Among(_, values):
-            return values == (None,)
-        case AllOf(parts):
-            return bool(parts) and all(map(_is_null, parts))
-    return False
 
 
 def request_for(source: ApiSource, extent: Extent, zone: tzinfo) -> Request:

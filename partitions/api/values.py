@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from partitions.unit_values import Kind
+from partitions.unit_values import Kind, kind_of_value
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -47,24 +47,6 @@ def kind_of_values(values: Iterable[Any]) -> Kind | None:
     if kinds and kinds <= {"instant", "local", "day", "text"}:
         return kinds.pop() if len(kinds) == 1 else "text"
     return kinds.pop() if len(kinds) == 1 else None
-
-
-def kind_of_value(value: Any) -> Kind | None:
-    """Return what a column holds whose watermark has this value."""
-    match value:
-        case datetime():
-            return "instant" if value.tzinfo else "local"
-        case date():
-            return "day"
-        case bool():
-            return "flag"
-        case int():
-            return "whole"
-        case float() | Decimal():
-            return "number"
-        case str():
-            return "text"
-    return None
 
 
 def _kind(value: Any) -> Kind | None:

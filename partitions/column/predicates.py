@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
-from partitions.predicate import EVERYTHING, AnyOf, Between, Predicate, any_of
+from partitions.predicate import EVERYTHING, AllOf, Among, AnyOf, Between, Predicate, any_of
 from partitions.watermark import compare_values
 
 
@@ -100,3 +100,26 @@ def shown(value: Any) -> str:
     if isinstance(value, date):
         return value.isoformat()
     return repr(value) if isinstance(value, str) else str(value)
+
+
+def ranges_of(rows: Predicate) -> list[Range]:
+    """Return the ranges that the rows of a predicate lie in, joined by OR; none if there are rows without a bound.
+
+    Rows without any value are in no range: a source that is asked for ranges gives them beside the others, or not.
+    """
+    match rows:
+        case Between(column, lower, upper, lower_inclusive, upper_inclusive):
+            return [Range(column, lower, upper, lower_inclusive, upper_inclusive)]
+        case AnyOf(parts):
+            inner = [ranges_of(part) for part in parts if not _is_null(part)]
+            return [] if [] in inner else [range_ for part in inner for range_ in part]
+    return []
+
+
+def _is_null(rows: Predicate) -> bool:
+    match rows:
+        case Among(_, values):
+            return values == (None,)
+        case AllOf(parts):
+            return bool(parts) and all(map(_is_null, parts))
+    return False

@@ -8,7 +8,6 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from partitions.api.values import kind_of_value
 from partitions.column.definition import ColumnWatermark
 from partitions.column.plan import bounds, check_types, nothing_new, plan
 from partitions.column.predicates import Range, replaced_rows, rows_in
@@ -23,7 +22,7 @@ from partitions.plan import Plan
 from partitions.predicate import AllOf, Among, Predicate
 from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
-from partitions.unit_values import Kind
+from partitions.unit_values import Kind, kind_of_value
 from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.observation import observed
 from resources.kinds.states import state_of

@@ -12,7 +12,7 @@ from partitions.predicate import EVERYTHING, Predicate
 from partitions.window.predicates import tagged_rows_of
 from partitions.window.work_unit import Old, WorkUnit, extents
 from resources.sources.conditions import table_rows
-from resources.sources.jdbc.query import NUMBER
+from resources.sources.source import NUMBER
 from resources.sql import quoted
 
 if TYPE_CHECKING:

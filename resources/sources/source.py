@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NUMBER = "_strandline_number"
+"""The column that says which of several extents a row is of."""
+
 
 class PinsRows(Protocol):
     """A source that is asked for rows, all of one schema."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import stamina
 
 from resources.spark import SparkEngine
 from tests.support.feed import Feed
@@ -37,3 +39,17 @@ def loaded_one_by_one(folder: Path, engine: SparkEngine, count: int) -> Feed:
 def feed(make_feed: MakeFeed) -> Feed:
     """The usual dataflow."""
     return make_feed()
+
+
+@pytest.fixture
+def at_once() -> Iterator[None]:
+    """As many attempts as ever, without the pauses."""
+    with stamina.set_testing(True, attempts=7, cap=True):
+        yield
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What a run says of the attempts that it makes again."""
+    caplog.set_level(logging.WARNING, "resources.retries")
+    return caplog

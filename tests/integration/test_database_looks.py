@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import stamina
 
 from partitions.column.predicates import Range, rows_in
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
@@ -38,19 +35,6 @@ def server(request: pytest.FixtureRequest) -> Postgres | MariaDB:
 @pytest.fixture
 def rows(server: Postgres | MariaDB) -> DatabaseRows:
     return rows_of(server)
-
-
-@pytest.fixture
-def at_once() -> Iterator[None]:
-    """As many attempts as ever, without the pauses."""
-    with stamina.set_testing(True, attempts=7, cap=True):
-        yield
-
-
-@pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    caplog.set_level(logging.WARNING, "resources.retries")
-    return caplog
 
 
 def source(rows: DatabaseRows, folder: Path) -> JdbcRows:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import stamina
 
 from partitions.errors import SourceInterrupted
 from resources.loop.outcome import Step
@@ -22,7 +21,7 @@ from tests.support.databases import DatabaseRows, at, rows_of
 from tests.support.tcp import TcpProxy, proxied
 from tests.support.window_feed import watermark
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("at_once")]
 
 ROWS = 30_000
 """So many that a read goes on when its first bytes have come."""
@@ -55,19 +54,6 @@ def proxy(rows: DatabaseRows) -> Iterator[TcpProxy]:
     with proxied(rows.own_port) as server:
         rows.port = server.port
         yield server
-
-
-@pytest.fixture(autouse=True)
-def at_once() -> Iterator[None]:
-    """As many attempts as ever, without the pauses."""
-    with stamina.set_testing(True, attempts=7, cap=True):
-        yield
-
-
-@pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    caplog.set_level(logging.WARNING, "resources.retries")
-    return caplog
 
 
 class FirstRetry(logging.Handler):

@@ -117,9 +117,7 @@ def window_sensor(
             return NoWork(
                 f"{due.plan.why}; nothing of it is worth waking a run{_next_attempt(due, tick.now)}"
             )
-        return Work(
-            due.entry, due.digest, lambda attempt: _requests(dataflow, due, attempt), new_keys=due.new_keys
-        )
+        return _work(dataflow, due)
 
     description = (
         f"Finds windows of {dataflow.name} that became due or failed, and asks for runs over ranges of them."
@@ -140,11 +138,15 @@ def window_upstream_sensor(
         due = due_runs(dataflow, platform, partitions, tick.instance, tick.now, everything=True)
         if not due.works:
             return NoWork(due.plan.why)
-        return Work(
-            due.entry, due.digest, lambda attempt: _requests(dataflow, due, attempt), new_keys=due.new_keys
-        )
+        return _work(dataflow, due)
 
     return upstream_sensor(dataflow, platform, job, all_due, clock)
+
+
+def _work(dataflow: Dataflow, due: DueRuns) -> Work:
+    return Work(
+        due.entry, due.digest, lambda attempt: _requests(dataflow, due, attempt), new_keys=due.new_keys
+    )
 
 
 def _next_attempt(due: DueRuns, now: datetime) -> str:

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.api.document import Record
 from partitions.api.ranges import ranges
-from partitions.api.requests import Request, ranges_of, request_for, requests_above, sample_request
-from partitions.api.values import kind_of_value, kind_of_values, typed
-from partitions.column.predicates import Range
+from partitions.api.requests import Request, request_for, requests_above, sample_request
+from partitions.api.values import kind_of_values, typed
+from partitions.column.predicates import Range, ranges_of
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
-from partitions.ddl import parse_ddl
+from partitions.ddl import kinds_of
 from partitions.errors import BadFile, SourceError
 from partitions.path.source import SourceFile
 from partitions.predicate import NOTHING, Predicate, columns_of, matches
 from partitions.sources import ApiSource, FilesSource
-from partitions.unit_values import TIMES, Kind
+from partitions.unit_values import TIMES, Kind, kind_of_value
 from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, disjoint, rows_of
 from resources.api import ApiConnection
@@ -35,8 +35,8 @@ from resources.sources.api.client import ApiClient
 from resources.sources.api.pages import pages
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.source import FileSource
-from resources.sources.jdbc.query import NUMBER
-from resources.sources.schema import check_columns, kind_of, kinds, pinned_struct, strict
+from resources.sources.schema import check_columns, kinds, pinned_struct, strict
+from resources.sources.source import NUMBER
 from resources.staging import Staging
 
 if TYPE_CHECKING:
@@ -48,19 +48,6 @@ _SAMPLE_PAGES, _SAMPLE_REQUESTS = 3, 20
 
 _LOOK = timedelta(seconds=20)
 """How long a short look asks for a page again that fails in passing: a sensor's tick has a minute."""
-
-_DDL_NAMES = {
-    "bigint": "long",
-    "int": "integer",
-    "smallint": "short",
-    "tinyint": "byte",
-    "real": "float",
-    "dec": "decimal",
-    "numeric": "decimal",
-    "character": "char",
-    "timestamp_ltz": "timestamp",
-}
-"""Other names of types, by those of Spark's JSON of a schema."""
 
 
 @dataclass
@@ -248,11 +235,7 @@ class ApiRows:
     @cached_property
     def _declared(self) -> Mapping[str, Kind]:
         """What columns hold, by the declared schema."""
-        if self._source.schema_ is None:
-            return {}
-        types = {column.name: column.type.lower() for column in parse_ddl(self._source.schema_)}
-        held = {name: kind_of(_DDL_NAMES.get(type_, type_)) for name, type_ in types.items()}
-        return {name: kind for name, kind in held.items() if kind is not None}
+        return {} if self._source.schema_ is None else kinds_of(self._source.schema_)
 
     def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
         """Read the first page, and tell what columns of its records hold."""
@@ -463,12 +446,12 @@ def _value(record: Record, column: str, kind: Kind | None) -> Any:
         return None
 
 
-def _may_match(rows: Predicate, record: Record, kinds_of: Mapping[str, Kind | None]) -> bool:
+def _may_match(rows: Predicate, record: Record, held: Mapping[str, Kind | None]) -> bool:
     """Whether a record is one of some rows; one that cannot be compared is for Spark to refuse."""
     try:
         values = {
             name: typed(record.value.get(name), kind) if kind else record.value.get(name)
-            for name, kind in kinds_of.items()
+            for name, kind in held.items()
         }
         return matches(rows, values)
     except (ValueError, TypeError):

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from partitions.json_types import json_type
 from partitions.plan import counted
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def misfit_in_document(document: str, parsed: Sequence[Mapping[str, Any]], schem
     for number, (record, read) in enumerate(zip(content, parsed, strict=False), 1):
         if not isinstance(record, dict):
             return BadRecord(
-                json.dumps(record), f"record {number}: expected a JSON object, found {_word(record)}"
+                json.dumps(record), f"record {number}: expected a JSON object, found {json_type(record)}"
             )
         if why := _blamed(record, read, schema, ""):
             return BadRecord(json.dumps(record), f"record {number}: {why}")
@@ -73,7 +74,7 @@ def misfit_in_object(text: str, parsed: Mapping[str, Any], schema: StructType) -
     except RecursionError:
         return NOTHING_KNOWN
     if not isinstance(record, dict):
-        return f"expected a JSON object, found {_word(record)}"
+        return f"expected a JSON object, found {json_type(record)}"
     return _blamed(record, parsed, schema, "") or NOTHING_KNOWN
 
 
@@ -87,7 +88,7 @@ def _blamed(record: Mapping[str, Any], parsed: Mapping[str, Any], schema: Struct
             if inner:
                 return inner
         elif value is not None and (read is None or _lost(value, read)):
-            return misfit_of_field(f"{above}{field.name}", field.dataType, _word(value))
+            return misfit_of_field(f"{above}{field.name}", field.dataType, json_type(value))
     return ""
 
 
@@ -114,18 +115,3 @@ def misfit_in_line(text: str, parsed: Mapping[str, Any], schema: StructType, sep
 def misfit_of_field(name: str, kind: DataType, found: str) -> str:
     """What is wrong with a value."""
     return f"field {name}: expected {kind.simpleString()}, found {found}"
-
-
-def _word(value: Any) -> str:
-    match value:
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "text"
-        case list():
-            return "an array"
-        case dict():
-            return "an object"
-    return "null"

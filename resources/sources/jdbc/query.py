@@ -18,12 +18,10 @@ from partitions.window.predicates import Columns, disjoint, rows_of
 from resources.dialects import Dialect
 from resources.dialects.predicates import sql
 from resources.sources.schema import kinds
+from resources.sources.source import NUMBER
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
-
-NUMBER = "_strandline_number"
-"""The column that says which of several extents a row is of."""
 
 _SAMPLE = Extent(0, 1, ({},))
 """What stands for the window if only the columns are asked for; its units are NULL."""

@@ -22,9 +22,9 @@ from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.client import Client, client
 from resources.sources.jdbc.failures import is_time_limit, source_error
-from resources.sources.jdbc.query import NUMBER, JdbcQuery
+from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.schema import PinsColumns, kinds, pinned_struct, strict
-from resources.sources.source import ReadsAbove
+from resources.sources.source import NUMBER, ReadsAbove
 from resources.sql import quoted
 
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from partitions.api.requests import ranges_of
-from partitions.api.values import kind_of_value
-from partitions.column.predicates import Range
+from partitions.column.predicates import Range, ranges_of
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.ddl import kinds_of
@@ -22,7 +20,7 @@ from partitions.instants import as_datetime
 from partitions.path.definition import PathWatermark
 from partitions.predicate import EVERYTHING, AnyOf, Predicate, columns_of
 from partitions.sources import PythonSource
-from partitions.unit_values import Kind, fitted
+from partitions.unit_values import Kind, fitted, kind_of_value
 from partitions.watermark import compare_values
 from partitions.window.extent import Extent
 from partitions.window.predicates import Columns, disjoint, rows_of

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.api.requests import Request, ranges_of, request_for, requests_above
-from partitions.column.predicates import Range, rows_in
+from partitions.api.requests import Request, request_for, requests_above
+from partitions.column.predicates import Range, ranges_of, rows_in
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import milliseconds, zone_of
 from partitions.predicate import EVERYTHING, NOTHING, AllOf, Among, AnyOf, Between
