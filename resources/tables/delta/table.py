@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import SourceError, TargetError
+from partitions.errors import RowsRefused, SourceError, TargetError
 from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.predicate import Predicate
 from resources.dialects.predicates import sql
@@ -16,6 +16,7 @@ from resources.sql import literal, quoted
 from resources.tables.delta.head import compared, tip_of
 from resources.tables.delta.history import adopted
 from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.own_commit import OUTSIDE, OwnCommit
 from resources.tables.delta.rows import (
     count_rows,
     distinct_rows,
@@ -148,22 +149,26 @@ class DeltaLakeTable:
         return spark.read.format("delta").option("versionAsOf", str(version)).load(self._place.spark_url)
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
-        """Load rows in one commit; Delta skips one whose tag the table knows."""
-        self._commit(rows, load, tag, state, first=base is None)
+        """Load rows in one commit: Strandline's own where it can, else Delta's, which skips one whose tag the table knows."""
+        own = OwnCommit(self._log, tag, commit_text(self._place, tag, state))
+        if not own.write(rows, load, self._partition_by, first=base is None):
+            self._commit(rows, load, tag, own.text, first=base is None)
 
     def give_up(
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
     ) -> None:
         """Append no row. The table's own columns fit whatever the definition has become."""
+        own = OwnCommit(self._log, tag, commit_text(self._place, tag, state))
+        if first_rows is None and own.give_up():
+            return
         rows = first_rows() if first_rows else self._rows(spark).limit(0)
-        self._commit(rows, Append(), tag, state, first=first_rows is not None)
+        self._commit(rows, Append(), tag, own.text, first=first_rows is not None)
 
     def _rows(self, spark: SparkSession) -> DataFrame:
         return spark.read.format("delta").load(self._place.spark_url)
 
-    def _commit(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> None:
+    def _commit(self, rows: DataFrame, load: Load, tag: Tag, text: str, *, first: bool) -> None:
         """Write in one commit. The first one makes the table, and has nothing to delete; Delta refuses it beside a table that came since."""
-        text = commit_text(self._place, tag, state)
         tags: dict[str, Any] = {"txnAppId": tag.app_id, "txnVersion": tag.number, "userMetadata": text}
         writer = rows.write.format("delta").options(**tags)
         match load:
@@ -183,7 +188,9 @@ class DeltaLakeTable:
         writer.save(self._place.spark_url)
 
     def refuses_rows_outside(self, error: Exception) -> bool:
-        """Return whether ``replaceWhere`` refused a row. Delta shows its condition as a constraint without a name of its own."""
+        """Return whether a row was refused. Delta shows the condition of ``replaceWhere`` as a constraint without a name of its own."""
+        if isinstance(error, RowsRefused):
+            return error.code == OUTSIDE
         return "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in str(error) and "EXPRESSION(" in str(error)
 
     def prepare_next(self, spark: SparkSession) -> None:

@@ -1,0 +1,171 @@
+"""Which tables, rows and loads Strandline commits itself; all others Delta's own writer commits (docs/adr/0016).
+
+What a table asks of its writers beyond plain files and their statistics is Delta's to do: columns by another name or computed, constraints,
+deletion vectors, casts. So whatever is not known to ask nothing counts as asking.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from partitions.extents import Extent
+from partitions.load import Append, Load, Replace
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyspark.sql.types import StructType
+
+_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
+_PROPERTIES = frozenset(
+    {
+        "delta.appendOnly",
+        "delta.checkpointInterval",
+        "delta.deletedFileRetentionDuration",
+        "delta.enableExpiredLogCleanup",
+        "delta.feature.timestampNtz",
+        "delta.logRetentionDuration",
+        "delta.minReaderVersion",
+        "delta.minWriterVersion",
+    }
+)
+_FIELD_METADATA = frozenset({"comment"})
+_WITHIN_MILLISECOND = timedelta(microseconds=999)
+"""Delta cuts an instant's bounds to milliseconds."""
+
+
+def is_plain(table: DeltaTable, load: Load) -> bool:
+    """Return whether a table asks nothing of a writer that this load would not give it."""
+    protocol, configuration = table.protocol(), table.metadata().configuration
+    features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
+    only_appends = str(configuration.get("delta.appendOnly")).lower() == "true"
+    return (
+        (protocol.min_writer_version <= 2 or protocol.min_writer_version == 7)
+        and features <= _FEATURES
+        and all(key in _PROPERTIES for key in configuration if key.startswith("delta."))
+        and (isinstance(load, Append) or not only_appends)
+    )
+
+
+def fits(table: DeltaTable, rows: StructType) -> bool:
+    """Return whether rows have a table's columns, by name and type in any order, so that nothing is to be cast or checked."""
+    fields = json.loads(table.schema().to_json())["fields"]
+    return (
+        all(_takes_anything(field) for field in fields)
+        and {field["name"]: _type(field["type"]) for field in fields} == columns_of(rows)
+        and len(fields) == len(rows.fields)
+    )
+
+
+def columns_of(rows: StructType) -> dict[str, Any]:
+    """Return name and type of each column, without what rows say of NULL."""
+    return {field["name"]: _type(field["type"]) for field in json.loads(rows.json())["fields"]}
+
+
+def may_make(rows: StructType, properties: Mapping[str, str]) -> bool:
+    """Return whether a table for these rows is a plain one.
+
+    Args:
+        rows: their columns.
+        properties: of new tables, by the session's settings.
+    """
+    names = [field.name for field in rows.fields]
+    return (
+        not properties
+        and len({name.lower() for name in names}) == len(names)
+        and all(_is_plain_type(field["type"]) for field in json.loads(rows.json())["fields"])
+        and all(set(field.metadata) <= _FIELD_METADATA for field in rows.fields)
+    )
+
+
+def new_schema(rows: StructType) -> str:
+    """Return the schema of a table that is made for these rows, in which each column may be NULL."""
+    fields = [
+        {"name": field["name"], "type": _type(field["type"]), "nullable": True, "metadata": field["metadata"]}
+        for field in json.loads(rows.json())["fields"]
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def extents_of(action: Mapping[str, Any], load: Replace) -> dict[str, Extent]:
+    """Return what the log says of the columns of a file that a load compares.
+
+    Args:
+        action: of the file, as deltalake flattens it.
+        load: whose columns are meant.
+    """
+    from partitions.predicate import columns_of as compared
+
+    return {column: _extent(action, column) for column in compared(load.where)}
+
+
+def _extent(action: Mapping[str, Any], column: str) -> Extent:
+    if (key := f"partition.{column}") in action:
+        value = action[key]
+        return Extent(value, value, value is None, value is not None)
+    lower, upper = action.get(f"min.{column}"), action.get(f"max.{column}")
+    if isinstance(lower, float) or isinstance(upper, float):  # NaN is above all numbers, and in no statistics
+        return Extent()
+    if isinstance(upper, datetime) and upper.microsecond % 1000 == 0:
+        upper += _WITHIN_MILLISECOND
+    nulls, rows = action.get(f"null_count.{column}"), action.get("num_records")
+    if nulls is None or rows is None:
+        return Extent(lower, upper)
+    return Extent(lower, upper, nulls > 0, nulls < rows)
+
+
+def _takes_anything(field: Mapping[str, Any]) -> bool:
+    return bool(field["nullable"]) and set(field.get("metadata") or ()) <= _FIELD_METADATA
+
+
+def _is_plain_type(kind: Any) -> bool:
+    """Whether Delta and Parquet have a type as it is."""
+    if isinstance(kind, str):
+        return kind in _PLAIN or kind.startswith("decimal(")
+    match kind.get("type"):
+        case "struct":
+            return all(_is_plain_type(field["type"]) for field in kind["fields"])
+        case "array":
+            return _is_plain_type(kind["elementType"])
+        case "map":
+            return _is_plain_type(kind["keyType"]) and _is_plain_type(kind["valueType"])
+    return False
+
+
+_PLAIN = frozenset(
+    {
+        "binary",
+        "boolean",
+        "byte",
+        "date",
+        "double",
+        "float",
+        "integer",
+        "long",
+        "short",
+        "string",
+        "timestamp",
+        "timestamp_ntz",
+    }
+)
+
+
+def _type(kind: Any) -> Any:
+    """A type without what it says of NULL and without comments."""
+    if isinstance(kind, str):
+        return kind
+    match kind.get("type"):
+        case "struct":
+            fields = [
+                {"name": field["name"], "type": _type(field["type"]), "nullable": True, "metadata": {}}
+                for field in kind["fields"]
+            ]
+            return {"type": "struct", "fields": fields}
+        case "array":
+            return {"type": "array", "elementType": _type(kind["elementType"]), "containsNull": True}
+        case "map":
+            key, value = _type(kind["keyType"]), _type(kind["valueType"])
+            return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+    return kind

@@ -1,0 +1,97 @@
+"""Statistics of a file never say more of its rows than a look at each of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partitions.extents import Extent, Match, match_of
+from partitions.predicate import EVERYTHING, NOTHING, AllOf, Among, AnyOf, Between, Predicate, matches
+
+COLUMNS = ("a", "b")
+VALUES = st.none() | st.integers(0, 6)
+ROWS = st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, VALUES)), min_size=1, max_size=5)
+
+
+def _between(column: str, lower: int | None, upper: int | None, ends: tuple[bool, bool]) -> Predicate:
+    return EVERYTHING if lower is upper is None else Between(column, lower, upper, *ends)
+
+
+LEAVES = st.builds(
+    Among, st.sampled_from(COLUMNS), st.lists(VALUES, max_size=3, unique=True).map(tuple)
+) | st.builds(_between, st.sampled_from(COLUMNS), VALUES, VALUES, st.tuples(st.booleans(), st.booleans()))
+PREDICATES: st.SearchStrategy[Predicate] = st.recursive(
+    LEAVES,
+    lambda part: (
+        st.lists(part, max_size=3).map(tuple).map(AnyOf) | st.lists(part, max_size=3).map(tuple).map(AllOf)
+    ),
+    max_leaves=5,
+)
+
+
+def _exact(values: list[int | None]) -> Extent:
+    there = [value for value in values if value is not None]
+    return Extent(min(there, default=None), max(there, default=None), None in values, bool(there))
+
+
+@st.composite
+def _less_known(draw: st.DrawFn, extent: Extent) -> Extent:
+    """The same, with parts that are not known, and bounds that are wider."""
+    lower, upper = extent.lower, extent.upper
+    if draw(st.booleans()):
+        lower = None if lower is None or draw(st.booleans()) else lower - 1
+    if draw(st.booleans()):
+        upper = None if upper is None or draw(st.booleans()) else upper + 1
+    return Extent(
+        lower,
+        upper,
+        draw(st.sampled_from((extent.has_nulls, None))),
+        draw(st.sampled_from((extent.has_values, None))),
+    )
+
+
+@given(st.data(), ROWS, PREDICATES)
+def test_what_statistics_say_is_true_of_every_row(
+    data: st.DataObject, rows: list[dict[str, int | None]], predicate: Predicate
+) -> None:
+    extents = {column: _exact([row[column] for row in rows]) for column in COLUMNS}
+    if data.draw(st.booleans()):
+        extents = {column: data.draw(_less_known(extent)) for column, extent in extents.items()}
+        extents = {column: extent for column, extent in extents.items() if data.draw(st.booleans())}
+    said = match_of(predicate, extents)
+    each = [matches(predicate, row) for row in rows]
+    assert said is not Match.ALL or all(each)
+    assert said is not Match.NONE or not any(each)
+
+
+def test_a_file_of_one_value_is_known_whole() -> None:
+    extents = {"unit": Extent("a", "a", has_nulls=False, has_values=True)}
+    assert match_of(Among("unit", ("a", "b")), extents) is Match.ALL
+    assert match_of(Among("unit", ("b",)), extents) is Match.NONE
+
+
+def test_a_file_within_a_range_matches_whole_and_beside_it_not_at_all() -> None:
+    extents = {"n": Extent(3, 7, has_nulls=False, has_values=True)}
+    assert match_of(Between("n", 3, 8), extents) is Match.ALL
+    assert match_of(Between("n", 3, 7), extents) is Match.UNKNOWN
+    assert match_of(Between("n", 7, 9, lower_inclusive=False), extents) is Match.NONE
+    assert match_of(Between("n", 8, None), extents) is Match.NONE
+
+
+def test_rows_without_a_value_are_never_taken_for_a_match() -> None:
+    extents = {"n": Extent(3, 7, has_nulls=None, has_values=True)}
+    assert match_of(Between("n", 0, 9), extents) is Match.UNKNOWN
+    assert match_of(Between("n", 8, 9), extents) is Match.NONE
+    assert match_of(Among("n", (None,)), {"n": Extent(has_values=False)}) is Match.ALL
+
+
+def test_statistics_of_another_type_say_nothing() -> None:
+    extents = {"t": Extent(date(2026, 1, 1), date(2026, 1, 2), has_nulls=False, has_values=True)}
+    assert match_of(Between("t", datetime(2026, 1, 3, tzinfo=UTC), None), extents) is Match.UNKNOWN
+
+
+def test_a_column_that_nothing_is_known_of_says_nothing() -> None:
+    assert match_of(Among("n", (1,)), {}) is Match.UNKNOWN
+    assert (match_of(EVERYTHING, {}), match_of(NOTHING, {})) == (Match.ALL, Match.NONE)
