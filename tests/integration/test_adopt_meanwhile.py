@@ -18,8 +18,7 @@ from resources import decisions
 from resources.late import late_step
 from resources.listing import Budget
 from resources.loop.outcome import Outcome
-from resources.tables.delta.table import DeltaLakeTable
-from tests.support.arrow import SCHEMA, Write, active
+from tests.support.arrow import SCHEMA, ArrowTable, Write, active
 from tests.support.jvmless import NAME, JvmlessEngine, JvmlessPlatform, Process, dataflow, jvmless
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -38,7 +37,7 @@ class Meanwhile:
             happens()
 
 
-class _Table(DeltaLakeTable):
+class _Table(ArrowTable):
     meanwhile: Meanwhile
 
     def count_rows(self) -> int:
@@ -52,8 +51,9 @@ class _Table(DeltaLakeTable):
 class _Platform(JvmlessPlatform):
     meanwhile: Meanwhile = field(default_factory=Meanwhile)
 
-    def table(self, dataflow: Dataflow) -> DeltaLakeTable:
+    def table(self, dataflow: Dataflow) -> ArrowTable:
         table = _Table(self.lake.child(dataflow.table))
+        table.hear = lambda when, write: self.process.reach(when, "commit", write)
         table.meanwhile = self.meanwhile
         return table
 

@@ -12,9 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from partitions.load import Append, Load, ReplaceAll
 from resources.places import Place
-from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import TableCommit, Tag
-from tests.support.arrow import SCHEMA, Rows, Session
+from tests.support.arrow import SCHEMA, ArrowTable, Rows, Session
 
 APP, OTHER = "app", "other"
 
@@ -29,7 +28,7 @@ class Table:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.target = DeltaLakeTable(Place(str(folder)))
+        self.target = ArrowTable(Place(str(folder)))
         self.last: TableCommit | None = None
         self.looks = True
 

@@ -16,7 +16,7 @@ from resources.spark import SparkEngine
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Tag
-from tests.support.arrow import SCHEMA, Rows, Session, active
+from tests.support.arrow import SCHEMA, ArrowTable, Rows, Session, active
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,9 +43,9 @@ WRITES: list[tuple[list[Given], Load, int]] = [
 """Rows, what they replace, and the number."""
 
 
-def _written(folder: Path, rows: Callable[[list[Given]], Any]) -> list[Any]:
+def _written(folder: Path, kind: type[DeltaLakeTable], rows: Callable[[list[Given]], Any]) -> list[Any]:
     """What the table's log tells after each write, as the product reads it."""
-    target = DeltaLakeTable(Place(str(folder)))
+    target = kind(Place(str(folder)))
     told: list[Any] = []
     for at, (given, load, number) in enumerate(WRITES):
         tag = Tag(APP, number, f"owner {at}", gives_up=not given)
@@ -82,7 +82,9 @@ def test_the_stand_in_commits_what_spark_commits(engine: SparkEngine, tmp_path: 
         columns = [{"id": one, "_source_file": path} for one, path in given]
         return Rows(pa.Table.from_pylist(columns, schema=SCHEMA))
 
-    assert _written(tmp_path / "arrow", rows) == _written(tmp_path / "spark", frame)
+    assert _written(tmp_path / "arrow", ArrowTable, rows) == _written(
+        tmp_path / "spark", DeltaLakeTable, frame
+    )
     assert len(active(tmp_path / "arrow")) == len(active(tmp_path / "spark"))
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from partitions.dataflow import Dataflow
 from resources import decisions
-from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import TableCommit, Version
+from tests.support.arrow import ArrowTable
 from tests.support.jvmless import JvmlessEngine, JvmlessPlatform, Process, dataflow, jvmless
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -39,7 +39,7 @@ class Follower:
         self.versions.append(commit.version)
 
 
-class _Table(DeltaLakeTable):
+class _Table(ArrowTable):
     follower: Follower
 
     def after_append(self, commit: TableCommit) -> None:
@@ -51,8 +51,9 @@ class _Table(DeltaLakeTable):
 class _Platform(JvmlessPlatform):
     follower: Follower = field(default_factory=Follower)
 
-    def table(self, dataflow: Dataflow) -> DeltaLakeTable:
+    def table(self, dataflow: Dataflow) -> ArrowTable:
         table = _Table(self.lake.child(dataflow.table))
+        table.hear = lambda when, write: self.process.reach(when, "commit", write)
         table.follower = self.follower
         return table
 

@@ -40,7 +40,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from resources.watermarks.entry import Entry
-from tests.support.arrow import Write
+from tests.support.arrow import OwnWrite, Write
 
 
 class Violation(AssertionError):
@@ -124,7 +124,7 @@ class Oracle:
         if late:
             self.late.add(path)
 
-    def load(self, write: Write) -> None:
+    def load(self, write: Write | OwnWrite) -> None:
         """A commit of ours has landed.
 
         Raises:
@@ -153,7 +153,7 @@ class Oracle:
         for path in write.paths:
             self._loaded(path, write, again=deleted is None or path in deleted)
 
-    def _loaded(self, path: str, write: Write, again: bool) -> None:
+    def _loaded(self, path: str, write: Write | OwnWrite, again: bool) -> None:
         if self.copies[path] and path not in self.doubling:
             raise Violation(f"number {write.number} loads {path} again, which nobody decided")
         if self.due[path] is Due.NEVER and not again:
@@ -166,7 +166,7 @@ class Oracle:
         self.unknown.discard(path)
         self.unwanted.discard(path)
 
-    def load_by_copy(self, write: Write, then: Oracle) -> None:
+    def load_by_copy(self, write: Write | OwnWrite, then: Oracle) -> None:
         """A commit has landed that goes on from the state as it was ``then``: of another project, or begun before the state was lost.
 
         Raises:

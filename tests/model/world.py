@@ -76,7 +76,7 @@ from tests.model.actions import (
     Unprocess,
 )  # fmt: skip
 from tests.model.oracle import Oracle, Violation, key, reached
-from tests.support.arrow import CommitFailed, Write, active
+from tests.support.arrow import CommitFailed, OwnWrite, Write, active
 from tests.support.jvmless import NAME, Killed, Parts, Point, Process
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -126,7 +126,7 @@ class World:
     oracle: Oracle
     parts: Parts = field(default_factory=Parts)
     ending: str = ".jsonl"
-    running: list[tuple[Write, Oracle]] = field(default_factory=list)
+    running: list[tuple[Write | OwnWrite, Oracle]] = field(default_factory=list)
     export: list[str] = field(default_factory=list)
     backups: dict[int, Backup] = field(default_factory=dict)
     stop: NeedsDecision | None = None
@@ -243,7 +243,7 @@ class World:
     def _process(self, kill: Kill | Meanwhile | None) -> Iterator[Platform]:
         seen: Counter[Point] = Counter()
 
-        def heard(point: Point, write: Write | None) -> None:
+        def heard(point: Point, write: Write | OwnWrite | None) -> None:
             seen[point] += 1
             with self._judged():
                 if point == ("after", "commit"):
@@ -552,7 +552,7 @@ class World:
         shutil.copytree(then.folder / "state", state, dirs_exist_ok=True)
         oracle = then.oracle.copy()
 
-        def heard(point: Point, write: Write | None) -> None:
+        def heard(point: Point, write: Write | OwnWrite | None) -> None:
             if point == ("after", "commit") and write is not None:
                 with self._judged():
                     self.oracle.load_by_copy(write, oracle)
@@ -691,10 +691,8 @@ class World:
 Stops = tuple[tuple[str, int], ...]
 
 
-def _moved(write: Write, root: Path) -> Write:
-    from dataclasses import replace
-
-    return replace(write, folder=root / "lake" / "bronze" / NAME)
+def _moved(write: Write | OwnWrite, root: Path) -> Write | OwnWrite:
+    return write.moved(root / "lake" / "bronze" / NAME)
 
 
 def _parsed(command: str) -> tuple[list[str], dict[str, Any]]:

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
@@ -29,9 +29,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from partitions.errors import StrandlineError
+from partitions.load import Replace
+from partitions.predicate import Among, matches
+from resources.places import Place
+from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.own_commit import Change, OwnCommit
+from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.table import Tag
 
 SCHEMA = pa.schema([("id", pa.int64()), ("_source_file", pa.string())])
 
+_SPARK_TYPE = {pa.int64(): LongType(), pa.string(): StringType()}
 _DELTA_TYPE = {pa.int64(): "long", pa.string(): "string"}
 _COMMIT = re.compile(r"\d{20}\.json")
 _LITERAL = re.compile(r"'((?:[^'\\]|\\.)*)'")
@@ -49,9 +60,14 @@ class Rows:
     hear: Hear = lambda when, write: None
 
     @property
-    def schema(self) -> pa.Schema:
+    def schema(self) -> StructType:
         """Its columns; everything is known already."""
-        return self.table.schema
+        return StructType([StructField(one.name, _SPARK_TYPE[one.type]) for one in self.table.schema])
+
+    @property
+    def sparkSession(self) -> Session:  # noqa: N802 - Spark's name
+        """A session."""
+        return Session(self.hear)
 
     @property
     def columns(self) -> list[str]:
@@ -116,6 +132,8 @@ class Session:
 
 
 class _Conf:
+    getAll: ClassVar[dict[str, str]] = {}  # noqa: N815 - Spark's name
+
     def get(self, key: str, default: object = None) -> object:
         """Nothing is set."""
         return default
@@ -134,10 +152,12 @@ class Writer:
     rows: Rows
     _mode: str = "error"
     _options: dict[str, str] = field(default_factory=dict)
+    _format: str = "delta"
 
     def format(self, name: str) -> Writer:
-        """Delta."""
-        assert name == "delta", name
+        """Delta, or Parquet files in a new folder."""
+        assert name in ("delta", "parquet"), name
+        self._format = name
         return self
 
     def mode(self, mode: str) -> Writer:
@@ -156,6 +176,10 @@ class Writer:
 
     def save(self, url: str) -> None:
         """Write in one commit, or skip it."""
+        if self._format == "parquet":
+            Path(url).mkdir(parents=True)
+            pq.write_table(self.rows.table, Path(url) / f"part-{uuid4()}.parquet")
+            return
         folder, app_id, number = _folder(url), self._options["txnAppId"], int(self._options["txnVersion"])
         versions = _versions(folder)
         if versions and (DeltaTable(str(folder)).transaction_version(app_id) or -1) >= number:
@@ -196,6 +220,10 @@ class Write:
     where: str | None
     metadata: str
     rows: pa.Table
+
+    def moved(self, folder: Path) -> Write:
+        """The same write, into a copy of the table."""
+        return replace(self, folder=folder)
 
     @property
     def paths(self) -> list[str]:
@@ -359,7 +387,108 @@ class Write:
         return removes, copies, metrics
 
 
-Hear = Callable[[str, Write], None]
+@dataclass(frozen=True)
+class OwnWrite:
+    """A write of the product's own that has come to its commit: it may land later, when nobody waits for it any more."""
+
+    own: OwnCommit
+    change: Change
+
+    @property
+    def number(self) -> int:
+        """Of the slice."""
+        return self.own.tag.number
+
+    @property
+    def mode(self) -> str:
+        """As Spark names it."""
+        return "overwrite" if isinstance(self.change.load, Replace) else "append"
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that its rows came from, one a row."""
+        folder = self.own.log.place.local
+        assert folder is not None
+        files = [pq.read_table(folder / file.path, partitioning=None) for file in self.change.files]
+        return [path for rows in files for path in rows["_source_file"].to_pylist()]
+
+    @property
+    def owned(self) -> dict[str, Any]:
+        """What the commit says of itself to us."""
+        found: dict[str, Any] = json.loads(self.own.text)["strandline"]
+        return found
+
+    @property
+    def deleted(self) -> set[str] | None:
+        """The files whose rows it deletes."""
+        load = self.change.load
+        if not isinstance(load, Replace) or self.change.begun is None:
+            return set()
+        assert isinstance(load.where, Among)
+        assert load.where.column == "_source_file"
+        return set(load.where.values)
+
+    def land(self) -> None:
+        """Go on with it.
+
+        Raises:
+            CommitFailed: it is refused, skipped, or left to Delta's own writer, which nobody calls any more.
+        """
+        before = _versions(_local(self.own))
+        try:
+            self.own.land(self.change)
+        except StrandlineError as error:
+            raise CommitFailed(error.message) from error
+        if _versions(_local(self.own)) == before:
+            raise CommitFailed("it was skipped")
+
+    def moved(self, folder: Path) -> OwnWrite:
+        """The same write, into a copy of the table."""
+        return replace(self, own=OwnCommit(DeltaLog(Place(str(folder))), self.own.tag, self.own.text))
+
+
+@dataclass(frozen=True)
+class HeardCommit(OwnCommit):
+    """The product's own commit, which is announced.
+
+    Attributes:
+        hear: as a session's.
+    """
+
+    hear: Hear = lambda when, write: None
+
+    def _commit(self, table: DeltaTable | None, change: Change, removed: Any) -> None:
+        write = OwnWrite(OwnCommit(self.log, self.tag, self.text), change)
+        self.hear("before", write)
+        super()._commit(table, change, removed)
+        self.hear("after", write)
+
+
+class _ArrowCommit(HeardCommit):
+    def _counting_outside(self, rows: Any, load: Replace) -> tuple[Any, Callable[[], int]]:
+        return rows, lambda: sum(not matches(load.where, row) for row in rows.table.to_pylist())
+
+
+class ArrowTable(DeltaLakeTable):
+    """A Delta table whose rows are Arrow's.
+
+    Attributes:
+        hear: as a session's.
+    """
+
+    hear: Hear = staticmethod(lambda when, write: None)
+
+    def _own(self, tag: Tag, state: str) -> OwnCommit:
+        own = super()._own(tag, state)
+        return _ArrowCommit(own.log, own.tag, own.text, self.hear)
+
+
+def _local(own: OwnCommit) -> Path:
+    assert own.log.place.local is not None
+    return own.log.place.local
+
+
+Hear = Callable[[str, Write | OwnWrite], None]
 
 
 def active(folder: Path) -> list[str]:

@@ -38,7 +38,7 @@ from resources.spark import SparkEngine
 from resources.staging import Staging
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog
-from tests.support.arrow import SCHEMA, Rows, Session, Write
+from tests.support.arrow import SCHEMA, ArrowTable, OwnWrite, Rows, Session, Write
 
 NAME = "flow"
 
@@ -58,10 +58,10 @@ class Process:
         heard: is told every point with the write that it belongs to, if any; what it raises kills the process.
     """
 
-    heard: Callable[[Point, Write | None], None] = lambda point, write: None
+    heard: Callable[[Point, Write | OwnWrite | None], None] = lambda point, write: None
     _dead: bool = field(default=False, init=False)
 
-    def reach(self, when: str, what: str, write: Write | None = None) -> None:
+    def reach(self, when: str, what: str, write: Write | OwnWrite | None = None) -> None:
         """Come to a point."""
         if self._dead:
             raise Killed
@@ -188,12 +188,20 @@ class ArrowPlatform(Platform):
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         return JvmlessEngine()
 
+    def table(self, dataflow: Dataflow) -> ArrowTable:
+        return ArrowTable(self.lake.child(dataflow.table), dataflow.target.partition_by)
+
 
 class JvmlessPlatform(ArrowPlatform, MortalPlatform):
     """The resources of a process that needs no JVM."""
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         return JvmlessEngine(self.process)
+
+    def table(self, dataflow: Dataflow) -> ArrowTable:
+        made = super().table(dataflow)
+        made.hear = lambda when, write: self.process.reach(when, "commit", write)
+        return made
 
 
 def platform(state: Path, lake: Path, landing: Path, process: Process) -> Platform:

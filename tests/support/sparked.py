@@ -18,9 +18,10 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.platform import Platform
 from resources.spark import SparkEngine
+from resources.tables.delta.own_commit import OwnCommit
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Tag
-from tests.support.arrow import SCHEMA, Write
+from tests.support.arrow import SCHEMA, HeardCommit, Write
 from tests.support.jvmless import MortalPlatform, Parts, Process, dataflow
 
 if TYPE_CHECKING:
@@ -36,10 +37,16 @@ class _HeardTable(DeltaLakeTable):
 
     process: Process
 
-    def _commit(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> None:
+    def _own(self, tag: Tag, state: str) -> OwnCommit:
+        own = super()._own(tag, state)
+        return HeardCommit(
+            own.log, own.tag, own.text, lambda when, write: self.process.reach(when, "commit", write)
+        )
+
+    def _commit(self, rows: DataFrame, load: Load, tag: Tag, text: str, *, first: bool) -> None:
         write = self._write_of(rows, tag, Append() if first else load)
         self.process.reach("before", "commit", write)
-        super()._commit(rows, load, tag, state, first=first)
+        super()._commit(rows, load, tag, text, first=first)
         landed = self.head(None, tag.app_id).find_tagged_commit(tag.number)
         if landed is not None and landed.owner == tag.owner:
             self.process.reach("after", "commit", write)

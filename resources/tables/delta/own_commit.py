@@ -1,7 +1,7 @@
 """Strandline's own commit of a Delta table: Spark writes the data files, deltalake adds them to the log (docs/adr/0016).
 
-A commit takes one version or none: the log has a version once. Whoever finds it taken looks at the table again, at the tag first. Nothing here
-changes a table that a file's rows would have to be read for; :mod:`resources.tables.delta.own_limits` says which tables and rows it is for.
+The log has each version once. Whoever finds one taken looks at the table again, at its tag first. Nothing here changes rows of a file that
+stays; :mod:`resources.tables.delta.own_limits` says which tables, rows and loads it is for.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import random
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -18,31 +18,32 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from uuid import uuid4
 
-from partitions.errors import RowsRefused, TargetError, in_one_line
+from partitions.errors import RowsRefused, StrandlineError, TargetError, in_one_line
 from partitions.extents import Match, match_of
 from partitions.load import Append, Load, Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.tables.delta.data_files import DataFile, written_files
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_limits import extents_of, fits, is_plain, may_make, new_schema
+from resources.tables.delta.own_limits import extents_of, fits, is_plain, may_make, new_schema, takes_place
 from resources.tables.table import Tag
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
-    from pyspark.sql import DataFrame, Observation, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+OUTSIDE = "rows_outside"
+"""Code of the error for rows that are not among those that their load replaces."""
 
 _TRIES = 100
 """Versions that other writers may take first, one after another, before a run gives way to them."""
 _NEW_TABLES = "spark.databricks.delta.properties.defaults."
-OUTSIDE = "rows_outside"
-"""Code of the error for rows that are not among those that their load replaces."""
 
 
 class _Outcome(Enum):
-    """What became of an attempt to commit.
+    """What became of a commit.
 
     ADDED: the files are in the table, or may be. TAKEN: the number was there already. UNFIT: Delta's own writer must do it.
     """
@@ -50,6 +51,85 @@ class _Outcome(Enum):
     ADDED = "added"
     TAKEN = "taken"
     UNFIT = "unfit"
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """The table that a commit was begun on."""
+
+    id: str
+    version: int
+
+    @classmethod
+    def of(cls, table: DeltaTable | None) -> _Begun | None:
+        return None if table is None else cls(str(table.metadata().id), table.version())
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a commit does.
+
+    Attributes:
+        load: what becomes of the rows that are there.
+        begun: the table as it was then; None: there was none, and the commit makes it.
+        schema: of the rows; None if there are none.
+        partition_by: the table's columns of partitions.
+        staged: the folder of the files, below the table's; empty if there are none.
+        files: that are added.
+    """
+
+    load: Load
+    begun: _Begun | None
+    schema: StructType | None = None
+    partition_by: Sequence[str] = ()
+    staged: str = ""
+    files: Sequence[DataFile] = ()
+
+    def removals(self, table: DeltaTable | None, log: DeltaLog) -> list[Mapping[str, Any]] | None:
+        """Return the files that are removed from a table as it is now; None if Delta's own writer must do it.
+
+        Raises:
+            RowsRefused: there is a table, and there must be none.
+            TargetError: it is not the table any more that the commit was begun on.
+        """
+        now = _Begun.of(table)
+        if self.begun is None:
+            if now is None:
+                return []
+            raise RowsRefused(
+                f"table {log.place}: expected no table, as when the slice was planned, found one that was made since"
+            )
+        if table is None or now is None or now.id != self.begun.id or now.version < self.begun.version:
+            raise TargetError(
+                f"table {log.place}: expected version {self.begun.version} or a later one of the table that this write was begun on,"
+                f" found {f'version {now.version}' if now else 'none'}: it was removed, made again or restored meanwhile"
+            )
+        if not is_plain(table, self.load) or not (self.schema is None or fits(table, self.schema)):
+            return None
+        return _removals(table, self.load)
+
+    def described(self, removed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return what the commit says of itself, in the words of Delta's own writer."""
+        parameters = {
+            "mode": "Append" if self.begun else "ErrorIfExists",
+            "partitionBy": json.dumps(list(self.partition_by)),
+        }
+        counts = {
+            "numFiles": len(self.files),
+            "numOutputRows": sum(file.rows for file in self.files),
+            "numOutputBytes": sum(file.size for file in self.files),
+        }
+        blind = True
+        if self.begun and isinstance(self.load, Replace):
+            blind = False
+            parameters |= {"mode": "Overwrite", "predicate": sql(self.load.where, SPARK)}
+            deleted = sum(action["num_records"] for action in removed)
+            counts |= {"numRemovedFiles": len(removed), "numDeletedRows": deleted}
+        return {
+            "operationParameters": parameters,
+            "operationMetrics": {name: str(count) for name, count in counts.items()},
+            "isBlindAppend": blind,
+        }
 
 
 @dataclass(frozen=True)
@@ -79,37 +159,86 @@ class OwnCommit:
             RowsRefused: as the contract says.
             TargetError: the commit failed otherwise.
         """
-        table = self.log.table()
+        folder = self.log.place.local
+        if folder is None or not takes_place(self.log.place):
+            return False
+        table, schema = self.log.table(), rows.schema
         if self._is_taken(table):
             return True
-        folder, schema = self.log.place.local, rows.schema
-        if folder is None or first != (table is None) or not _suits(table, schema, load, rows.sparkSession):
+        if first != (table is None) or not _suits(table, schema, load, rows.sparkSession):
             return False
         layout = list(partition_by) if table is None else table.metadata().partition_columns
-        name, outcome, files = f"{self.tag.number:010d}-{uuid4().hex}", _Outcome.UNFIT, []
+        staged = f"{self.tag.number:010d}-{uuid4().hex}"
         try:
-            _write_files(rows, Append() if first else load, folder / name, layout)
-            files = written_files(folder, name, schema)
-            outcome = self._add(_Change(files, load, schema, layout, first))
-        finally:
-            if outcome is not _Outcome.ADDED or not files:
-                shutil.rmtree(folder / name, ignore_errors=True)
-        return outcome is not _Outcome.UNFIT
+            self._write_files(rows, Append() if first else load, folder / staged, layout)
+            files = written_files(folder, staged, schema)
+        except Exception:
+            shutil.rmtree(folder / staged, ignore_errors=True)
+            raise
+        return self.land(Change(load, _Begun.of(table), schema, layout, staged, files))
 
     def give_up(self) -> bool:
         """Take the number by a commit that changes no row, in a table that is there; return False if Delta's own writer must do it."""
+        if not takes_place(self.log.place):
+            return False
         table = self.log.table()
         if self._is_taken(table):
             return True
-        if self.log.place.local is None or table is None or not is_plain(table, Append()):
+        if table is None or not is_plain(table, Append()):
             return False
-        return self._add(_Change([], Append(), None, [], first=False)) is not _Outcome.UNFIT
+        return self.land(Change(Append(), _Begun.of(table)))
+
+    def land(self, change: Change) -> bool:
+        """Commit what was written; return False, and leave nothing behind, if Delta's own writer must do it.
+
+        Raises:
+            RowsRefused, TargetError: as :meth:`write`.
+        """
+        try:
+            outcome = self._add(change)
+        except StrandlineError:
+            self._discard(change)
+            raise
+        if outcome is not _Outcome.ADDED or not change.files:
+            self._discard(change)
+        return outcome is not _Outcome.UNFIT
+
+    def _discard(self, change: Change) -> None:
+        """Remove files that no version of the table knows. What a process that died has left is VACUUM's."""
+        if change.staged and self.log.place.local is not None:
+            shutil.rmtree(self.log.place.local / change.staged, ignore_errors=True)
 
     def _is_taken(self, table: DeltaTable | None) -> bool:
         highest = table.transaction_version(self.tag.app_id) if table is not None else None
         return highest is not None and highest >= self.tag.number
 
-    def _add(self, change: _Change) -> _Outcome:
+    def _write_files(self, rows: DataFrame, load: Load, folder: Path, partition_by: Sequence[str]) -> None:
+        """Write Parquet files.
+
+        Raises:
+            RowsRefused: rows are not among those that the load replaces.
+        """
+        outside: Callable[[], int] = int
+        if isinstance(load, Replace):
+            rows, outside = self._counting_outside(rows, load)
+        writer = rows.write.format("parquet").mode("error")
+        if partition_by:
+            writer = writer.partitionBy(*partition_by)
+        writer.save(str(folder))
+        if count := outside():
+            raise RowsRefused(f"{count:,} rows are not among those that the slice replaces", code=OUTSIDE)
+
+    def _counting_outside(self, rows: DataFrame, load: Replace) -> tuple[DataFrame, Callable[[], int]]:
+        """The rows, and what tells how many of them the load does not replace once they are written."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        inside = F.coalesce(F.expr(sql(load.where, SPARK)), F.lit(False))
+        counted = Observation()
+        rows = rows.observe(counted, F.count_if(~inside).alias("outside"))
+        return rows, lambda: int(counted.get["outside"])
+
+    def _add(self, change: Change) -> _Outcome:
         """Commit as the version after the newest; if another writer takes that, look again."""
         for _ in range(_TRIES):
             table = self.log.table()
@@ -134,9 +263,7 @@ class OwnCommit:
             f"table {self.log.place}: other writers were first {_TRIES} times in a row. Nothing is lost: run again"
         )
 
-    def _commit(
-        self, table: DeltaTable | None, change: _Change, removed: Sequence[Mapping[str, Any]]
-    ) -> None:
+    def _commit(self, table: DeltaTable | None, change: Change, removed: Sequence[Mapping[str, Any]]) -> None:
         from deltalake import CommitProperties, Schema
         from deltalake.transaction import Transaction, create_table_with_add_actions
 
@@ -148,12 +275,11 @@ class OwnCommit:
         adds = [_add_action(file) for file in change.files]
         place = self.log.place
         if table is not None:
-            removes = [_remove_action(action) for action in removed]
             table.create_write_transaction(
-                [*removes, *adds],
+                [*(_remove_action(action) for action in removed), *adds],
                 "append",
                 table.schema(),
-                partition_by=change.partition_by or None,
+                partition_by=list(change.partition_by) or None,
                 commit_properties=said,
             )
         elif change.schema is not None:
@@ -162,97 +288,19 @@ class OwnCommit:
                 Schema.from_json(new_schema(change.schema)),
                 adds,
                 "error",
-                change.partition_by,
+                list(change.partition_by),
                 storage_options=place.storage_options or None,
                 commit_properties=said,
             )
 
 
-@dataclass(frozen=True)
-class _Change:
-    """What a commit does.
-
-    Attributes:
-        files: that it adds.
-        load: what becomes of the rows that are there.
-        schema: of the rows; None if there are none.
-        partition_by: the table's columns of partitions.
-        first: whether it makes the table.
-    """
-
-    files: Sequence[DataFile]
-    load: Load
-    schema: StructType | None
-    partition_by: list[str]
-    first: bool
-
-    def removals(self, table: DeltaTable | None, log: DeltaLog) -> list[Mapping[str, Any]] | None:
-        """Return the files that are removed from a table as it is now; None if Delta's own writer must do it.
-
-        Raises:
-            RowsRefused: there is a table, and there must be none.
-            TargetError: there is none, and there must be one.
-        """
-        if table is None:
-            if self.first:
-                return []
-            raise TargetError(
-                f"table {log.place}: expected the table, found none: it was removed while it was written"
-            )
-        if self.first:
-            raise RowsRefused(
-                f"table {log.place}: expected no table, as when the slice was planned, found one that was made since"
-            )
-        if not is_plain(table, self.load) or not (self.schema is None or fits(table, self.schema)):
-            return None
-        return _removals(table, self.load)
-
-    def described(self, removed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return what the commit says of itself, in the words of Delta's own writer."""
-        parameters = {
-            "mode": "ErrorIfExists" if self.first else "Append",
-            "partitionBy": json.dumps(self.partition_by),
-        }
-        counts = {
-            "numFiles": len(self.files),
-            "numOutputRows": sum(file.rows for file in self.files),
-            "numOutputBytes": sum(file.size for file in self.files),
-        }
-        replaces = isinstance(self.load, Replace) and not self.first
-        if isinstance(self.load, Replace) and not self.first:
-            parameters |= {"mode": "Overwrite", "predicate": sql(self.load.where, SPARK)}
-            deleted = sum(action["num_records"] for action in removed)
-            counts |= {"numRemovedFiles": len(removed), "numDeletedRows": deleted}
-        return {
-            "operationParameters": parameters,
-            "operationMetrics": {name: str(count) for name, count in counts.items()},
-            "isBlindAppend": not replaces,
-        }
-
-
 def _suits(table: DeltaTable | None, schema: StructType, load: Load, spark: SparkSession) -> bool:
+    """Whether a load of these rows is for this module, as far as the table tells now."""
     if table is not None:
         return is_plain(table, load) and fits(table, schema) and _removals(table, load) is not None
     settings: Any = spark.conf.getAll  # a property or a method, as the kind of session has it
     defaults = settings() if callable(settings) else settings
     return may_make(schema, {key: value for key, value in defaults.items() if key.startswith(_NEW_TABLES)})
-
-
-def _write_files(rows: DataFrame, load: Load, folder: Path, partition_by: Sequence[str]) -> None:
-    """Write Parquet files.
-
-    Raises:
-        RowsRefused: rows are not among those that the load replaces.
-    """
-    outside: Observation | None = None
-    if isinstance(load, Replace):
-        rows, outside = _count_outside(rows, load)
-    writer = rows.write.format("parquet").mode("error")
-    if partition_by:
-        writer = writer.partitionBy(*partition_by)
-    writer.save(str(folder))
-    if outside and (count := outside.get["outside"]):
-        raise RowsRefused(f"{count:,} rows are not among those that the slice replaces", code=OUTSIDE)
 
 
 def _removals(table: DeltaTable, load: Load) -> list[Mapping[str, Any]] | None:
@@ -267,16 +315,6 @@ def _removals(table: DeltaTable, load: Load) -> list[Mapping[str, Any]] | None:
         return None
     removed = [file for file, match in matches if match is Match.ALL]
     return None if any(file["num_records"] is None for file in removed) else removed
-
-
-def _count_outside(rows: DataFrame, load: Replace) -> tuple[DataFrame, Observation]:
-    """The rows, and the count of those that the load does not replace, which is there once they are written."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F
-
-    inside = F.coalesce(F.expr(sql(load.where, SPARK)), F.lit(False))
-    counted = Observation()
-    return rows.observe(counted, F.count_if(~inside).alias("outside")), counted
 
 
 def _add_action(file: DataFile) -> AddAction:

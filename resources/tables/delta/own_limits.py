@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.extents import Extent
 from partitions.load import Append, Load, Replace
+from resources.places import Place
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql.types import StructType
 
+_MISTAKEN = frozenset("[]\\^|%")
+"""Characters of a path that deltalake 1.6 takes for something else."""
 _FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 _PROPERTIES = frozenset(
     {
@@ -34,6 +37,11 @@ _PROPERTIES = frozenset(
 _FIELD_METADATA = frozenset({"comment"})
 _WITHIN_MILLISECOND = timedelta(microseconds=999)
 """Delta cuts an instant's bounds to milliseconds."""
+
+
+def takes_place(place: Place) -> bool:
+    """Return whether a table at a place can be committed to: a folder whose name deltalake takes as it stands."""
+    return place.local is not None and not _MISTAKEN & set(place.url)
 
 
 def is_plain(table: DeltaTable, load: Load) -> bool:

@@ -150,7 +150,7 @@ class DeltaLakeTable:
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
         """Load rows in one commit: Strandline's own where it can, else Delta's, which skips one whose tag the table knows."""
-        own = OwnCommit(self._log, tag, commit_text(self._place, tag, state))
+        own = self._own(tag, state)
         if not own.write(rows, load, self._partition_by, first=base is None):
             self._commit(rows, load, tag, own.text, first=base is None)
 
@@ -158,11 +158,14 @@ class DeltaLakeTable:
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
     ) -> None:
         """Append no row. The table's own columns fit whatever the definition has become."""
-        own = OwnCommit(self._log, tag, commit_text(self._place, tag, state))
+        own = self._own(tag, state)
         if first_rows is None and own.give_up():
             return
         rows = first_rows() if first_rows else self._rows(spark).limit(0)
         self._commit(rows, Append(), tag, own.text, first=first_rows is not None)
+
+    def _own(self, tag: Tag, state: str) -> OwnCommit:
+        return OwnCommit(self._log, tag, commit_text(self._place, tag, state))
 
     def _rows(self, spark: SparkSession) -> DataFrame:
         return spark.read.format("delta").load(self._place.spark_url)
