@@ -11,6 +11,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -23,6 +24,7 @@ from partitions.extents import Match, match_of
 from partitions.load import Append, Load, Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
+from resources.tables.delta.commit import file_name
 from resources.tables.delta.data_files import DataFile, written_files
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import extents_of, fits, is_plain, may_make, new_schema, takes_place
@@ -39,6 +41,8 @@ OUTSIDE = "rows_outside"
 
 _TRIES = 100
 """Versions that other writers may take first, one after another, before a run gives way to them."""
+_CHECKPOINT_INTERVAL = 10
+"""Commits, as Delta's own writer has it by default."""
 _NEW_TABLES = "spark.databricks.delta.properties.defaults."
 
 
@@ -252,19 +256,40 @@ class OwnCommit:
             except Exception as error:  # deltalake has many; what counts is what the log says now
                 now = self.log.table()
                 if self._is_taken(now):
-                    return _Outcome.ADDED
+                    return _Outcome.ADDED if self._has_landed(change) else _Outcome.TAKEN
                 if (now and now.version()) == (table and table.version()):
                     said = in_one_line(str(error)) or type(error).__name__
                     raise TargetError(f"table {self.log.place}: its log cannot be written: {said}") from error
                 time.sleep(random.uniform(0, 0.1))  # noqa: S311 - so that two writers do not meet again
             else:
+                self._make_checkpoint()
                 return _Outcome.ADDED
         raise TargetError(
             f"table {self.log.place}: other writers were first {_TRIES} times in a row. Nothing is lost: run again"
         )
 
+    def _has_landed(self, change: Change) -> bool:
+        """Whether a commit whose answer was an error is in the table's log: an answer may be lost, and another run may do the same."""
+        names = {file_name(file.path) for file in change.files}
+        return any(
+            commit.file in names
+            for commit in self.log.commits(change.begun.version if change.begun else None)
+        )
+
+    def _make_checkpoint(self) -> None:
+        """Have readers begin with a checkpoint, as often as Delta does; the commit stands whether this succeeds or not."""
+        with suppress(Exception):
+            table = self.log.table()
+            if table is None:
+                return
+            properties = table.metadata().configuration
+            if table.version() % int(properties.get("delta.checkpointInterval") or _CHECKPOINT_INTERVAL) == 0:
+                table.create_checkpoint()
+                if str(properties.get("delta.enableExpiredLogCleanup")).lower() != "false":
+                    table.cleanup_metadata()
+
     def _commit(self, table: DeltaTable | None, change: Change, removed: Sequence[Mapping[str, Any]]) -> None:
-        from deltalake import CommitProperties, Schema
+        from deltalake import CommitProperties, PostCommitHookProperties, Schema
         from deltalake.transaction import Transaction, create_table_with_add_actions
 
         said = CommitProperties(
@@ -281,6 +306,9 @@ class OwnCommit:
                 table.schema(),
                 partition_by=list(change.partition_by) or None,
                 commit_properties=said,
+                post_commithook_properties=PostCommitHookProperties(
+                    create_checkpoint=False, cleanup_expired_logs=False
+                ),
             )
         elif change.schema is not None:
             create_table_with_add_actions(
@@ -291,6 +319,9 @@ class OwnCommit:
                 list(change.partition_by),
                 storage_options=place.storage_options or None,
                 commit_properties=said,
+                post_commithook_properties=PostCommitHookProperties(
+                    create_checkpoint=False, cleanup_expired_logs=False
+                ),
             )
 
 

@@ -1,0 +1,434 @@
+"""The product's own commits of Delta tables: what they hold, who else can read them, and what they do where others write (docs/adr/0016)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from pyspark.errors import AnalysisException
+
+from partitions.errors import RowsRefused, TargetError
+from partitions.load import Append, Load, Replace
+from partitions.predicate import Among, Between
+from resources.places import Place
+from resources.spark import SparkEngine
+from resources.tables.delta.own_commit import Change, OwnCommit
+from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.table import Tag
+from tests.support.arrow import SCHEMA, ArrowTable, Rows, Writer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+APP = "app"
+
+EVERY_TYPE = """SELECT * FROM VALUES
+  (1L, 1Y, 2S, 3, 1.5F, 2.5D, 1.50BD, true, 'text', X'00FF', DATE'2026-03-01', TIMESTAMP'2026-03-01 00:00:00.123456',
+   TIMESTAMP_NTZ'2026-03-01 01:02:03.000001', named_struct('x', 1, 'y', named_struct('z', 'in')), array(1, 2), map('k', 3), 'é日'),
+  (2L, -1Y, -2S, -3, -1.5F, -0.0D, -2.25BD, false, repeat('long', 20), X'', DATE'1969-12-31', TIMESTAMP'1969-12-31 23:59:59.999999',
+   TIMESTAMP_NTZ'1969-12-31 23:59:59', named_struct('x', 2, 'y', named_struct('z', 'side')), array(), map(), ''),
+  (3L, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
+  AS rows(id, byte, short, int, float, double, decimal, boolean, string, binary, date, instant, local, struct, list, map, other)"""
+
+
+@pytest.fixture(scope="module")
+def spark(engine: SparkEngine) -> SparkSession:
+    return engine.session()
+
+
+class Table:
+    """A table that numbers are written to."""
+
+    def __init__(
+        self, folder: Path, partition_by: tuple[str, ...] = (), kind: type[DeltaLakeTable] = DeltaLakeTable
+    ) -> None:
+        self.folder = folder
+        self.table = kind(Place(str(folder)), partition_by)
+
+    def write(self, number: int, rows: Any, load: Load | None = None, app: str = APP) -> None:
+        base = self.table.tip(app).version
+        self.table.write(
+            rows, load or Append(), Tag(app, number, f"owner {number} of {app}"), "{}", base=base
+        )
+
+    @property
+    def log(self) -> list[list[dict[str, Any]]]:
+        """The actions of each commit that is there."""
+        files = sorted((self.folder / "_delta_log").glob("*.json"))
+        return [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
+
+    @property
+    def writers(self) -> list[str]:
+        """Of each commit: ``own`` or ``Delta``."""
+        said = [
+            next(action["commitInfo"] for action in commit if "commitInfo" in action) for commit in self.log
+        ]
+        return ["own" if each["engineInfo"].startswith("delta-rs") else "Delta" for each in said]
+
+    @property
+    def folders(self) -> list[str]:
+        """Folders of data files below the table."""
+        return sorted(
+            path.name for path in self.folder.iterdir() if not path.name.startswith("_") and path.is_dir()
+        )
+
+    def statistics(self, version: int) -> list[dict[str, Any]]:
+        return [
+            json.loads(action["add"]["stats"], parse_float=str)
+            for action in self.log[version]
+            if "add" in action
+        ]
+
+    def query(self, columns: str) -> list[dict[str, Any]]:
+        """Rows as another engine reads them."""
+        query = QueryBuilder().register("rows", DeltaTable(str(self.folder)))
+        found: list[dict[str, Any]] = pa.table(
+            query.execute(f"SELECT {columns} FROM rows ORDER BY 1").read_all()
+        ).to_pylist()
+        return found
+
+
+def _spark_rows(spark: SparkSession, folder: Path) -> list[Any]:
+    return sorted(map(tuple, spark.read.format("delta").load(str(folder)).collect()), key=str)
+
+
+def test_every_type_is_read_back_as_it_was_written_and_its_statistics_are_deltas(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table, rows = Table(tmp_path / "own"), spark.sql(EVERY_TYPE).coalesce(1)
+    table.write(1, rows)
+    table.write(2, rows.where("id > 1"))
+    rows.write.format("delta").save(str(tmp_path / "delta"))
+    assert table.writers == ["own", "own"]
+    assert _spark_rows(spark, table.folder) == sorted(
+        map(tuple, [*rows.collect(), *rows.where("id > 1").collect()]), key=str
+    )
+    assert [row["other"] for row in table.query("id, other")] == ["é日", "", "", None, None]
+    (own,), (delta,) = table.statistics(0), Table(tmp_path / "delta").statistics(0)
+    assert own["numRecords"] == delta["numRecords"] == 3
+    assert own["nullCount"] == {
+        key: count for key, count in delta["nullCount"].items() if key not in ("list", "map")
+    }
+    # Delta cuts instants to milliseconds, which is wrong by up to one; its texts are cut as ours are.
+    for bounds in ("minValues", "maxValues"):
+        exact = {key: value for key, value in own[bounds].items() if key not in ("instant", "local")}
+        assert exact == {key: value for key, value in delta[bounds].items() if key in exact}
+    assert own["minValues"]["instant"] == "1969-12-31T23:59:59.999999Z"
+    assert own["maxValues"]["local"] == "2026-03-01T01:02:03.000001"
+    schemas = [
+        next(
+            action["metaData"]["schemaString"]
+            for action in Table(tmp_path / name).log[0]
+            if "metaData" in action
+        )
+        for name in ("own", "delta")
+    ]
+    assert json.loads(schemas[0]) == json.loads(schemas[1])
+
+
+def test_no_row_is_passed_over_by_its_statistics(spark: SparkSession, tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    table.write(1, spark.sql(EVERY_TYPE).coalesce(1))
+    read = spark.read.format("delta").load(str(table.folder))
+    for condition in (
+        "instant >= TIMESTAMP'2026-03-01 00:00:00.123456'",
+        "instant <= TIMESTAMP'1969-12-31 23:59:59.999999'",
+        "local = TIMESTAMP_NTZ'2026-03-01 01:02:03.000001'",
+        "decimal = 1.50",
+        "decimal = -2.25",
+        "string = repeat('long', 20)",
+        "struct.y.z = 'side'",
+        "other = 'é日'",
+    ):
+        assert read.where(condition).count() == 1, condition
+    found = QueryBuilder().register("rows", DeltaTable(str(table.folder)))
+    assert (
+        found.execute("SELECT id FROM rows WHERE instant >= '2026-03-01T00:00:00.123456Z'")
+        .read_all()
+        .num_rows
+        == 1
+    )
+
+
+def test_values_of_partitions_are_kept_whatever_letters_they_have(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    values = ["a b:c%/d", "x=y", "é", "", None, "%2F", "a\\b?#"]
+    rows = [(number, value) for number, value in enumerate(values)]
+    table = Table(tmp_path / "t", ("p", "ts"))
+    frame = spark.createDataFrame(rows, "id long, p string").selectExpr(
+        "id", "p", "TIMESTAMP'2026-01-01 00:00:00.5' AS ts"
+    )
+    table.write(1, frame)
+    table.write(2, frame.where("id = 0"), Replace(Among("p", ("a b:c%/d",))))
+    assert table.writers == ["own", "own"]
+    assert sum("remove" in action for action in table.log[1]) == 1
+    wanted = [(number, value or None) for number, value in rows]
+    assert sorted((row[0], row[1]) for row in _spark_rows(spark, table.folder)) == wanted
+    assert [(row["id"], row["p"]) for row in table.query("id, p")] == wanted
+    assert spark.read.format("delta").load(str(table.folder)).where(
+        "ts = TIMESTAMP'2026-01-01 00:00:00.5'"
+    ).count() == len(rows)
+
+
+def test_files_are_replaced_whole_and_a_part_of_a_file_is_left_to_delta(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = Table(tmp_path / "t")
+    for number, ids in enumerate((range(10), range(10, 20), range(20, 30)), start=1):
+        table.write(number, spark.range(ids.start, ids.stop).coalesce(1))
+    table.write(4, spark.range(12, 14).coalesce(1), Replace(Between("id", 10, 20)))
+    table.write(5, spark.range(40, 41), Replace(Between("id", 40, 50)))
+    assert [row["id"] for row in table.query("id")] == [*range(10), 12, 13, *range(20, 30), 40]
+    assert table.writers == ["own"] * 5
+    head = table.table.head(None, APP)
+    assert [
+        (table.table.counted(each, 0).rows, table.table.counted(each, 0).removed) for each in head.tagged
+    ][3:] == [(2, 10), (1, 0)]
+    table.write(6, spark.range(25, 26).coalesce(1), Replace(Between("id", 25, 28)))
+    assert table.writers[-1] == "Delta"
+    assert [row["id"] for row in table.query("id")] == [*range(10), 12, 13, *range(20, 26), 28, 29, 40]
+
+
+def test_rows_outside_of_what_is_replaced_are_refused_and_leave_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = Table(tmp_path / "t")
+    table.write(1, spark.range(10))
+    before = table.folders
+    for rows in (spark.range(5, 25), spark.sql("SELECT CAST(NULL AS BIGINT) AS id")):
+        with pytest.raises(RowsRefused) as refused:
+            table.write(2, rows, Replace(Between("id", 20, 30)))
+        assert table.table.refuses_rows_outside(refused.value)
+    assert (table.folders, len(table.log)) == (before, 1)
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        pytest.param("ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id >= 0)", id="constraint"),
+        pytest.param("ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", id="column mapping"),
+        pytest.param("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')", id="row tracking"),
+        pytest.param("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')", id="change data feed"),
+        pytest.param("ALTER TABLE {t} ALTER COLUMN id SET NOT NULL", id="not null"),
+        pytest.param("ALTER TABLE {t} ADD COLUMN more INT", id="another column"),
+    ],
+)  # fmt: skip
+def test_a_table_that_asks_more_of_its_writers_is_left_to_delta(
+    spark: SparkSession, tmp_path: Path, asks: str
+) -> None:
+    table = Table(tmp_path / "t")
+    if "NOT NULL" in asks:
+        spark.sql(f"CREATE TABLE delta.`{table.folder}` (id BIGINT NOT NULL) USING delta")
+    else:
+        table.write(1, spark.range(2))
+        spark.sql(asks.format(t=f"delta.`{table.folder}`"))
+    before = len(table.log)
+    table.write(2, spark.range(2, 4))
+    table.write(2, spark.range(2, 4))
+    assert table.writers[before:] == ["Delta"]
+    assert {2, 3} <= {row[0] for row in spark.read.format("delta").load(str(table.folder)).collect()}
+
+
+def test_rows_of_another_type_are_left_to_delta_which_refuses_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = Table(tmp_path / "t")
+    table.write(1, spark.range(1))
+    with pytest.raises(AnalysisException, match="DELTA_FAILED_TO_MERGE_FIELDS"):
+        table.write(2, spark.sql("SELECT 7 AS id"))
+    assert (table.writers, len(table.folders)) == (["own"], 1)
+
+
+def test_deltas_own_tools_go_on_with_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    for number in range(1, 13):
+        table.write(number, spark.range(number, number + 1).coalesce(1))
+    assert (table.folder / "_delta_log" / "_last_checkpoint").exists()
+    left = table.folder / "0000000013-of-a-dead-process"
+    left.mkdir()
+    shutil.copy(next(table.folder.glob("0000000012-*/*.parquet")), left / "part-0.parquet")
+    name = f"delta.`{table.folder}`"
+    spark.sql(f"OPTIMIZE {name}").collect()
+    session = spark.newSession() if hasattr(spark, "newSession") and not hasattr(spark, "client") else spark
+    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    session.sql(f"VACUUM {name} RETAIN 0 HOURS").collect()
+    assert [row["id"] for row in table.query("id")] == list(range(1, 13))
+    assert not list(table.folder.glob("0000000013-*/*.parquet"))
+    history = spark.sql(f"DESCRIBE HISTORY {name}").where("operation = 'WRITE'").collect()
+    assert {row["operationMetrics"]["numOutputRows"] for row in history} == {"1"}
+    table.write(13, spark.range(13, 14))
+    spark.range(14, 15).write.format("delta").mode("append").save(str(table.folder))
+    assert [row["id"] for row in table.query("id")] == list(range(1, 15))
+
+
+# What follows needs no engine: rows are Arrow's.
+
+
+def _rows(*ids: int) -> Rows:
+    return Rows(pa.Table.from_pylist([{"id": each} for each in ids], schema=SCHEMA))
+
+
+class _Interrupted(ArrowTable):
+    """A table that something happens to right before the next commit, or while the rows of the next one are written."""
+
+    happens: Callable[[], None] | None = None
+    meanwhile: Callable[[], None] | None = None
+
+    def write(self, rows: Any, *given: Any, **named: Any) -> None:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        super().write(cast("DataFrame", _Slow(rows.table, meanwhile=meanwhile)), *given, **named)
+
+    def _own(self, tag: Tag, state: str) -> OwnCommit:
+        own = super()._own(tag, state)
+
+        def hear(when: str, write: Any) -> None:
+            happens, self.happens = self.happens, None
+            if happens:
+                happens()
+
+        return type(own)(own.log, own.tag, own.text, hear)  # type: ignore[call-arg]
+
+
+@dataclass(frozen=True)
+class _Slow(Rows):
+    """Rows that take a while to be written."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    @property
+    def write(self) -> Writer:
+        if self.meanwhile:
+            self.meanwhile()
+        return super().write
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> Table:
+    table = Table(tmp_path / "t", kind=_Interrupted)
+    table.write(1, _rows(1))
+    return table
+
+
+def _happens(table: Table, happens: Callable[[], None]) -> None:
+    assert isinstance(table.table, _Interrupted)
+    table.table.happens = happens
+
+
+def _happens_meanwhile(table: Table, happens: Callable[[], None]) -> None:
+    assert isinstance(table.table, _Interrupted)
+    table.table.meanwhile = happens
+
+
+def _ids(table: Table) -> list[int]:
+    return [row["id"] for row in table.query("id")]
+
+
+def test_a_version_that_another_writer_takes_first_costs_a_second_look(interrupted: Table) -> None:
+    _happens(interrupted, lambda: write_deltalake(str(interrupted.folder), _rows(77).table, mode="append"))
+    interrupted.write(2, _rows(2))
+    assert _ids(interrupted) == [1, 2, 77]
+    assert interrupted.table.head(None, APP).find_tagged_commit(2).version == 2  # type: ignore[union-attr]
+
+
+def test_a_number_that_is_taken_in_the_meantime_is_not_written_again(interrupted: Table) -> None:
+    other = Table(interrupted.folder, kind=ArrowTable)
+    _happens(interrupted, lambda: other.write(2, _rows(2)))
+    interrupted.write(2, _rows(2))
+    assert (_ids(interrupted), len(interrupted.log), len(interrupted.folders)) == ([1, 2], 2, 2)
+
+
+def test_a_higher_number_that_lands_in_the_meantime_fences_a_write(interrupted: Table) -> None:
+    other = ArrowTable(Place(str(interrupted.folder)))
+    fence = Tag(APP, 3, "fence", gives_up=True)
+    _happens(interrupted, lambda: other.give_up(None, fence, "{}", None))  # type: ignore[arg-type]
+    interrupted.write(2, _rows(2))
+    assert (_ids(interrupted), len(interrupted.folders)) == ([1], 1)
+
+
+def test_columns_that_change_in_the_meantime_are_left_to_delta(interrupted: Table) -> None:
+    more = pa.table({"id": [77], "_source_file": ["f"], "more": ["m"]})
+    _happens(
+        interrupted,
+        lambda: write_deltalake(str(interrupted.folder), more, mode="append", schema_mode="merge"),
+    )
+    interrupted.write(2, _rows(2))
+    assert _ids(interrupted) == [1, 2, 77]
+    assert len(interrupted.folders) == 1
+
+
+@pytest.mark.parametrize("made_again", [False, True], ids=["removed", "made again"])
+def test_a_table_that_is_removed_in_the_meantime_is_not_made_again(
+    interrupted: Table, made_again: bool
+) -> None:
+    def damage() -> None:
+        shutil.rmtree(interrupted.folder)
+        if made_again:
+            write_deltalake(str(interrupted.folder), _rows(77).table)
+
+    _happens_meanwhile(interrupted, damage)
+    with pytest.raises(TargetError, match="removed, made again or restored"):
+        interrupted.write(2, _rows(2))
+    assert interrupted.folders == []
+    assert _ids(interrupted) == [77] if made_again else not (interrupted.folder / "_delta_log").exists()
+
+
+def test_a_table_that_is_restored_from_a_copy_in_the_meantime_is_not_written_to(interrupted: Table) -> None:
+    copy = interrupted.folder.with_name("copy")
+    shutil.copytree(interrupted.folder, copy)
+    interrupted.write(2, _rows(2))
+
+    def damage() -> None:
+        shutil.rmtree(interrupted.folder)
+        shutil.copytree(copy, interrupted.folder)
+
+    _happens_meanwhile(interrupted, damage)
+    with pytest.raises(TargetError, match="removed, made again or restored"):
+        interrupted.write(3, _rows(3))
+    assert _ids(interrupted) == [1]
+
+
+def test_a_table_that_somebody_else_makes_first_is_refused(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t", kind=_Interrupted)
+    _happens(table, lambda: write_deltalake(str(table.folder), _rows(77).table))
+    with pytest.raises(RowsRefused, match="expected no table"):
+        table.write(1, _rows(1))
+    assert (_ids(table), table.folders) == ([77], [])
+
+
+def test_of_many_writers_at_once_each_lands_once(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    Table(folder, kind=ArrowTable).write(1, _rows(0))
+
+    def writer(number: int) -> None:
+        table = Table(folder, kind=ArrowTable)
+        for each in range(1, 4):
+            # Two writers have each app id, as a run and the recovery of the same run have.
+            table.write(each, _rows(100 * (number % 3) + each), app=f"app {number % 3}")
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(writer, range(6)))
+    table = Table(folder)
+    assert _ids(table) == sorted([0, *(100 * app + each for app in range(3) for each in range(1, 4))])
+    assert len(table.folders) == 10
+
+
+def test_a_log_that_cannot_be_written_is_told_and_nothing_stays(
+    interrupted: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: OwnCommit, table: Any, change: Change, removed: Any) -> None:
+        raise OSError("No space left on device")
+
+    before = interrupted.folders
+    monkeypatch.setattr(OwnCommit, "_commit", refused)
+    with pytest.raises(TargetError, match="its log cannot be written: No space left on device"):
+        interrupted.write(2, _rows(2))
+    assert interrupted.folders == before
