@@ -55,6 +55,7 @@ class DeltaLakeTable:
         self._place = place
         self._partition_by = tuple(partition_by)
         self._log = DeltaLog(place)
+        self._wrote_by_delta = False
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's log with what was recorded of it."""
@@ -171,7 +172,7 @@ class DeltaLakeTable:
         return spark.read.format("delta").load(self._place.spark_url)
 
     def _commit(self, rows: DataFrame, load: Load, tag: Tag, text: str, *, first: bool) -> None:
-        """Write in one commit. The first one makes the table, and has nothing to delete; Delta refuses it beside a table that came since."""
+        """Have Delta's own writer write in one commit. The first one makes the table, and has nothing to delete; Delta refuses it beside a table that came since."""
         tags: dict[str, Any] = {"txnAppId": tag.app_id, "txnVersion": tag.number, "userMetadata": text}
         writer = rows.write.format("delta").options(**tags)
         match load:
@@ -188,6 +189,7 @@ class DeltaLakeTable:
             writer = writer.partitionBy(*self._partition_by)
         if first and any(_NEEDS_MAPPING & set(name) for name in rows.columns):
             writer = writer.option("delta.columnMapping.mode", "name")
+        self._wrote_by_delta = True
         writer.save(self._place.spark_url)
 
     def refuses_rows_outside(self, error: Exception) -> bool:
@@ -199,9 +201,11 @@ class DeltaLakeTable:
     def prepare_next(self, spark: SparkSession) -> None:
         """Make the engine know the table's state, which Delta keeps until the next commit.
 
-        The next write looks there for its tag, and makes the state first if it is not known. Of what only reads, the details
-        of a table are what Delta takes out of it.
+        Delta's own writer looks there for its tag, and makes the state first if it is not known. Of what only reads, the details of a
+        table are what Delta takes out of it. Where the last write was a commit of ours, so is the next one, as a rule, which needs no engine.
         """
+        if not self._wrote_by_delta:
+            return
         spark.sql(f"DESCRIBE DETAIL delta.{quoted(self._place.spark_url)}").collect()
 
     def _allow(self, df: DataFrame) -> None:
