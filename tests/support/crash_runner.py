@@ -64,7 +64,7 @@ def main(folder: Path, wanted: str, occurrence: int, whom: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def die_while_writing(before: set[Path]) -> None:
-        while not set(table.glob("*.parquet")) - before:
+        while not set(table.rglob("*.parquet")) - before:
             time.sleep(0.01)
         die()
 
@@ -75,7 +75,7 @@ def main(folder: Path, wanted: str, occurrence: int, whom: str) -> None:
             return
         if wanted == WRITING:
             threading.Thread(
-                target=die_while_writing, args=(set(table.glob("*.parquet")),), daemon=True
+                target=die_while_writing, args=(set(table.rglob("*.parquet")),), daemon=True
             ).start()
         elif step == wanted:
             die()
