@@ -85,8 +85,8 @@ DATAFLOW: tuple[Pending, ...] = (
     Pending("watermark.type", one_of("stream"), "stream watermarks are", part="watermark"),
     Pending(
         "target.load",
-        one_of("overwrite", "full_load", "merge_upsert", "scd2"),
-        "other load types are",
+        one_of("scd2"),
+        "slowly changing dimensions are",
         part="target",
     ),
     Pending("target.effective_column", anything, "scd2 tables are", "no such key"),

@@ -42,7 +42,7 @@ def transformed(
     """Apply the user's step, whose module may lie in the project's folder, then add the origin columns.
 
     Raises:
-        ConfigurationError: if the function cannot be found, or the rows lack a column of ``partition_by``.
+        ConfigurationError: if the function cannot be found, or the rows lack a column of ``partition_by`` or ``merge_keys``.
     """
     from pyspark.sql import functions as F
 
@@ -55,16 +55,19 @@ def transformed(
     if dataflow.target.origin_columns:
         df = df.withColumn("_ingested_at", F.lit(batch.time).cast("timestamp"))
         df = df.withColumn("_run_id", F.lit(batch.run_id).cast("string"))
-    _check_layout(dataflow, df)
+    for key in ("partition_by", "merge_keys"):
+        _check_columns(dataflow, key, df)
     return df
 
 
-def _check_layout(dataflow: Dataflow, df: DataFrame) -> None:
-    if not dataflow.target.partition_by:
+def _check_columns(dataflow: Dataflow, key: str, df: DataFrame) -> None:
+    named = getattr(dataflow.target, key)
+    if not named:
         return
     known = {name.lower() for name in df.columns}
-    missing = [name for name in dataflow.target.partition_by if name.lower() not in known]
+    missing = [name for name in named if name.lower() not in known]
     if missing:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: target.partition_by: expected columns of {df.columns}, found {missing[0]!r}"
+            f"dataflow {dataflow.name}: target.{key}: expected columns of {df.columns}, found {missing[0]!r}",
+            code="query",
         )

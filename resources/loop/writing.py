@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from partitions.errors import BadPart, RowsRefused, StrandlineError, TargetError
-from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.load import Append, Load, Replace, ReplaceAll, Upsert
 from partitions.predicate import columns_of
+from resources.deduplication import latest_rows
 from resources.kinds.kind import SliceT, StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
 from resources.loop.context import RunContext
@@ -82,10 +83,13 @@ def _write_once(
     load: Load = Append()
     try:
         rows = slice_rows(run, entry, intent, slice_) if rows is None else rows
-        load = ReplaceAll() if intent.replaces == "table" else run.kind.load(slice_, rows)
+        planned = run.kind.load(slice_, rows)
+        load = ReplaceAll() if intent.replaces == "table" else planned
         stats: StatsReader = _no_stats
         if isinstance(run.kind, WatchesRows):
             rows, stats = run.kind.observe(rows, slice_)
+        if isinstance(planned, Upsert):  # behind the observation, which counts what was read
+            rows = latest_rows(rows, planned.keys, planned.order)
         run.table.write(rows, load, tag, intent.watermark, base=intent.table_version)
     except BadPart as bad:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, TargetError
-from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Upsert
 from partitions.predicate import Predicate
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -16,6 +16,7 @@ from resources.sql import literal, quoted
 from resources.tables.delta.head import compared, tip_of
 from resources.tables.delta.history import adopted
 from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.merge import merge
 from resources.tables.delta.rows import (
     count_rows,
     distinct_rows,
@@ -149,7 +150,10 @@ class DeltaLakeTable:
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
         """Load rows in one commit; Delta skips one whose tag the table knows."""
-        self._commit(rows, load, tag, state, first=base is None)
+        if isinstance(load, Upsert | ReplaceKeys) and base is not None:
+            merge(self._place, rows, load, tag, commit_text(self._place, tag, state))
+        else:
+            self._commit(rows, load, tag, state, first=base is None)
 
     def give_up(
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
@@ -174,7 +178,7 @@ class DeltaLakeTable:
                 # Whatever the session says: a dynamic overwrite would leave the partitions that are not written.
                 static = {"overwriteSchema": "true", "partitionOverwriteMode": "static"}
                 writer = writer.mode("overwrite").options(**static)
-            case Append() | Replace() | ReplaceAll():
+            case _:
                 writer = writer.mode("error" if first else "append")
         if self._partition_by and (first or isinstance(load, ReplaceAll)):
             writer = writer.partitionBy(*self._partition_by)

@@ -34,7 +34,7 @@ FLOWS = [
     ),
     (
         GOOD + "target: {load: scd2, merge_keys: [id], effective_column: at}\n",
-        [("target.load", "scd2", f"{any_of([*FORMATS['delta']])} (other load types are")],
+        [("target.load", "scd2", f"{any_of([*FORMATS['delta']])} (slowly changing dimensions are")],
     ),
     (
         GOOD + "target: {format: iceberg}\n",
