@@ -146,18 +146,14 @@ def _tagged(tag: Tag, text: str) -> dict[str, str]:
 @contextmanager
 def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Set what a session has of these for a while; what it had before it has again, whatever happens."""
-    before = {key: _current(session, key) for key in settings}
+    before = {key: session.conf.get(key, None) for key in settings}
     try:
         for key, value in settings.items():
             session.conf.set(key, value)
         yield
     finally:
-        for key, value in before.items():
-            if value is None:
+        for key, was in before.items():
+            if was is None:
                 session.conf.unset(key)
             else:
-                session.conf.set(key, value)
-
-
-def _current(session: SparkSession, key: str) -> str | None:
-    return session.conf.get(key, None)
+                session.conf.set(key, was)
