@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from partitions.predicate import NOTHING, Predicate
-from partitions.target import Target
+from partitions.target import ORIGIN_COLUMNS, Target
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,24 @@ class ReplaceKeys:
     where: Predicate = NOTHING
 
 
-Load = Append | Replace | ReplaceAll | Upsert | ReplaceKeys
+@dataclass(frozen=True)
+class Scd2:
+    """Keep a version of a row for each change, in one commit: the versions of a key follow each other without gap and overlap, and the last is current.
+
+    Attributes:
+        keys: columns; NULL is a value like any other.
+        effective: the column that tells from when on a row holds; NULL: since ever. The slice's rows have each key and time once.
+        order: by which one of several rows of a key and a time was taken.
+        ignored: columns in which two versions may differ and still be one.
+    """
+
+    keys: tuple[str, ...]
+    effective: str
+    order: Order = ()
+    ignored: tuple[str, ...] = ()
+
+
+Load = Append | Replace | ReplaceAll | Upsert | ReplaceKeys | Scd2
 
 
 def load_into(target: Target, where: Predicate, order: Order, guard: Order = ()) -> Load:
@@ -88,10 +105,13 @@ def load_into(target: Target, where: Predicate, order: Order, guard: Order = ())
 
     Args:
         target: as the user declares it.
-        where: the rows of the table that are deleted in the same commit; ``NOTHING`` if none are.
+        where: the rows of the table that are deleted in the same commit; ``NOTHING`` if none are. No version of a history is.
         order: which of two rows of a key is later.
         guard: the order in which a row of the table may be later than the slice's, and stays; none if slices are loaded in their order.
     """
+    if target.load == "scd2" and target.effective_column is not None:
+        ignored = (*(by.column for by in order), *ORIGIN_COLUMNS)
+        return Scd2(target.merge_keys, target.effective_column, order, ignored)
     if target.load == "merge_upsert":
         return Upsert(target.merge_keys, order, guard, where)
     if target.load == "merge_overwrite" and not target.replace_by_watermark:

@@ -43,7 +43,13 @@ class Supported:
 KINDS: Mapping[str, Supported] = {
     "path": Supported(
         sources={"files": None, "jdbc": _FILES, "api": _FILES, "python": _FILES, "table": _FILES},
-        loads={"append": None, "overwrite": _NEW_FILES, "merge_upsert": None, "merge_overwrite": None},
+        loads={
+            "append": None,
+            "overwrite": _NEW_FILES,
+            "merge_upsert": None,
+            "merge_overwrite": None,
+            "scd2": None,
+        },
     ),
     "column": Supported(
         sources={
@@ -53,17 +59,29 @@ KINDS: Mapping[str, Supported] = {
             "python": None,
             "table": None,
         },
-        loads={"append": None, "overwrite": _NEW_ROWS, "merge_upsert": None, "merge_overwrite": None},
+        loads={
+            "append": None,
+            "overwrite": _NEW_ROWS,
+            "merge_upsert": None,
+            "merge_overwrite": None,
+            "scd2": None,
+        },
     ),
     "window": Supported(
         sources={"files": None, "jdbc": None, "api": None, "python": None, "table": None},
-        loads={"append": None, "overwrite": None, "merge_upsert": None, "merge_overwrite": None},
+        loads={
+            "append": None,
+            "overwrite": None,
+            "merge_upsert": None,
+            "merge_overwrite": None,
+            "scd2": None,
+        },
     ),
 }
 """By kind of watermark: the sources that it can read, and how it can load what it reads."""
 
 FORMATS: Mapping[str, Fits] = {
-    "delta": {"append": None, "overwrite": None, "merge_upsert": None, "merge_overwrite": None},
+    "delta": {"append": None, "overwrite": None, "merge_upsert": None, "merge_overwrite": None, "scd2": None},
 }
 """By format of the table: the loads that it can do."""
 

@@ -11,6 +11,12 @@ from partitions.model import Model
 from partitions.refusal import Refusal
 from partitions.sources.table import TableName
 
+ORIGIN_COLUMNS = ("_source_file", "_ingested_at", "_run_id")
+"""Which file or run a row came from; they tell nothing of the row itself."""
+
+HISTORY_COLUMNS = ("_valid_from", "_valid_to", "_is_current")
+"""Of a table that keeps versions of rows: from when on a version holds, up to when, and whether it is the last one."""
+
 
 def _in_lower_case(text: Any) -> Any:
     """The word as it is meant; ``full_load`` is another word for ``overwrite``."""
@@ -22,9 +28,11 @@ class Target(Model):
     """Where rows go, and how.
 
     Attributes:
+        effective_column: beside ``scd2``: from when on a row holds.
         table: ``<layer>/<name>`` in the lake; by default the dataflow's own layer and name.
         load: ``append`` adds rows; ``overwrite`` (or ``full_load``) replaces all rows; ``merge_upsert`` updates the rows whose keys are read
-            again, and adds the others; ``merge_overwrite`` deletes the rows whose keys are read, and adds what was read.
+            again, and adds the others; ``merge_overwrite`` deletes the rows whose keys are read, and adds what was read; ``scd2`` keeps a version of
+            a row for each change.
         merge_keys: columns whose values tell rows apart.
         replace_by_watermark: beside ``merge_overwrite``: what is deleted is exactly what was read, whatever its keys. Of several rows of a
             slice with the same keys only the latest stays.
@@ -32,10 +40,12 @@ class Target(Model):
     """
 
     load: Annotated[
-        Literal["append", "overwrite", "merge_upsert", "merge_overwrite"], BeforeValidator(_in_lower_case)
+        Literal["append", "overwrite", "merge_upsert", "merge_overwrite", "scd2"],
+        BeforeValidator(_in_lower_case),
     ] = "append"
     merge_keys: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     replace_by_watermark: bool = False
+    effective_column: Annotated[str, Field(min_length=1)] | None = None
     table: TableName | None = None
     format: Literal["delta"] = "delta"
     partition_by: tuple[str, ...] = ()
@@ -45,9 +55,8 @@ class Target(Model):
     @property
     def merges(self) -> bool:
         """Whether rows of the table are found again by their keys."""
-        return self.load == "merge_upsert" or (
-            self.load == "merge_overwrite" and not self.replace_by_watermark
-        )
+        by_keys = self.load == "merge_overwrite" and not self.replace_by_watermark
+        return by_keys or self.load in ("merge_upsert", "scd2")
 
     def refusals(self) -> Iterator[Refusal]:
         """Yield keys that the load has no use for, or needs."""
@@ -63,4 +72,18 @@ class Target(Model):
                 ("target", "merge_keys"),
                 ", ".join(self.merge_keys),
                 f"no such key beside load: {self.load} (it compares nothing), or load: merge_upsert",
+            )
+        yield from self._history_refusals()
+
+    def _history_refusals(self) -> Iterator[Refusal]:
+        key, effective = ("target", "effective_column"), self.effective_column
+        if self.load == "scd2" and effective is None:
+            yield Refusal(key, "nothing", "the column that tells from when on a row holds, beside load: scd2")
+        if self.load != "scd2" and effective is not None:
+            yield Refusal(key, effective, f"no such key beside load: {self.load}, or load: scd2")
+        if effective is not None and effective.lower() in {name.lower() for name in self.merge_keys}:
+            yield Refusal(
+                key,
+                f"{effective}, which is one of merge_keys",
+                "a column beside them (versions of a row have the same keys)",
             )

@@ -42,12 +42,12 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
     known = {key.lower() for key in keys}
     others = [(name, kind) for name, kind in rows.dtypes if name.lower() not in known]
     lateness = position(order, lambda name: F.col(quoted(name)))
-    comparable: list[Column] = []
+    ordered: list[Column] = []
     unordered: list[Column] = []
     for name, kind in others:
-        (unordered if any(part in kind for part in _NOT_ORDERED) else comparable).append(F.col(quoted(name)))
-    as_text = [F.to_json(F.struct(*unordered), _TO_THE_MICROSECOND)] if unordered else []
-    place = [column.alias(f"c{number}") for number, column in enumerate([*lateness, *comparable, *as_text])]
+        (unordered if _has_no_order(kind) else ordered).append(F.col(quoted(name)))
+    as_text = [comparable(name, kind) for name, kind in others if _has_no_order(kind)]
+    place = [column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered, *as_text])]
     if not place:
         return rows.distinct()
     whole = F.struct(*[column.alias(f"v{number}") for number, column in enumerate(unordered)])
@@ -76,6 +76,25 @@ def position(order: Order, column: Callable[[str], Column]) -> list[Column]:
     return compared
 
 
+def comparable(name: str, kind: str) -> Column:
+    """Return what stands for the values of a column where two of them are compared.
+
+    Args:
+        name: of the column.
+        kind: its type, as Spark's simple string.
+    """
+    from pyspark.sql import functions as F
+
+    value = F.col(quoted(name))
+    if not _has_no_order(kind):
+        return value
+    return F.to_json(F.struct(value.alias("v")), _TO_THE_MICROSECOND)
+
+
+def _has_no_order(kind: str) -> bool:
+    return any(part in kind for part in _NOT_ORDERED)
+
+
 def _restored(rows: DataFrame, keys: set[str], first: int) -> list[Column]:
     """The columns as they were: keys as they are grouped, the others out of the latest row.
 
@@ -91,7 +110,7 @@ def _restored(rows: DataFrame, keys: set[str], first: int) -> list[Column]:
     for name, kind in rows.dtypes:
         if name.lower() in keys:
             columns.append(F.col(quoted(name)))
-        elif any(part in kind for part in _NOT_ORDERED):
+        elif _has_no_order(kind):
             columns.append(F.col(f"_rest.v{rest}").alias(name))
             rest += 1
         else:

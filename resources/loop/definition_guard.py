@@ -92,6 +92,7 @@ def definition_of(dataflow: Dataflow) -> dict[str, object]:
         **dataflow.source.reading(),
         "load": target.load,
         "merge_keys": list(target.merge_keys),
+        "effective_column": target.effective_column,
         "replace_by_watermark": target.replace_by_watermark,
         "partition_by": list(target.partition_by),
         "origin_columns": target.origin_columns,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.target import HISTORY_COLUMNS
 from resources.functions import user_function
 
 if TYPE_CHECKING:
@@ -55,16 +56,30 @@ def transformed(
     if dataflow.target.origin_columns:
         df = df.withColumn("_ingested_at", F.lit(batch.time).cast("timestamp"))
         df = df.withColumn("_run_id", F.lit(batch.run_id).cast("string"))
-    for key in ("partition_by", "merge_keys"):
-        _check_columns(dataflow, key, df)
+    target = dataflow.target
+    _check_columns(dataflow, "partition_by", target.partition_by, df)
+    _check_columns(dataflow, "merge_keys", target.merge_keys, df)
+    if target.effective_column is not None:
+        _check_columns(dataflow, "effective_column", (target.effective_column,), df)
+        _check_free(dataflow, df)
     return df
 
 
-def _check_columns(dataflow: Dataflow, key: str, df: DataFrame) -> None:
-    named = getattr(dataflow.target, key)
+def _check_free(dataflow: Dataflow, df: DataFrame) -> None:
+    taken = [name for name in df.columns if name.lower() in HISTORY_COLUMNS]
+    if taken:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: load: scd2: expected rows without {', '.join(HISTORY_COLUMNS)}, which it adds, found {taken[0]!r}."
+            " Name the column otherwise, in sql or at the source",
+            code="query",
+        )
+
+
+def _check_columns(dataflow: Dataflow, key: str, named: Sequence[str], df: DataFrame) -> None:
     if not named:
         return
-    known = {name.lower() for name in df.columns}
+    added = HISTORY_COLUMNS if dataflow.target.load == "scd2" else ()
+    known = {name.lower() for name in (*df.columns, *added)}
     missing = [name for name in named if name.lower() not in known]
     if missing:
         raise ConfigurationError(

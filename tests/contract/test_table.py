@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import RowsRefused, SourceError
-from partitions.load import Append, ByPath, ByValue, Load, Replace, ReplaceAll, ReplaceKeys, Upsert
+from partitions.load import Append, ByPath, ByValue, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among
 from resources.places import Place
 from resources.spark import SparkEngine
@@ -247,6 +247,62 @@ def test_a_row_of_a_key_whose_partition_changed_is_moved(subject: Subject) -> No
     subject.load(1, (1, "a"), (2, "a"))
     subject.load(2, (1, "b"), load=UPSERT)
     assert subject.all_rows == [(1, "b"), (2, "a")]
+
+
+def _versions(subject: Subject, number: int, *rows: tuple[int | None, int | None, str | None]) -> None:
+    """Load versions of ids under a number."""
+    frame = subject.spark.createDataFrame(list(rows), "id long, since long, fact string")
+    tag, table = Tag(APP, number, f"owner {number}"), subject.table
+    table.write(frame, Scd2(("id",), "since"), tag, str(number), base=table.tip(APP).version)
+
+
+def _history(subject: Subject) -> list[tuple[Any, ...]]:
+    rows = subject.table.read(subject.spark, subject.table.newest_version())
+    columns = ["id", "fact", "_valid_from", "_valid_to", "_is_current"]
+    return sorted(
+        (tuple(row) for row in rows.select(*columns).collect()), key=lambda row: (str(row[0]), row[2] or 0)
+    )
+
+
+def test_versions_of_a_key_follow_each_other_and_the_last_is_current(subject: Subject) -> None:
+    _versions(subject, 1, (1, 10, "a"), (1, 20, "b"), (1, 15, "a"), (2, 10, None), (None, None, "n"))
+    first = [
+        (1, "a", 10, 20, False),
+        (1, "b", 20, None, True),
+        (2, None, 10, None, True),
+        (None, "n", None, None, True),
+    ]
+    assert _history(subject) == first
+    _versions(subject, 2, (1, 30, "c"), (2, 30, None), (None, 5, "m"))
+    assert _history(subject) == [
+        (1, "a", 10, 20, False),
+        (1, "b", 20, 30, False),
+        (1, "c", 30, None, True),
+        (2, None, 10, None, True),
+        (None, "n", None, 5, False),
+        (None, "m", 5, None, True),
+    ]
+    assert (subject.commit(2).rows, subject.commit(2).removed) == (4, 2)
+
+
+def test_a_late_or_corrected_version_moves_the_ends_of_its_neighbours(subject: Subject) -> None:
+    _versions(subject, 1, (1, 10, "a"), (1, 30, "b"))
+    _versions(subject, 2, (1, 20, "b"), (1, 5, "z"))
+    assert _history(subject) == [(1, "z", 5, 10, False), (1, "a", 10, 20, False), (1, "b", 20, None, True)]
+    _versions(subject, 3, (1, 10, "z"), (1, 20, "c"))
+    assert _history(subject) == [(1, "z", 5, 20, False), (1, "c", 20, None, True)]
+
+
+def test_versions_that_are_there_change_nothing_and_a_skipped_number_adds_none(subject: Subject) -> None:
+    _versions(subject, 1, (1, 10, "a"))
+    _versions(subject, 2, (1, 10, "a"), (1, 20, "a"))
+    commit = subject.commit(2)
+    assert (_history(subject), commit.rows, commit.removed) == ([(1, "a", 10, None, True)], 0, 0)
+    _versions(subject, 2, (1, 30, "zombie"))
+    _versions(subject, 1, (1, 40, "zombie"))
+    _versions(subject, 3)
+    assert _history(subject) == [(1, "a", 10, None, True)]
+    assert subject.table.tip(APP).tag == 3
 
 
 def test_a_replace_of_all_rows_gives_the_table_new_columns(subject: Subject) -> None:

@@ -106,6 +106,13 @@ def _by_keys(feed: Feed) -> None:
     feed.put("d=2/a.ndjson", 4)
 
 
+def _versions(feed: Feed) -> None:
+    feed.put("d=1/a.ndjson", {"id": 1, "since": 1}, {"id": 2, "since": 1})
+    feed.load()
+    feed.put("d=1/b.ndjson", {"id": 2, "since": 2})
+    feed.put("d=2/a.ndjson", {"id": 3, "since": 1})
+
+
 def _windows(feed: Feed) -> None:
     source = LakeTable(feed.folder / "lake" / "raw" / "events")
     source.put(event(1, "2026-05-28"), event(2, "2026-05-29", value=1), event(3, "2026-05-29"))
@@ -141,6 +148,16 @@ WAYS = {
         [1, 2, 3, 4],
         "d=2/a.ndjson",
         {"target": {"load": "merge_overwrite", "merge_keys": ["id"]}, "late_files": "alert"},
+    ),
+    "scd2": Way(
+        {},
+        _versions,
+        [1, 2, 2, 3],
+        "d=2/a.ndjson",
+        {
+            "source": {"schema": "id long, since long"},
+            "target": {"load": "scd2", "merge_keys": ["id"], "effective_column": "since"},
+        },
     ),
     "windows": Way(
         watermark("2026-05-28", grace="P3D"),
@@ -236,6 +253,7 @@ DIAGONAL = [
     ("rewind", Step.WRITTEN),
     ("upsert", WRITING),
     pytest.param("replace by keys", Step.WRITTEN, marks=pytest.mark.full),
+    pytest.param("scd2", Step.WRITTEN, marks=pytest.mark.full),
     ("windows", Step.WRITTEN),
     pytest.param("appended windows", Step.INTENT_PUT, marks=pytest.mark.full),
 ]

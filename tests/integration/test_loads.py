@@ -17,6 +17,7 @@ from tests.support.window_feed import event, watermark
 from tests.support.window_feed import on_lake as windows_on_lake
 
 UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
+SCD2 = {"load": "scd2", "merge_keys": ["id"], "effective_column": "at"}
 BY_KEYS = {"load": "merge_overwrite", "merge_keys": ["id"]}
 CHANGES = {"format": "ndjson", "schema": "id long, value string"}
 
@@ -198,6 +199,77 @@ def test_windows_that_are_read_again_update_by_keys_and_leave_later_rows(
     made.table.drop(2)
     made.run("2026-06-01")
     assert made.rows == [(1, 3), (2, 2)], "an upsert deletes nothing"
+
+
+def _history(feed: Feed) -> list[tuple[Any, ...]]:
+    return feed.rows("id", "value", "_valid_from", "_valid_to", "_is_current")
+
+
+def test_a_dimension_keeps_a_version_for_each_change_and_none_for_a_row_that_does_not_differ(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, table = on_lake(tmp_path, engine, watermark=BY_TIME | {"backward": {"days": 30}}, target=SCD2)
+    table.add(
+        {"id": 1, "at": at(1), "value": 1},
+        {"id": 1, "at": at(3), "value": 2},
+        {"id": 2, "at": at(1), "value": 5},
+    )
+    flow.run()
+    table.add(
+        {"id": 1, "at": at(2), "value": 9},
+        {"id": 1, "at": at(4), "value": 2},
+        {"id": 2, "at": at(5), "value": 6},
+    )
+    flow.run()
+    expected = [
+        (1, 1, at(1), at(2), False),
+        (1, 2, at(3), None, True),
+        (1, 9, at(2), at(3), False),
+        (2, 5, at(1), at(5), False),
+        (2, 6, at(5), None, True),
+    ]
+    assert _history(flow.feed) == expected
+    assert flow.watermark == {"at": at(5)}
+    assert flow.run().rows == 0
+    assert _history(flow.feed) == expected
+    assert flow.feed.entries[-1].total_rows == 5
+
+
+def test_a_reset_that_replaces_makes_the_history_again_and_a_rewind_adds_to_it(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    source = {"format": "ndjson", "schema": "id long, since long, value string"}
+    target = SCD2 | {"effective_column": "since", "partition_by": ["_is_current"]}
+    feed = Feed(tmp_path, engine, {"source": source, "target": target})
+    feed.put("a.ndjson", {"id": 1, "since": 1, "value": "a"}, {"id": 1, "since": 2, "value": "b"})
+    feed.load()
+    feed.put("b.ndjson", {"id": 1, "since": 3, "value": "c"})
+    feed.load()
+    expected = [(1, "a", 1, 2, False), (1, "b", 2, 3, False), (1, "c", 3, None, True)]
+    for decision in (["rewind", NAME, "--to", "1", "--replace"], ["reset", NAME, "--replace"]):
+        done = feed.cli("state", *decision, "--reason", "test", "--yes")
+        assert done.code == 0, done.err
+        feed.load()
+        assert _history(feed) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT id, at, value, 1 AS _valid_to FROM input", "found '_valid_to'"),
+        ("SELECT id, value FROM input", "effective_column"),
+    ],
+)
+def test_rows_that_cannot_have_versions_are_refused_before_anything_is_begun(
+    tmp_path: Path, engine: SparkEngine, sql: str, said: str
+) -> None:
+    source = {"format": "ndjson", "schema": "id long, at long, value string"}
+    feed = Feed(tmp_path, engine, {"source": source, "target": SCD2, "sql": sql})
+    feed.put("a.ndjson", {"id": 1, "at": 1, "value": "a"})
+    error = feed.run().error
+    assert isinstance(error, ConfigurationError)
+    assert said in error.message
+    assert (feed.newest, feed.open_intent) == (None, None)
 
 
 def test_a_full_load_replaces_the_whole_table_in_each_run(tmp_path: Path, engine: SparkEngine) -> None:

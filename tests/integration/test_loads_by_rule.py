@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from partitions.load import ByPath, ByValue, ReplaceKeys, Upsert
+from partitions.load import ByPath, ByValue, ReplaceKeys, Scd2, Upsert
 from partitions.path.order import FileKey
 from partitions.predicate import Among
 from resources.deduplication import latest_rows
@@ -60,6 +60,22 @@ def _replaced(table: list[Row], batch: list[Row]) -> list[Row]:
     """Keys that are in the batch, and rows of the file ``a``, go; the batch comes."""
     gone = {row[:2] for row in batch}
     return [row for row in table if row[:2] not in gone and row[3] != "a"] + batch
+
+
+def _versions(table: list[Any], batch: list[Any]) -> list[tuple[Any, ...]]:
+    """Each key and time once, the batch's before the table's; no version like the one before it. The file is what does not count."""
+    times: dict[Any, Any] = {(row[:2], row[2]): row for row in table}
+    latest = {(row[:2], row[2]): row for row in sorted(batch, key=lambda row: (row[3], row[4]))}
+    found: list[tuple[Any, ...]] = []
+    last: dict[Any, int] = {}
+    for (key, _), row in sorted((times | latest).items(), key=lambda item: _low(item[0][1])):
+        if key in last and found[last[key]][3] == row[3]:
+            continue
+        if key in last:
+            found[last[key]] = (*found[last[key]][:5], row[2], False)
+        last[key] = len(found)
+        found.append((*row, None, True))
+    return found
 
 
 def _sorted(table: list[Row]) -> list[Any]:
@@ -113,6 +129,38 @@ def test_a_replace_by_keys_leaves_the_rows_that_its_rule_says(
         found = table.head(None, "app").find_tagged_commit(number)
         assert found is not None
         assert found.rows == len(batch)
+
+
+changes = st.builds(
+    lambda key, at, fact, file: (*key, at, fact, file),
+    st.tuples(st.sampled_from([None, 1]), st.sampled_from(["a"])),
+    st.sampled_from([None, 1, 2, 3, 4, 5]),
+    st.sampled_from(["x", "y"]),
+    st.sampled_from("ab"),
+)
+
+
+@_FEW
+@given(st.lists(st.lists(changes, max_size=6), min_size=2, max_size=3))
+def test_versions_are_those_that_their_rule_says(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Any]]
+) -> None:
+    load = Scd2(("k", "k2"), "at", ignored=("file",))
+    expected: list[tuple[Any, ...]] = []
+    folder = tmp_path_factory.mktemp("versions")
+    for number, batch in enumerate(drawn, 1):
+        table = open_table("delta", Place(str(folder / "t")))
+        rows = latest_rows(
+            spark.createDataFrame(batch, "k long, k2 string, at long, fact string, file string"),
+            (*load.keys, load.effective),
+            (),
+        )
+        table.write(rows, load, Tag("app", number, "o"), "s", base=table.tip("app").version)
+        expected = _versions([row[:5] for row in expected], batch)
+        columns = ["k", "k2", "_valid_from", "fact", "_valid_to", "_is_current"]
+        there = spark.read.format("delta").load(str(folder / "t")).select(*columns).collect()
+        told = [(*row[:4], *row[5:]) for row in expected]
+        assert sorted(map(str, map(tuple, there))) == sorted(map(str, told))
 
 
 def _read(spark: SparkSession, folder: Path) -> list[Any]:

@@ -11,11 +11,12 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused
-from partitions.load import ReplaceKeys, Upsert
+from partitions.load import ReplaceKeys, Scd2, Upsert
 from partitions.predicate import NOTHING, Predicate
 from resources.deduplication import position
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
+from resources.history import CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, changed_versions
 from resources.places import Place
 from resources.sql import quoted
 from resources.tables.table import Tag
@@ -32,12 +33,12 @@ _DELETES = "_strandline_deletes"
 """Whether a row stands for the rows of its key in the table, which are deleted; else it is added."""
 
 
-def merge(place: Place, rows: DataFrame, load: Upsert | ReplaceKeys, tag: Tag, text: str) -> None:
+def merge(place: Place, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, tag: Tag, text: str) -> None:
     """Merge rows into a table that is there, in one commit that carries the tag.
 
     Args:
         place: of the table.
-        rows: of the slice; for an upsert each key once.
+        rows: of the slice; for an upsert each key once, for versions each key and time.
         load: how.
         tag: of the commit.
         text: its user metadata.
@@ -46,15 +47,22 @@ def merge(place: Place, rows: DataFrame, load: Upsert | ReplaceKeys, tag: Tag, t
         RowsRefused: the table has other columns.
     """
     session = rows.sparkSession
-    table = session.read.format("delta").load(place.spark_url).schema
+    there = session.read.format("delta").load(place.spark_url)
+    table = there.schema
     _check_columns(place, rows, table)
+    if isinstance(load, Scd2):
+        rows = changed_versions(rows, there, load)
     names = {name.lower(): f"{_GIVEN}{number}" for number, name in enumerate(rows.columns)}
     given = rows.toDF(*names.values())
     with _settings(session, _tagged(tag, text)):
-        if isinstance(load, Upsert):
-            _upsert(given, _name(place), load, table, names).merge()
-        else:
-            _replace(given, _name(place), load, table, names).merge()
+        match load:
+            case Upsert():
+                merging = _upsert(given, _name(place), load, table, names)
+            case ReplaceKeys():
+                merging = _replace(given, _name(place), load, table, names)
+            case Scd2():
+                merging = _change_versions(given, _name(place), load, table, names)
+        merging.merge()
 
 
 def _upsert(
@@ -90,6 +98,21 @@ def _replace(
     merging = doubled.mergeInto(table, F.col(_DELETES) & _same_keys(load.keys, names))
     merging = merging.whenMatched().delete().whenNotMatched(~F.col(_DELETES)).insert(_values(schema, names))
     return _clearing(merging, load.where)
+
+
+def _change_versions(
+    given: DataFrame, table: str, load: Scd2, schema: StructType, names: Mapping[str, str]
+) -> MergeIntoWriter:
+    from pyspark.sql import functions as F
+
+    change = F.col(names[CHANGE])
+    ends = {name: F.col(names[name]) for name in (VALID_TO, IS_CURRENT)}
+    values = _values(schema, names)
+    merging = given.mergeInto(table, _same_keys((*load.keys, VALID_FROM), names))
+    merging = merging.whenMatched(change == "delete").delete()
+    merging = merging.whenMatched(change == "close").update(ends)
+    merging = merging.whenMatched(change == "replace").update(values)
+    return merging.whenNotMatched(change == "insert").insert(values)
 
 
 def _clearing(merging: MergeIntoWriter, where: Predicate) -> MergeIntoWriter:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, TargetError
-from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Upsert
+from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Predicate
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
+from resources.history import first_versions
 from resources.places import Place
 from resources.sql import literal, quoted
 from resources.tables.delta.head import compared, tip_of
@@ -150,9 +151,10 @@ class DeltaLakeTable:
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
         """Load rows in one commit; Delta skips one whose tag the table knows."""
-        if isinstance(load, Upsert | ReplaceKeys) and base is not None:
+        if isinstance(load, Upsert | ReplaceKeys | Scd2) and base is not None:
             merge(self._place, rows, load, tag, commit_text(self._place, tag, state))
         else:
+            rows = first_versions(rows, load) if isinstance(load, Scd2) else rows
             self._commit(rows, load, tag, state, first=base is None)
 
     def give_up(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from partitions.dataflow import Dataflow
-from partitions.load import Append, ByValue, Replace, ReplaceKeys, Upsert, load_into
+from partitions.load import Append, ByValue, Replace, ReplaceKeys, Scd2, Upsert, load_into
 from partitions.predicate import NOTHING, Among
 from partitions.target import Target
 
@@ -22,6 +22,7 @@ WHOLE = {"source": {"type": "table", "table": "a/b"}, "watermark": {"type": "win
 
 UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
 BY_KEYS = {"load": "merge_overwrite", "merge_keys": ["id"]}
+SCD2 = {"load": "scd2", "merge_keys": ["id"], "effective_column": "at"}
 REPLACED = {"load": "merge_overwrite", "replace_by_watermark": True}
 
 
@@ -51,6 +52,9 @@ def refused(base: dict[str, Any], target: dict[str, Any], **changes: Any) -> dic
         (WHOLE, {"load": "overwrite"}, {}),
         (WHOLE, {"load": " FULL_LOAD "}, {}),
         (WHOLE, UPSERT, {}),
+        (FILES, SCD2, {}),
+        (ROWS, SCD2, {"watermark": {"nulls": "read", "boundary": "inclusive", "backward": {"days": 1}}}),
+        (WINDOWS, SCD2, {"watermark": {"grace": "P3D"}}),
     ],
 )  # fmt: skip
 def test_a_combination_that_is_right_is_taken(
@@ -76,6 +80,10 @@ def test_a_combination_that_is_right_is_taken(
         (ROWS, {"load": "append"}, {"watermark": {"nulls": "read"}}, {"watermark.nulls": "read beside load: append"}),
         (ROWS, {"load": "append"}, {"watermark": {"boundary": "inclusive"}}, {"watermark.boundary": "inclusive without target.merge_keys"}),
         (ROWS, REPLACED | {"merge_keys": ["id"]}, {"watermark": {"backward": {"days": 1}, "nulls": "read"}}, {"watermark.nulls": "read beside load: merge_overwrite"}),
+        (ROWS, {"load": "scd2", "merge_keys": ["id"]}, {}, {"target.effective_column": "nothing"}),
+        (ROWS, {"load": "scd2", "effective_column": "at"}, {}, {"target.merge_keys": "nothing"}),
+        (ROWS, UPSERT | {"effective_column": "at"}, {}, {"target.effective_column": "at"}),
+        (ROWS, SCD2 | {"merge_keys": ["id", "AT"]}, {}, {"target.effective_column": "at, which is one of merge_keys"}),
         (WINDOWS, BY_KEYS, {}, {"target.replace_by_watermark": "nothing"}),
         (WINDOWS, {"load": "overwrite"}, {}, {"target.load": "overwrite beside windows or units"}),
         (WHOLE, {"load": "overwrite", "merge_keys": ["id"]}, {}, {"target.merge_keys": "id"}),
@@ -99,3 +107,9 @@ def test_a_target_with_keys_finds_its_rows_by_them_also_where_others_make_room()
     upsert, by_keys = Target.model_validate(UPSERT), Target.model_validate(BY_KEYS)
     assert load_into(upsert, where, order, guard=order) == Upsert(("id",), order, order, where)
     assert load_into(by_keys, NOTHING, order) == ReplaceKeys(("id",))
+
+
+def test_versions_are_not_told_apart_by_the_watermark_or_by_where_a_row_came_from() -> None:
+    load = load_into(Target.model_validate(SCD2), NOTHING, (ByValue("seen"),))
+    ignored = ("seen", "_source_file", "_ingested_at", "_run_id")
+    assert load == Scd2(("id",), "at", (ByValue("seen"),), ignored)
