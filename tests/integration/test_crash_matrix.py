@@ -107,10 +107,10 @@ def _by_keys(feed: Feed) -> None:
 
 
 def _versions(feed: Feed) -> None:
-    feed.put("d=1/a.ndjson", {"id": 1, "since": 1}, {"id": 2, "since": 1})
+    feed.put("d=1/a.ndjson", {"id": 1, "since": 1, "fact": 1}, {"id": 2, "since": 1, "fact": 1})
     feed.load()
-    feed.put("d=1/b.ndjson", {"id": 2, "since": 2})
-    feed.put("d=2/a.ndjson", {"id": 3, "since": 1})
+    feed.put("d=1/b.ndjson", {"id": 2, "since": 2, "fact": 2})
+    feed.put("d=2/a.ndjson", {"id": 3, "since": 1, "fact": 1})
 
 
 def _windows(feed: Feed) -> None:
@@ -155,7 +155,7 @@ WAYS = {
         [1, 2, 2, 3],
         "d=2/a.ndjson",
         {
-            "source": {"schema": "id long, since long"},
+            "source": {"schema": "id long, since long, fact long"},
             "target": {"load": "scd2", "merge_keys": ["id"], "effective_column": "since"},
         },
     ),
