@@ -114,7 +114,13 @@ class Dataflow(Model):
     @model_validator(mode="after")
     def _parts_fit(self) -> Dataflow:
         parts = Parts(
-            self.source, self.watermark, self.target, self.schedule, self.unknown_fields, self.on_bad_file
+            self.source,
+            self.watermark,
+            self.target,
+            self.schedule,
+            self.unknown_fields,
+            self.on_bad_file,
+            self.late_files,
         )
         if refused := list(refusals(parts)):
             raise PartsDoNotFit(refused)

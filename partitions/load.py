@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from partitions.predicate import Predicate
+from partitions.predicate import NOTHING, Predicate
+from partitions.target import ORIGIN_COLUMNS, Target
 
 
 @dataclass(frozen=True)
@@ -31,4 +32,88 @@ class ReplaceAll:
     """Delete all rows and add the slice's, in one commit. The table takes the columns and the layout of what is added."""
 
 
-Load = Append | Replace | ReplaceAll
+@dataclass(frozen=True)
+class ByValue:
+    """Of two rows the one with the higher value of a column is later; NULL is below every value, and texts are compared by bytes."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class ByPath:
+    """Of two rows the one of the later file is later: by folder, then by name, as path watermarks order them; the column holds the path."""
+
+    column: str
+
+
+Order = tuple[ByValue | ByPath, ...]
+"""Which of two rows of a key is later: the first of these in which they differ tells."""
+
+
+@dataclass(frozen=True)
+class Upsert:
+    """Update the row that has a key of the slice's rows, and add the rows whose key is new, in one commit.
+
+    Attributes:
+        keys: columns; NULL is a value like any other. The slice's rows have each key once.
+        order: by which one of several rows of a key was taken.
+        guard: rows of the table that are later in this order stay as they are; without one, what is loaded last counts.
+        where: over the table's columns. Rows that fit it and whose key the slice does not have are deleted.
+    """
+
+    keys: tuple[str, ...]
+    order: Order
+    guard: Order = ()
+    where: Predicate = NOTHING
+
+
+@dataclass(frozen=True)
+class ReplaceKeys:
+    """Delete the rows that have a key of the slice's rows, and add all of the slice's, in one commit.
+
+    Attributes:
+        keys: columns; NULL is a value like any other. Several rows of the slice may have the same.
+        where: over the table's columns. Rows that fit it are deleted, too.
+    """
+
+    keys: tuple[str, ...]
+    where: Predicate = NOTHING
+
+
+@dataclass(frozen=True)
+class Scd2:
+    """Keep a version of a row for each change, in one commit: the versions of a key follow each other without gap and overlap, and the last is current.
+
+    Attributes:
+        keys: columns; NULL is a value like any other.
+        effective: the column that tells from when on a row holds; NULL: since ever. The slice's rows have each key and time once.
+        order: by which one of several rows of a key and a time was taken.
+        ignored: columns in which two versions may differ and still be one.
+    """
+
+    keys: tuple[str, ...]
+    effective: str
+    order: Order = ()
+    ignored: tuple[str, ...] = ()
+
+
+Load = Append | Replace | ReplaceAll | Upsert | ReplaceKeys | Scd2
+
+
+def load_into(target: Target, where: Predicate, order: Order, guard: Order = ()) -> Load:
+    """Return what becomes of a target's rows.
+
+    Args:
+        target: as the user declares it.
+        where: the rows of the table that are deleted in the same commit; ``NOTHING`` if none are. No version of a history is.
+        order: which of two rows of a key is later.
+        guard: the order in which a row of the table may be later than the slice's, and stays; none if slices are loaded in their order.
+    """
+    if target.load == "scd2" and target.effective_column is not None:
+        ignored = (*(by.column for by in order), *ORIGIN_COLUMNS)
+        return Scd2(target.merge_keys, target.effective_column, order, ignored)
+    if target.load == "merge_upsert":
+        return Upsert(target.merge_keys, order, guard, where)
+    if target.load == "merge_overwrite" and not target.replace_by_watermark:
+        return ReplaceKeys(target.merge_keys, where)
+    return Append() if where == NOTHING else Replace(where)

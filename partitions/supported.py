@@ -21,7 +21,10 @@ from partitions.target import Target
 from partitions.window import refusals as window
 from partitions.window.definition import WindowWatermark
 
-_ABOVE_A_PATH = "append (files above a path watermark are appended)"
+_NEW_FILES = (
+    "append or merge_upsert (each run reads new files only: an overwrite would delete the rows of all others)"
+)
+_NEW_ROWS = "append, merge_upsert or merge_overwrite (each run reads new rows only: an overwrite would delete all others)"
 _FILES = "a source of type files (a path watermark needs files)"
 _PINNED = "its columns are pinned"
 
@@ -40,7 +43,13 @@ class Supported:
 KINDS: Mapping[str, Supported] = {
     "path": Supported(
         sources={"files": None, "jdbc": _FILES, "api": _FILES, "python": _FILES, "table": _FILES},
-        loads={"append": None, "merge_overwrite": _ABOVE_A_PATH},
+        loads={
+            "append": None,
+            "overwrite": _NEW_FILES,
+            "merge_upsert": None,
+            "merge_overwrite": None,
+            "scd2": None,
+        },
     ),
     "column": Supported(
         sources={
@@ -50,17 +59,29 @@ KINDS: Mapping[str, Supported] = {
             "python": None,
             "table": None,
         },
-        loads={"append": None, "merge_overwrite": None},
+        loads={
+            "append": None,
+            "overwrite": _NEW_ROWS,
+            "merge_upsert": None,
+            "merge_overwrite": None,
+            "scd2": None,
+        },
     ),
     "window": Supported(
         sources={"files": None, "jdbc": None, "api": None, "python": None, "table": None},
-        loads={"append": None, "merge_overwrite": None},
+        loads={
+            "append": None,
+            "overwrite": None,
+            "merge_upsert": None,
+            "merge_overwrite": None,
+            "scd2": None,
+        },
     ),
 }
 """By kind of watermark: the sources that it can read, and how it can load what it reads."""
 
 FORMATS: Mapping[str, Fits] = {
-    "delta": {"append": None, "merge_overwrite": None},
+    "delta": {"append": None, "overwrite": None, "merge_upsert": None, "merge_overwrite": None, "scd2": None},
 }
 """By format of the table: the loads that it can do."""
 
@@ -78,6 +99,7 @@ class Parts:
     schedule: str | None
     unknown_fields: str
     on_bad_file: str = "stop"
+    late_files: str = "ingest"
 
 
 def refusals(parts: Parts) -> Iterator[Refusal]:
@@ -91,8 +113,9 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
         yield Refusal(("target", "load"), target.load, expected)
     if (expected := FORMATS[target.format][target.load]) is not None:
         yield Refusal(("target", "load"), f"{target.load} beside format {target.format}", expected)
+    yield from target.refusals()
     if isinstance(watermark, PathWatermark):
-        yield from path.refusals(source, target, parts.schedule)
+        yield from path.refusals(source, target, parts.schedule, parts.late_files, parts.on_bad_file)
     elif isinstance(watermark, ColumnWatermark):
         yield from column.refusals(source, watermark, target, parts.on_bad_file)
     else:

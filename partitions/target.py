@@ -2,30 +2,88 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from partitions.model import Model
+from partitions.refusal import Refusal
 from partitions.sources.table import TableName
+
+ORIGIN_COLUMNS = ("_source_file", "_ingested_at", "_run_id")
+"""Which file or run a row came from; they tell nothing of the row itself."""
+
+HISTORY_COLUMNS = ("_valid_from", "_valid_to", "_is_current")
+"""Of a table that keeps versions of rows: from when on a version holds, up to when, and whether it is the last one."""
+
+
+def _in_lower_case(text: Any) -> Any:
+    """The word as it is meant; ``full_load`` is another word for ``overwrite``."""
+    word = text.strip().lower() if isinstance(text, str) else text
+    return "overwrite" if word == "full_load" else word
 
 
 class Target(Model):
     """Where rows go, and how.
 
     Attributes:
+        effective_column: beside ``scd2``: from when on a row holds.
         table: ``<layer>/<name>`` in the lake; by default the dataflow's own layer and name.
-        load: ``append`` adds rows; ``merge_overwrite`` deletes what a slice reads again, and inserts it, in one commit.
-        merge_keys: of several rows of a slice with the same values in these columns only the latest stays.
-        replace_by_watermark: what is deleted is exactly what was read: windows of units.
+        load: ``append`` adds rows; ``overwrite`` (or ``full_load``) replaces all rows; ``merge_upsert`` updates the rows whose keys are read
+            again, and adds the others; ``merge_overwrite`` deletes the rows whose keys are read, and adds what was read; ``scd2`` keeps a version of
+            a row for each change.
+        merge_keys: columns whose values tell rows apart.
+        replace_by_watermark: beside ``merge_overwrite``: what is deleted is exactly what was read, whatever its keys. Of several rows of a
+            slice with the same keys only the latest stays.
         origin_columns: whether rows carry ``_source_file``, ``_ingested_at`` and ``_run_id``.
     """
 
-    load: Literal["append", "merge_overwrite"] = "append"
+    load: Annotated[
+        Literal["append", "overwrite", "merge_upsert", "merge_overwrite", "scd2"],
+        BeforeValidator(_in_lower_case),
+    ] = "append"
     merge_keys: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     replace_by_watermark: bool = False
+    effective_column: Annotated[str, Field(min_length=1)] | None = None
     table: TableName | None = None
     format: Literal["delta"] = "delta"
     partition_by: tuple[str, ...] = ()
     schema_mode: Literal["strict"] = "strict"
     origin_columns: bool = True
+
+    @property
+    def merges(self) -> bool:
+        """Whether rows of the table are found again by their keys."""
+        by_keys = self.load == "merge_overwrite" and not self.replace_by_watermark
+        return by_keys or self.load in ("merge_upsert", "scd2")
+
+    def refusals(self) -> Iterator[Refusal]:
+        """Yield keys that the load has no use for, or needs."""
+        if self.merges and not self.merge_keys:
+            instead = " or replace_by_watermark: true" if self.load == "merge_overwrite" else ""
+            yield Refusal(
+                ("target", "merge_keys"),
+                "nothing",
+                f"the columns that tell rows apart, beside load: {self.load}{instead and f',{instead}'}",
+            )
+        if self.merge_keys and self.load in ("append", "overwrite"):
+            yield Refusal(
+                ("target", "merge_keys"),
+                ", ".join(self.merge_keys),
+                f"no such key beside load: {self.load} (it compares nothing), or load: merge_upsert",
+            )
+        yield from self._history_refusals()
+
+    def _history_refusals(self) -> Iterator[Refusal]:
+        key, effective = ("target", "effective_column"), self.effective_column
+        if self.load == "scd2" and effective is None:
+            yield Refusal(key, "nothing", "the column that tells from when on a row holds, beside load: scd2")
+        if self.load != "scd2" and effective is not None:
+            yield Refusal(key, effective, f"no such key beside load: {self.load}, or load: scd2")
+        if effective is not None and effective.lower() in {name.lower() for name in self.merge_keys}:
+            yield Refusal(
+                key,
+                f"{effective}, which is one of merge_keys",
+                "a column beside them (versions of a row have the same keys)",
+            )

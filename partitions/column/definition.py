@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta, tzinfo
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -47,9 +47,6 @@ class ColumnWatermark(Model):
     timezone: str = "UTC"
     checkpoint: RowCheckpoint = RowCheckpoint()
     max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
-
-    target_keys: ClassVar[tuple[str, ...]] = ()
-    """Keys of the target, beside those of all kinds, that a write depends on."""
 
     @model_validator(mode="before")
     @classmethod

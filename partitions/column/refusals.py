@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from partitions.column.definition import ColumnWatermark
+from partitions.column.lookback import LookBack
 from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.target import Target
 
-_REPLACING = "load: merge_overwrite with replace_by_watermark: true"
+_AGAIN = "load: merge_upsert, or merge_overwrite with replace_by_watermark: true"
 
 
 def refusals(
@@ -26,33 +27,38 @@ def refusals(
         )
     if target.load == "append":
         yield from _appended_twice(watermark)
-    if target.load == "append" and target.merge_keys:
-        yield Refusal(
-            ("target", "merge_keys"),
-            ", ".join(target.merge_keys),
-            "no such key beside load: append (it compares nothing)",
-        )
-    if target.load != "merge_overwrite" and target.replace_by_watermark:
+    yield from replacement_refusals(target, watermark.backward)
+    yield from _doubled(watermark, target)
+
+
+def replacement_refusals(target: Target, backward: LookBack | None) -> Iterator[Refusal]:
+    """Yield why a target cannot replace what is read again (docs/loads.md); a look-back of no days is one."""
+    if not target.replace_by_watermark:
+        return
+    if target.load != "merge_overwrite":
         yield Refusal(("target", "load"), target.load, "merge_overwrite beside replace_by_watermark")
-    if target.replace_by_watermark and watermark.backward is None:
+    if backward is None:
         yield Refusal(
             ("target", "replace_by_watermark"),
             "true without a look-back",
             "watermark.backward beside it, or in the connection (what is read again is what is replaced)",
         )
-    if target.load == "merge_overwrite" and not target.replace_by_watermark:
+
+
+def _doubled(watermark: ColumnWatermark, target: Target) -> Iterator[Refusal]:
+    """Rows that are read again, and that only their keys find in the table."""
+    if watermark.boundary == "inclusive" and not target.merge_keys:
         yield Refusal(
-            ("target", "replace_by_watermark"),
-            "nothing",
-            "true, beside watermark.backward (merges by keys alone are not there yet, see ROADMAP.md)",
+            ("watermark", "boundary"),
+            "inclusive without target.merge_keys",
+            "exclusive, or load: merge_upsert with merge_keys (each run reads the rows at the stored value again)",
         )
-    for key, value in (("boundary", "inclusive"), ("nulls", "read")):
-        if getattr(watermark, key) == value:
-            yield Refusal(
-                ("watermark", key),
-                value,
-                "another value (it reads rows again that only a merge by keys finds, which is not there yet, see ROADMAP.md)",
-            )
+    if watermark.nulls == "read" and not target.merges:
+        yield Refusal(
+            ("watermark", "nulls"),
+            f"read beside load: {target.load}",
+            "first, skip or fail, or load: merge_upsert with merge_keys (each run reads these rows again, and only keys find them in the table)",
+        )
 
 
 def _appended_twice(watermark: ColumnWatermark) -> Iterator[Refusal]:
@@ -60,11 +66,11 @@ def _appended_twice(watermark: ColumnWatermark) -> Iterator[Refusal]:
         yield Refusal(
             ("watermark", "backward"),
             "a look-back beside load: append",
-            f"{_REPLACING} (append adds what is read again a second time), or no look-back (`backward: {{}}` turns off the connection's)",
+            f"{_AGAIN} (append adds what is read again a second time), or no look-back (`backward: {{}}` turns off the connection's)",
         )
     if len(watermark.columns) > 1:
         yield Refusal(
             ("watermark", "columns"),
             ", ".join(watermark.columns),
-            f"one column beside load: append (a row whose values fall into two runs would be added twice), or {_REPLACING}",
+            f"one column beside load: append (a row whose values fall into two runs would be added twice), or {_AGAIN}",
         )

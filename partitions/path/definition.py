@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ByteSize, Field, model_validator
 
@@ -93,9 +93,6 @@ class PathWatermark(Model):
                 f" then %H, without a hole, found {self.template.text!r}"
             )
         return self
-
-    target_keys: ClassVar[tuple[str, ...]] = ()
-    """Keys of the target, beside those of all kinds, that a write depends on."""
 
     def identity(self) -> dict[str, Any]:
         """What the state depends on (docs/state.md)."""

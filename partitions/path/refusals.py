@@ -8,15 +8,32 @@ from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.target import Target
 
-_APPENDED = "no such key (files above a path watermark are appended)"
+_BESIDE = "(an older file that is loaded beside the watermark would replace the rows of newer ones), or load: merge_upsert"
 
 
-def refusals(source: SourceDefinition, target: Target, schedule: str | None) -> Iterator[Refusal]:
-    """Yield keys that a path watermark has no use for."""
+def refusals(
+    source: SourceDefinition, target: Target, schedule: str | None, late_files: str, on_bad_file: str
+) -> Iterator[Refusal]:
+    """Yield keys that a path watermark has no use for, and loads that need files in their order."""
     yield from source.path_refusals()
     if target.replace_by_watermark:
-        yield Refusal(("target", "replace_by_watermark"), "true", _APPENDED)
-    if target.merge_keys:
-        yield Refusal(("target", "merge_keys"), ", ".join(target.merge_keys), _APPENDED)
+        yield Refusal(
+            ("target", "replace_by_watermark"), "true", "no such key (each file is read once), or merge_keys"
+        )
+    if target.load == "merge_upsert" and not target.origin_columns:
+        yield Refusal(
+            ("target", "origin_columns"),
+            "false beside load: merge_upsert",
+            "true (_source_file tells which row of a key is the latest)",
+        )
+    if target.load == "merge_overwrite" and target.merges:
+        if late_files == "ingest":
+            yield Refusal(
+                ("late_files",),
+                "ingest beside load: merge_overwrite",
+                f"quarantine, alert or ignore {_BESIDE}",
+            )
+        if on_bad_file == "quarantine":
+            yield Refusal(("on_bad_file",), "quarantine beside load: merge_overwrite", f"stop {_BESIDE}")
     if schedule:
         yield Refusal(("schedule",), "one", "no schedule (a path watermark has a sensor)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
@@ -216,9 +216,6 @@ class WindowWatermark(Model):
                 raise ConfigurationError(f"{key}.{name}: {error.message}") from error
         if all(instant.floor is None for instant in read) and read[0].at(None) > read[1].at(None):
             raise ConfigurationError(f"{key}: expected a start before the end, found {start!r} and {end!r}")
-
-    target_keys: ClassVar[tuple[str, ...]] = ("merge_keys",)
-    """Keys of the target, beside those of all kinds, that a write depends on."""
 
     def identity(self) -> dict[str, Any]:
         """What the state depends on (docs/state.md)."""

@@ -9,7 +9,7 @@ from partitions.sources.definition import SourceDefinition
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 
-_REPLACING = "load: merge_overwrite with replace_by_watermark: true"
+_REPLACING = "load: merge_overwrite with replace_by_watermark: true, or merge_upsert"
 
 
 def refusals(source: SourceDefinition, watermark: WindowWatermark, target: Target) -> Iterator[Refusal]:
@@ -25,7 +25,7 @@ def refusals(source: SourceDefinition, watermark: WindowWatermark, target: Targe
         )
     yield from _abstinence(source, watermark)
     yield from _load(watermark, target)
-    if target.load != "merge_overwrite" or not source.rows_tell(timed=timed, unit_fields=fields):
+    if target.load == "append" or not (target.merges or source.rows_tell(timed=timed, unit_fields=fields)):
         yield from _moving(watermark)
 
 
@@ -55,7 +55,13 @@ def _load(watermark: WindowWatermark, target: Target) -> Iterator[Refusal]:
         yield Refusal(
             ("target", "replace_by_watermark"),
             "nothing",
-            "true (with load: merge_overwrite a window is replaced by what is read of it)",
+            "true (with load: merge_overwrite a window is replaced by what is read of it), or load: merge_upsert",
+        )
+    if target.load == "overwrite" and (watermark.time_entry or watermark.unit_fields):
+        yield Refusal(
+            ("target", "load"),
+            "overwrite beside windows or units",
+            f"{_REPLACING} (an overwrite would delete what other windows and units have loaded), or an empty watermark.definition (each run reads the whole source)",
         )
     if target.load != "merge_overwrite" and target.replace_by_watermark:
         yield Refusal(("target", "load"), target.load, "merge_overwrite beside replace_by_watermark")
@@ -66,12 +72,6 @@ def _load(watermark: WindowWatermark, target: Target) -> Iterator[Refusal]:
             ("watermark", "grace"),
             "a grace beside load: append",
             f"{_REPLACING} (append adds what is read again a second time), or no grace",
-        )
-    if target.merge_keys:
-        yield Refusal(
-            ("target", "merge_keys"),
-            ", ".join(target.merge_keys),
-            "no such key beside load: append (it compares nothing), or load: merge_overwrite",
         )
     if not watermark.time_entry:
         yield Refusal(

@@ -83,13 +83,6 @@ SETTINGS: tuple[Pending, ...] = (
 DATAFLOW: tuple[Pending, ...] = (
     Pending("source.path", scheme(*_STORES), "other object stores are", _PLACE),
     Pending("watermark.type", one_of("stream"), "stream watermarks are", part="watermark"),
-    Pending(
-        "target.load",
-        one_of("overwrite", "full_load", "merge_upsert", "scd2"),
-        "other load types are",
-        part="target",
-    ),
-    Pending("target.effective_column", anything, "scd2 tables are", "no such key"),
     Pending("target.format", one_of(*_TABLES), "Iceberg and Parquet tables are"),
     Pending("target.schema_mode", one_of("merge", "overwrite", "rescue"), "other schema modes are"),
     Pending("max_bad_records", above_zero, "a quarantine of records is"),

@@ -120,5 +120,7 @@ def _again(
         return [
             f"{times_loaded}; each commit deletes {own} and inserts {'them' if part == 'file' else 'it'} again"
         ]
+    if dataflow.target.merges:
+        return [f"{times_loaded}; load: {dataflow.target.load} finds their rows in the table by merge_keys"]
     hint = " (--replace makes room for them)" if draft.entry.why in ("rewind", "reset") else ""
     return [f"{times_loaded}; load: {dataflow.target.load} adds their rows a second time{hint}"]

@@ -17,9 +17,9 @@ from partitions.column.state import ColumnState, next_state
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, PlanError
 from partitions.instants import milliseconds
-from partitions.load import Append, Load, Replace
+from partitions.load import ByValue, Load, load_into
 from partitions.plan import Plan
-from partitions.predicate import AllOf, Among, Predicate
+from partitions.predicate import NOTHING, AllOf, Among, Predicate
 from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import Kind, kind_of_value
@@ -216,8 +216,10 @@ class ColumnKind:
 
     def _holds_rows(self, made: Plan[ColumnSlice]) -> bool:
         """Whether a plan reads anything. A slice that replaces what it reads is also loaded empty: its rows may be gone at the source."""
+        nulls = self._definition.nulls == "read"
         for slice_ in made.slices:
-            if self._deletes(slice_) or self.above.holds_any(slice_.rows_with_value, slice_.version):
+            rows = slice_.rows if nulls else slice_.rows_with_value
+            if self._deletes(slice_) or self.above.holds_any(rows, slice_.version):
                 return True
         return not made.slices
 
@@ -316,11 +318,16 @@ class ColumnKind:
         return self.above.read_rows(spark, parts, pinned, slice_.version if slice_ else None)
 
     def load(self, slice_: ColumnSlice, rows: DataFrame) -> Load:
-        """Replace exactly what was read, after a rewind that replaces, or if the target replaces by watermark; else append."""
+        """As the target says; exactly what was read goes after a rewind that replaces, or if the target replaces by watermark."""
+        order = tuple(ByValue(name) for name in self._definition.columns)
+        return load_into(self.dataflow.target, self._replaced(slice_), order)
+
+    def _replaced(self, slice_: ColumnSlice) -> Predicate:
+        """The rows that the slice deletes, whatever their keys."""
         if slice_.replaces:
-            return Replace(slice_.rows)
+            return slice_.rows
         replaced = replaced_rows(slice_.ranges) if self.dataflow.target.replace_by_watermark else None
-        return Append() if replaced is None else Replace(replaced)
+        return NOTHING if replaced is None else replaced
 
     def check_rows(self, rows: DataFrame) -> None:
         """Rows must still have the watermark's columns after the user's step.
@@ -369,7 +376,9 @@ class ColumnKind:
         without = stats[self.WITHOUT][0] if stats else 0
         written = {name: value[0] for name, value in stats.items() if name != self.WITHOUT}
         has_values = any(value is not None for value in written.values())
-        if not stats or self._has_step or (without and not has_values):
+        # Rows without a value are read once if the state is not empty any more, unless each run reads them.
+        once = without and not has_values and self._definition.nulls != "read"
+        if not stats or self._has_step or once:
             return intent.watermark
         before = deserialise(intent.before)
         return serialise(next_state(before, written) or before)

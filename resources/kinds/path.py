@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, SchemaError
-from partitions.load import Append, Load, Replace
+from partitions.load import ByPath, Load, load_into
 from partitions.path.cold_start import first_state
 from partitions.path.hive import partition_columns
 from partitions.path.listing_start import at_or_below, position
@@ -20,7 +20,7 @@ from partitions.path.slices import PathSlice
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan
-from partitions.predicate import Among
+from partitions.predicate import NOTHING, Among
 from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise
 from resources.kinds.states import state_of
@@ -213,9 +213,14 @@ class PathKind:
             raise
 
     def load(self, slice_: PathSlice, rows: DataFrame) -> Load:
-        """Append, or replace the rows of the same files, also of those that it passes over: released, they add theirs."""
+        """As the target says; after a rewind that replaces, the rows of the same files go, also of those that it passes over: released, they add theirs.
+
+        A file that is loaded beside the watermark, or again, leaves the rows of later ones as they are.
+        """
         paths = tuple(file.path for file in slice_.all_files)
-        return Replace(Among(SOURCE_FILE, paths)) if slice_.replaces else Append()
+        by_file = (ByPath(SOURCE_FILE),)
+        where = Among(SOURCE_FILE, paths) if slice_.replaces else NOTHING
+        return load_into(self._dataflow.target, where, by_file, guard=by_file)
 
     def find_bad_part(
         self, spark: SparkSession, slice_: PathSlice, pinned: str, error: Exception

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, BadUnits, SourceError, StrandlineError
 from partitions.instants import milliseconds
-from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.load import Append, ByValue, Load, Order, Replace, ReplaceAll, load_into
 from partitions.plan import Plan
-from partitions.predicate import EVERYTHING
+from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise
 from partitions.window.definition import WindowWatermark
@@ -91,7 +91,7 @@ class WindowKind:
         """Plan on top of the entry; only the units are looked up."""
         state = state_of(WindowState, self.dataflow, entry)
         rewound = entry is not None and entry.replace_until is not None
-        deletes = self.dataflow.target.load != "append" or rewound
+        deletes = self.dataflow.target.replace_by_watermark or rewound
         made = plan(
             self._definition,
             state,
@@ -238,11 +238,30 @@ class WindowKind:
         return refused
 
     def load(self, slice_: WindowSlice, rows: DataFrame) -> Load:
-        """Replace exactly what was read, if the target replaces by watermark or the slice is forced; else append."""
-        if not slice_.works or not (slice_.replaces or self.dataflow.target.replace_by_watermark):
+        """As the target says; exactly what was read goes if the target replaces by watermark or the slice is forced.
+
+        A window that is loaded late leaves the rows of later times as they are.
+        """
+        if not slice_.works:
             return Append()
-        where = self._columns.where(slice_.works, rows, slice_.old)
-        return ReplaceAll() if where == EVERYTHING else Replace(where)
+        order = self._order
+        load = load_into(self.dataflow.target, self._replaced(slice_, rows), order, guard=order)
+        return ReplaceAll() if load == Replace(EVERYTHING) else load
+
+    def _replaced(self, slice_: WindowSlice, rows: DataFrame) -> Predicate:
+        """The rows that the slice deletes, whatever their keys."""
+        target = self.dataflow.target
+        if target.load == "overwrite":
+            return EVERYTHING
+        if slice_.replaces or target.replace_by_watermark:
+            return self._columns.where(slice_.works, rows, slice_.old)
+        return NOTHING
+
+    @property
+    def _order(self) -> Order:
+        """Later times are later; without a column with times the windows' starts are."""
+        name = self._columns.time
+        return (ByValue(name),) if name else ()
 
     def check_rows(self, rows: DataFrame) -> None:
         """Rows must still tell their window and unit after the user's step."""

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.load import ByValue
 from partitions.predicate import EVERYTHING, Predicate
 from partitions.window.predicates import tagged_rows_of
 from partitions.window.work_unit import Old, WorkUnit, extents
+from resources.deduplication import latest_rows
 from resources.sources.conditions import table_rows
 from resources.sources.source import NUMBER
-from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,13 +24,6 @@ WINDOW_START = "_window_start"
 
 UNIT = "_unit"
 """And their unit: its identity."""
-
-
-_TO_THE_MICROSECOND = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
-"""JSON's own times end with milliseconds, and rows would look alike that are not."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +54,11 @@ class WindowColumns:
         if self.tagged:
             return WINDOW_START, UNIT
         return tuple(dict.fromkeys([*([self.window] if self.window else []), *self.units.values()]))
+
+    @property
+    def time(self) -> str | None:
+        """The column that tells which of two rows is later; None if there is none."""
+        return self.window or (WINDOW_START if self.tagged else None)
 
     def tag(self, df: DataFrame, work: WorkUnit | None) -> DataFrame:
         """Rows of one work unit, with what tells it; without one there are no rows, of the same columns."""
@@ -100,16 +99,10 @@ class WindowColumns:
 
     def latest(self, df: DataFrame) -> DataFrame:
         """Of rows with the same keys the latest: the one of the highest time, and of these always the same."""
-        keys = self.dataflow.target.merge_keys
-        if not keys:
+        target = self.dataflow.target
+        if not (target.merge_keys and target.replace_by_watermark):
             return df
-        from pyspark.sql import Window
-        from pyspark.sql import functions as F
-
-        times = [F.col(quoted(name)).desc() for name in (self.window,) if name]
-        ties = F.to_json(F.struct(*[F.col(quoted(name)) for name in df.columns]), _TO_THE_MICROSECOND).desc()
-        order = Window.partitionBy(*[F.col(quoted(key)) for key in keys]).orderBy(*times, ties)
-        return df.withColumn("_rank", F.row_number().over(order)).where("_rank = 1").drop("_rank")
+        return latest_rows(df, target.merge_keys, (ByValue(self.window),) if self.window else ())
 
     def where(self, works: Sequence[WorkUnit], df: DataFrame, old: Sequence[Old] = ()) -> Predicate:
         """Return what was read of these work units, over the target's columns; everything if no column tells a row's window or unit.

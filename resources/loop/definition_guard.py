@@ -88,10 +88,12 @@ def definition_of(dataflow: Dataflow) -> dict[str, object]:
     """What a write depends on; holds no secret, since connections are only named."""
     target = dataflow.target
     return {
-        **{key: list(getattr(target, key)) for key in dataflow.watermark.target_keys},
         **dataflow.identity(),
         **dataflow.source.reading(),
         "load": target.load,
+        "merge_keys": list(target.merge_keys),
+        "effective_column": target.effective_column,
+        "replace_by_watermark": target.replace_by_watermark,
         "partition_by": list(target.partition_by),
         "origin_columns": target.origin_columns,
         "transform": dataflow.transform,

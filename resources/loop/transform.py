@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.target import HISTORY_COLUMNS
 from resources.functions import user_function
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def transformed(
     """Apply the user's step, whose module may lie in the project's folder, then add the origin columns.
 
     Raises:
-        ConfigurationError: if the function cannot be found, or the rows lack a column of ``partition_by``.
+        ConfigurationError: if the function cannot be found, or the rows lack a column of ``partition_by`` or ``merge_keys``.
     """
     from pyspark.sql import functions as F
 
@@ -55,16 +56,33 @@ def transformed(
     if dataflow.target.origin_columns:
         df = df.withColumn("_ingested_at", F.lit(batch.time).cast("timestamp"))
         df = df.withColumn("_run_id", F.lit(batch.run_id).cast("string"))
-    _check_layout(dataflow, df)
+    target = dataflow.target
+    _check_columns(dataflow, "partition_by", target.partition_by, df)
+    _check_columns(dataflow, "merge_keys", target.merge_keys, df)
+    if target.effective_column is not None:
+        _check_columns(dataflow, "effective_column", (target.effective_column,), df)
+        _check_free(dataflow, df)
     return df
 
 
-def _check_layout(dataflow: Dataflow, df: DataFrame) -> None:
-    if not dataflow.target.partition_by:
+def _check_free(dataflow: Dataflow, df: DataFrame) -> None:
+    taken = [name for name in df.columns if name.lower() in HISTORY_COLUMNS]
+    if taken:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: load: scd2: expected rows without {', '.join(HISTORY_COLUMNS)}, which it adds, found {taken[0]!r}."
+            " Name the column otherwise, in sql or at the source",
+            code="query",
+        )
+
+
+def _check_columns(dataflow: Dataflow, key: str, named: Sequence[str], df: DataFrame) -> None:
+    if not named:
         return
-    known = {name.lower() for name in df.columns}
-    missing = [name for name in dataflow.target.partition_by if name.lower() not in known]
+    added = HISTORY_COLUMNS if dataflow.target.load == "scd2" else ()
+    known = {name.lower() for name in (*df.columns, *added)}
+    missing = [name for name in named if name.lower() not in known]
     if missing:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: target.partition_by: expected columns of {df.columns}, found {missing[0]!r}"
+            f"dataflow {dataflow.name}: target.{key}: expected columns of {df.columns}, found {missing[0]!r}",
+            code="query",
         )

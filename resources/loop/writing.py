@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from partitions.errors import BadPart, RowsRefused, StrandlineError, TargetError
-from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.load import Append, Load, Replace, ReplaceAll, Scd2, Upsert
 from partitions.predicate import columns_of
+from resources.deduplication import latest_rows
+from resources.history import first_versions
 from resources.kinds.kind import SliceT, StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
 from resources.loop.context import RunContext
@@ -82,10 +84,12 @@ def _write_once(
     load: Load = Append()
     try:
         rows = slice_rows(run, entry, intent, slice_) if rows is None else rows
-        load = ReplaceAll() if intent.replaces == "table" else run.kind.load(slice_, rows)
+        planned = run.kind.load(slice_, rows)
+        load = ReplaceAll() if intent.replaces == "table" else planned
         stats: StatsReader = _no_stats
         if isinstance(run.kind, WatchesRows):
             rows, stats = run.kind.observe(rows, slice_)
+        rows = _reduced(rows, planned, load)  # behind the observation, which counts what was read
         run.table.write(rows, load, tag, intent.watermark, base=intent.table_version)
     except BadPart as bad:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
@@ -108,6 +112,23 @@ def _write_once(
         return _given_up(run, entry, intent, why)
     run.notify(Step.WRITTEN, f"slice {intent.number} written")
     return stats
+
+
+def _reduced(rows: DataFrame, planned: Load, load: Load) -> DataFrame:
+    """The rows that go into the table: of a load that tells rows apart by keys each once, whatever is done with those that are there.
+
+    Args:
+        rows: all of the slice's.
+        planned: the load of the target.
+        load: the one that is carried out, which may empty the table first.
+    """
+    match planned:
+        case Upsert(keys, order):
+            return latest_rows(rows, keys, order)
+        case Scd2(keys, effective, order):
+            latest = latest_rows(rows, (*keys, effective), order)
+            return first_versions(latest, planned) if isinstance(load, ReplaceAll) else latest
+    return rows
 
 
 def _given_up(

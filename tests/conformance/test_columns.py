@@ -6,11 +6,15 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from partitions.column.lookback import look_back, lower_bounds
 from partitions.column.predicates import Range, replaced_rows, rows_in
+from partitions.column.refusals import replacement_refusals
 from partitions.column.state import next_state
+from partitions.errors import ConfigurationError
 from partitions.predicate import AnyOf, Between, Predicate, matches
+from partitions.target import Target
 from tests.conformance.common import Case, answer, decode, fails, same
 
 
@@ -50,6 +54,25 @@ def test_window_delete(case: Case) -> None:
     deleted = replaced_rows(ranges)
     ids = [row["id"] for row in case["input"]["target_rows"] if deleted and matches(deleted, row)]
     assert sorted(ids) == sorted(case["expected"]["deleted_ids"])
+
+
+@pytest.mark.cases("predicates", "window_validation")
+def test_window_validation(case: Case) -> None:
+    given = case["input"]
+
+    def validated() -> dict[str, str]:
+        declared = {"load": given["load_type"], "replace_by_watermark": given["replace_by_watermark"]}
+        try:
+            target = Target.model_validate(declared)
+        except ValidationError as error:
+            raise ConfigurationError(str(error)) from error
+        for refused in replacement_refusals(target, look_back(given["source_configure"])):
+            raise ConfigurationError(str(refused))
+        return {"result": "ok"}
+
+    result = answer(case, validated)
+    if not fails(case):
+        assert result == case["expected"]
 
 
 @pytest.mark.cases("predicates", "row_filter")

@@ -20,13 +20,12 @@ _READ = {
     ),
     "state": ("watermark_serialise", "is_empty", "watermark_state"),
     "lookback": ("backward", "backward_config"),
-    "predicates": ("window", "window_delete", "row_filter", "next_watermark"),
+    "predicates": ("window", "window_delete", "window_validation", "row_filter", "next_watermark"),
     "units": ("unit_watermark", "bad_input"),
     "windows": ("duration_parse", "partitions", "cutoff", "execute", "multi_run"),
 }
 
 _NOT_YET = {
-    "predicates": ("loads above a column watermark", "window_validation"),
     "replay": ("replay", "replay_chunks", "replay_run"),
     "schema": ("schema evolution", "schema_evolution"),
     "streams": ("streams over splits", "watermark_filter", "merger", "sort", "scaling", "spark_watermark"),

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import RowsRefused, SourceError
-from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.load import Append, ByPath, ByValue, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among
 from resources.places import Place
 from resources.spark import SparkEngine
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["pytest_generate_tests"]
 
 APP = "app"
+UPSERT = Upsert(("id",), (ByValue("unit"),))
+BY_UNIT = ReplaceKeys(("unit",))
 
 
 @dataclass(frozen=True)
@@ -68,17 +70,20 @@ class Subject:
     def __init__(self, name: str, folder: Path, spark: SparkSession) -> None:
         self.folder, self.spark, self.foreign = folder, spark, FOREIGN[name]
         self.name = name
+        self.partition_by: tuple[str, ...] = ()
 
     @property
     def table(self) -> Table:
         """A new one each time: nothing is remembered."""
-        return open_table(self.name, Place(str(self.folder)))
+        return open_table(self.name, Place(str(self.folder)), self.partition_by)
 
-    def rows(self, *rows: tuple[int, str]) -> DataFrame:
+    def rows(self, *rows: tuple[int | None, str | None]) -> DataFrame:
         """Rows of an id and a unit."""
         return self.spark.createDataFrame(list(rows), "id long, unit string")
 
-    def load(self, number: int, *rows: tuple[int, str], load: Load | None = None, **tag: Any) -> None:
+    def load(
+        self, number: int, *rows: tuple[int | None, str | None], load: Load | None = None, **tag: Any
+    ) -> None:
         """Load rows under a number; the state after it is the number."""
         table = self.table
         made = Tag(APP, number, tag.pop("owner", f"owner {number}"), **tag)
@@ -95,6 +100,12 @@ class Subject:
         found = self.table.head(None, APP).find_tagged_commit(number)
         assert found is not None
         return self.table.counted(found, 0)
+
+    @property
+    def all_rows(self) -> list[tuple[Any, ...]]:
+        """All rows, each as often as it is there."""
+        rows = self.table.read(self.spark, self.table.newest_version()).collect()
+        return sorted((tuple(row) for row in rows), key=str)
 
     @property
     def ids(self) -> list[int]:
@@ -160,6 +171,140 @@ def test_a_replace_by_no_rows_deletes_all_the_same(subject: Subject) -> None:
     assert (subject.ids, subject.commit(2).removed) == ([2], 1)
 
 
+def test_an_upsert_updates_the_rows_of_its_keys_and_adds_the_others(subject: Subject) -> None:
+    subject.load(1, (1, "a"), (2, "b"))
+    subject.load(2, (2, "c"), (3, "d"), load=UPSERT)
+    assert subject.all_rows == [(1, "a"), (2, "c"), (3, "d")]
+    commit = subject.commit(2)
+    assert (commit.owner, commit.rows, commit.removed) == ("owner 2", 2, 1)
+
+
+def test_a_null_key_is_a_key_like_any_other(subject: Subject) -> None:
+    subject.load(1, (None, "a"), (1, "b"))
+    subject.load(2, (None, "c"), load=UPSERT)
+    subject.load(3, (2, None), load=BY_UNIT)
+    subject.load(4, (3, None), load=BY_UNIT)
+    assert subject.all_rows == [(1, "b"), (3, None), (None, "c")]
+
+
+def test_an_upsert_leaves_rows_that_are_later_by_its_guard(subject: Subject) -> None:
+    guarded = Upsert(("id",), (), guard=(ByPath("unit"),))
+    subject.load(1, (1, "d/b"), (2, "d/b"), (3, "d/e/b"), (4, None))
+    subject.load(2, (1, "d/a"), (2, "d/c"), (3, "d-1/b"), (4, "a"), load=guarded)
+    assert subject.all_rows == [(1, "d/b"), (2, "d/c"), (3, "d/e/b"), (4, "a")]
+    assert (subject.commit(2).rows, subject.commit(2).removed) == (2, 2)
+
+
+def test_an_upsert_deletes_the_rows_that_it_was_told_to_and_does_not_have(subject: Subject) -> None:
+    subject.load(1, (1, "a"), (2, "a"), (3, "b"))
+    subject.load(2, (2, "z"), load=Upsert(("id",), (), where=Among("unit", ("a",))))
+    assert subject.all_rows == [(2, "z"), (3, "b")]
+    assert (subject.commit(2).rows, subject.commit(2).removed) == (1, 2)
+
+
+def test_a_replace_by_keys_deletes_the_rows_of_its_keys_and_adds_all_of_its_own(subject: Subject) -> None:
+    subject.load(1, (1, "a"), (2, "a"), (3, "b"))
+    subject.load(2, (4, "a"), (5, "a"), (6, "c"), load=BY_UNIT)
+    assert subject.all_rows == [(3, "b"), (4, "a"), (5, "a"), (6, "c")]
+    assert (subject.commit(2).rows, subject.commit(2).removed) == (3, 2)
+    subject.load(3, (7, "c"), load=ReplaceKeys(("unit",), where=Among("id", (3,))))
+    assert subject.all_rows == [(4, "a"), (5, "a"), (7, "c")]
+
+
+@pytest.mark.parametrize("load", [UPSERT, BY_UNIT], ids=["upsert", "replace keys"])
+def test_a_load_by_keys_without_rows_records_its_number_and_changes_nothing(
+    subject: Subject, load: Load
+) -> None:
+    subject.load(1, (1, "a"))
+    subject.load(2, load=load)
+    commit = subject.commit(2)
+    assert (subject.ids, commit.owner, commit.rows, commit.removed) == ([1], "owner 2", 0, 0)
+
+
+@pytest.mark.parametrize("load", [UPSERT, BY_UNIT], ids=["upsert", "replace keys"])
+@pytest.mark.parametrize("number", [2, 1])
+def test_a_number_of_a_load_by_keys_that_is_there_or_below_is_skipped_in_silence(
+    subject: Subject, load: Load, number: int
+) -> None:
+    subject.load(1, (1, "a"), load=load)
+    subject.load(2, (2, "b"), load=load)
+    subject.load(number, (2, "zombie"), (3, "b"), load=load, owner="zombie")
+    assert (subject.all_rows, subject.commit(2).owner) == ([(1, "a"), (2, "b")], "owner 2")
+
+
+def test_a_fenced_number_keeps_a_load_by_keys_out_and_nothing_of_it_in_the_session(subject: Subject) -> None:
+    subject.load(1, (1, "a"), load=UPSERT)
+    subject.load(2, (1, "b"), load=UPSERT)
+    subject.give_up(3)
+    subject.load(3, (1, "zombie"), load=UPSERT)
+    subject.load(4, (9, "z"))
+    assert subject.all_rows == [(1, "b"), (9, "z")]
+    assert (subject.commit(3).gives_up, subject.commit(4).owner) == (True, "owner 4")
+
+
+def test_a_row_of_a_key_whose_partition_changed_is_moved(subject: Subject) -> None:
+    subject.partition_by = ("unit",)
+    subject.load(1, (1, "a"), (2, "a"))
+    subject.load(2, (1, "b"), load=UPSERT)
+    assert subject.all_rows == [(1, "b"), (2, "a")]
+
+
+def _versions(subject: Subject, number: int, *rows: tuple[int | None, int | None, str | None]) -> None:
+    """Load versions of ids under a number."""
+    frame = subject.spark.createDataFrame(list(rows), "id long, since long, fact string")
+    tag, table = Tag(APP, number, f"owner {number}"), subject.table
+    table.write(frame, Scd2(("id",), "since"), tag, str(number), base=table.tip(APP).version)
+
+
+def _history(subject: Subject) -> list[tuple[Any, ...]]:
+    rows = subject.table.read(subject.spark, subject.table.newest_version())
+    columns = ["id", "fact", "_valid_from", "_valid_to", "_is_current"]
+    return sorted(
+        (tuple(row) for row in rows.select(*columns).collect()), key=lambda row: (str(row[0]), row[2] or 0)
+    )
+
+
+def test_versions_of_a_key_follow_each_other_and_the_last_is_current(subject: Subject) -> None:
+    _versions(subject, 1, (1, 10, "a"), (1, 20, "b"), (1, 15, "a"), (2, 10, None), (None, None, "n"))
+    first = [
+        (1, "a", 10, 20, False),
+        (1, "b", 20, None, True),
+        (2, None, 10, None, True),
+        (None, "n", None, None, True),
+    ]
+    assert _history(subject) == first
+    _versions(subject, 2, (1, 30, "c"), (2, 30, None), (None, 5, "m"))
+    assert _history(subject) == [
+        (1, "a", 10, 20, False),
+        (1, "b", 20, 30, False),
+        (1, "c", 30, None, True),
+        (2, None, 10, None, True),
+        (None, "n", None, 5, False),
+        (None, "m", 5, None, True),
+    ]
+    assert (subject.commit(2).rows, subject.commit(2).removed) == (4, 2)
+
+
+def test_a_late_or_corrected_version_moves_the_ends_of_its_neighbours(subject: Subject) -> None:
+    _versions(subject, 1, (1, 10, "a"), (1, 30, "b"))
+    _versions(subject, 2, (1, 20, "b"), (1, 5, "z"))
+    assert _history(subject) == [(1, "z", 5, 10, False), (1, "a", 10, 20, False), (1, "b", 20, None, True)]
+    _versions(subject, 3, (1, 10, "z"), (1, 20, "c"))
+    assert _history(subject) == [(1, "z", 5, 20, False), (1, "c", 20, None, True)]
+
+
+def test_versions_that_are_there_change_nothing_and_a_skipped_number_adds_none(subject: Subject) -> None:
+    _versions(subject, 1, (1, 10, "a"))
+    _versions(subject, 2, (1, 10, "a"), (1, 20, "a"))
+    commit = subject.commit(2)
+    assert (_history(subject), commit.rows, commit.removed) == ([(1, "a", 10, None, True)], 0, 0)
+    _versions(subject, 2, (1, 30, "zombie"))
+    _versions(subject, 1, (1, 40, "zombie"))
+    _versions(subject, 3)
+    assert _history(subject) == [(1, "a", 10, None, True)]
+    assert subject.table.tip(APP).tag == 3
+
+
 def test_a_replace_of_all_rows_gives_the_table_new_columns(subject: Subject) -> None:
     subject.load(1, (1, "a"))
     tag, base = Tag(APP, 2, "owner 2"), subject.table.tip(APP).version
@@ -170,16 +315,23 @@ def test_a_replace_of_all_rows_gives_the_table_new_columns(subject: Subject) -> 
 
 def test_columns_are_matched_by_name_and_a_missing_one_is_null(subject: Subject) -> None:
     subject.load(1, (1, "a"))
-    for number, columns in ((2, ["unit", "id"]), (3, ["id"])):
+    loads: tuple[Load, ...] = (Append(), Append(), UPSERT, ReplaceKeys(("id",)))
+    for number, (columns, load) in enumerate(
+        zip((["unit", "id"], ["id"], ["id"], ["id"]), loads, strict=True), 2
+    ):
         table = subject.table
         rows = subject.rows((number, "b")).select(*columns)
-        table.write(rows, Append(), Tag(APP, number, "owner"), "s", base=table.tip(APP).version)
-    rows_there = [(row["id"], row["unit"]) for row in subject.table.distinct_rows(["id", "unit"])]
-    assert (subject.table.columns(), rows_there) == (["id", "unit"], [(1, "a"), (2, "b"), (3, None)])
+        table.write(rows, load, Tag(APP, number, "owner"), "s", base=table.tip(APP).version)
+    assert subject.table.columns() == ["id", "unit"]
+    assert subject.all_rows == [(1, "a"), (2, "b"), (3, None), (4, None), (5, None)]
 
 
 @pytest.mark.parametrize("other", ["id long, unit string, more string", "id string, unit string"])
-@pytest.mark.parametrize("load", [Append(), Replace(Among("unit", ("a",)))], ids=["append", "replace"])
+@pytest.mark.parametrize(
+    "load",
+    [Append(), Replace(Among("unit", ("a",))), UPSERT, BY_UNIT],
+    ids=["append", "replace", "upsert", "replace keys"],
+)
 def test_rows_of_other_columns_are_refused_and_nothing_is_committed(
     subject: Subject, load: Load, other: str
 ) -> None:

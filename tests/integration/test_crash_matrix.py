@@ -99,6 +99,20 @@ def _rewind(feed: Feed) -> None:
     assert done.code == 0, done.err
 
 
+def _by_keys(feed: Feed) -> None:
+    feed.put("d=1/a.ndjson", 1, 2)
+    feed.load()
+    feed.put("d=1/b.ndjson", 2, 3)
+    feed.put("d=2/a.ndjson", 4)
+
+
+def _versions(feed: Feed) -> None:
+    feed.put("d=1/a.ndjson", {"id": 1, "since": 1, "fact": 1}, {"id": 2, "since": 1, "fact": 1})
+    feed.load()
+    feed.put("d=1/b.ndjson", {"id": 2, "since": 2, "fact": 2})
+    feed.put("d=2/a.ndjson", {"id": 3, "since": 1, "fact": 1})
+
+
 def _windows(feed: Feed) -> None:
     source = LakeTable(feed.folder / "lake" / "raw" / "events")
     source.put(event(1, "2026-05-28"), event(2, "2026-05-29", value=1), event(3, "2026-05-29"))
@@ -121,6 +135,30 @@ WAYS = {
     "late ingest": Way({}, _late, [1, 2, 3, 4], "d=2/b.ndjson"),
     "set tracking": Way({"tracking": "set"}, _set, [1, 2, 3, 4], "z.ndjson"),
     "rewind": Way({}, _rewind, [1, 2, 3, 4], "d=2/a.ndjson"),
+    "upsert": Way(
+        {},
+        _by_keys,
+        [1, 2, 3, 4],
+        "d=2/a.ndjson",
+        {"target": {"load": "merge_upsert", "merge_keys": ["id"]}},
+    ),
+    "replace by keys": Way(
+        {},
+        _by_keys,
+        [1, 2, 3, 4],
+        "d=2/a.ndjson",
+        {"target": {"load": "merge_overwrite", "merge_keys": ["id"]}, "late_files": "alert"},
+    ),
+    "scd2": Way(
+        {},
+        _versions,
+        [1, 2, 2, 3],
+        "d=2/a.ndjson",
+        {
+            "source": {"schema": "id long, since long, fact long"},
+            "target": {"load": "scd2", "merge_keys": ["id"], "effective_column": "since"},
+        },
+    ),
     "windows": Way(
         watermark("2026-05-28", grace="P3D"),
         _windows,
@@ -213,6 +251,9 @@ DIAGONAL = [
     ("late ingest", Step.WRITTEN),
     ("set tracking", Step.VERIFIED),
     ("rewind", Step.WRITTEN),
+    ("upsert", WRITING),
+    pytest.param("replace by keys", Step.WRITTEN, marks=pytest.mark.full),
+    pytest.param("scd2", Step.WRITTEN, marks=pytest.mark.full),
     ("windows", Step.WRITTEN),
     pytest.param("appended windows", Step.INTENT_PUT, marks=pytest.mark.full),
 ]

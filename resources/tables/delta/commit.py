@@ -115,8 +115,8 @@ class Commit:
         return TaggedCommit(
             self.ours.get("owner"),
             self.version,
-            self._count("numOutputRows") - self._count("numCopiedRows"),
-            self._count("numOutputBytes"),
+            self._written,
+            self._count("numOutputBytes") + self._count("numTargetBytesAdded"),
             bool(self.ours.get("gives_up")),
             removed,
             self.tags[app_id],
@@ -126,8 +126,17 @@ class Commit:
         )
 
     @property
+    def _written(self) -> int:
+        """Rows that the commit wrote and did not only move. A MERGE counts them under names of its own; a row that it updated it wrote again."""
+        if self.operation == "MERGE":
+            return self._count("numTargetRowsInserted") + self._count("numTargetRowsUpdated")
+        return self._count("numOutputRows") - self._count("numCopiedRows")
+
+    @property
     def _removed(self) -> int | None:
         """Rows that the commit deleted. One that removes files and does not count rows has removed all of them."""
+        if self.operation == "MERGE":
+            return self._count("numTargetRowsDeleted") + self._count("numTargetRowsUpdated")
         whole = self._count("numRemovedFiles") and "numDeletedRows" not in self.metrics
         return None if whole else self._count("numDeletedRows")
 

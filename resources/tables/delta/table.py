@@ -7,15 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused, SourceError, TargetError
-from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Predicate
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
+from resources.history import first_versions
 from resources.places import Place
 from resources.sql import literal, quoted
 from resources.tables.delta.head import compared, tip_of
 from resources.tables.delta.history import adopted
 from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.merge import merge
 from resources.tables.delta.own_commit import OUTSIDE, OwnCommit
 from resources.tables.delta.rows import (
     count_rows,
@@ -151,9 +153,14 @@ class DeltaLakeTable:
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
         """Load rows in one commit: Strandline's own where it can, else Delta's, which skips one whose tag the table knows."""
-        own = self._own(tag, state)
-        if not own.write(rows, load, self._partition_by, first=base is None):
-            self._commit(rows, load, tag, own.text, first=base is None)
+        own, first = self._own(tag, state), base is None
+        if isinstance(load, Upsert | ReplaceKeys | Scd2) and not first:
+            self._wrote_by_delta = True
+            merge(self._place, rows, load, tag, own.text)
+            return
+        rows = first_versions(rows, load) if isinstance(load, Scd2) else rows
+        if not own.write(rows, load, self._partition_by, first=first):
+            self._commit(rows, load, tag, own.text, first=first)
 
     def give_up(
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
@@ -183,7 +190,7 @@ class DeltaLakeTable:
                 # Whatever the session says: a dynamic overwrite would leave the partitions that are not written.
                 static = {"overwriteSchema": "true", "partitionOverwriteMode": "static"}
                 writer = writer.mode("overwrite").options(**static)
-            case Append() | Replace() | ReplaceAll():
+            case _:
                 writer = writer.mode("error" if first else "append")
         if self._partition_by and (first or isinstance(load, ReplaceAll)):
             writer = writer.partitionBy(*self._partition_by)

@@ -72,7 +72,6 @@ def test_a_dataflow_names_every_part_that_does_not_fit() -> None:
     assert [".".join(refusal.key) for refusal in cause.refusals] == [
         "unknown_fields",
         "watermark.type",
-        "target.load",
         "target.replace_by_watermark",
         "schedule",
     ]

@@ -33,10 +33,6 @@ FLOWS = [
         [("watermark.type", "stream", f"{any_of([*KINDS])} (stream watermarks are")],
     ),
     (
-        GOOD + "target: {load: scd2, merge_keys: [id], effective_column: at}\n",
-        [("target.load", "scd2", f"{any_of([*FORMATS['delta']])} (other load types are")],
-    ),
-    (
         GOOD + "target: {format: iceberg}\n",
         [("target.format", "iceberg", f"{any_of([*FORMATS])} (Iceberg and Parquet tables are")],
     ),
@@ -76,9 +72,9 @@ def test_settings_that_are_not_there_yet_are_named(make: Make, text: str, key: s
 
 def test_the_rest_of_a_file_is_checked_beside_a_part_that_is_not_there_yet(make: Make) -> None:
     project = make(
-        "source: {type: files, path: x, format: csv}\nwatermark: {type: path, layout: leef}\ntarget: {load: scd2}\n"
+        "source: {type: files, path: x, format: csv}\nwatermark: {type: path, layout: leef}\ntarget: {format: iceberg}\n"
     )
-    assert [error.key for error in project.errors] == ["watermark.layout", "target.load"]
+    assert [error.key for error in project.errors] == ["watermark.layout", "target.format"]
 
 
 def test_what_comes_from_the_environment_is_refused_too_and_not_shown(make: Make) -> None:
@@ -90,7 +86,7 @@ def test_what_comes_from_the_environment_is_refused_too_and_not_shown(make: Make
 def test_every_row_of_the_table_has_a_case_here() -> None:
     tried = {key for _, errors in FLOWS for key, _, _ in errors} | {key for _, key, _ in PLATFORMS}
     rows = {row.key.replace("*", "shop") for row in (*SETTINGS, *DATAFLOW)}
-    assert rows - {"target.effective_column", "lake", "state", "lake.path"} <= tried
+    assert rows - {"lake", "state", "lake.path"} <= tried
 
 
 def test_defaults_are_there_already() -> None:

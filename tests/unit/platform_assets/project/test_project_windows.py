@@ -17,7 +17,7 @@ TABLE = {"type": "table", "table": "raw/events", "window_column": "at", "unit_co
 JDBC = {"type": "jdbc", "connection": "erp"}
 QUERY = "select * from t where at >= {start} and at < {end} and u = {unit.u}"
 REPLACED = {"load": "merge_overwrite", "replace_by_watermark": True}
-INSTEAD = "load: merge_overwrite with replace_by_watermark: true"
+INSTEAD = "load: merge_overwrite with replace_by_watermark: true, or merge_upsert"
 
 MOVING = TIME | {"range": {"from": "P30D", "to": "-"}}
 FOLDERS = {"type": "files", "path": "./in/{start:%Y-%m-%d}", "format": "ndjson"}
@@ -137,7 +137,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
                 18,
                 "target.replace_by_watermark",
                 "nothing",
-                "true (with load: merge_overwrite a window is replaced by what is read of it)",
+                "true (with load: merge_overwrite a window is replaced by what is read of it), or load: merge_upsert",
             )
         ],
     ),
@@ -158,7 +158,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
                 20,
                 "target.merge_keys",
                 "id",
-                "no such key beside load: append (it compares nothing), or load: merge_overwrite",
+                "no such key beside load: append (it compares nothing), or load: merge_upsert",
             ),
         ],
     ),

@@ -1,0 +1,119 @@
+"""One row of each key: of several the latest, always the same (docs/loads.md, Duplicates).
+
+An aggregate, not a window function: each task that reads keeps one row of a key before rows move to the task of that key, so a million changes
+of one key cost no task more memory, or more rows to move, than one change. A window function would bring all of them to one task and sort
+them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from partitions.load import ByPath, Order
+from resources.sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_NOT_ORDERED = ("map<", "variant", "interval")
+"""Parts of types whose values Spark cannot compare; their text as JSON is compared."""
+
+_TO_THE_MICROSECOND = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""JSON's own times end with milliseconds, and rows would look alike that are not."""
+
+
+def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame:
+    """Return the latest row of each key, with the columns in their order.
+
+    Of rows that are equally late the one whose other columns, from the first to the last, have the higher values is taken: that depends
+    on the rows alone, not on where Spark reads them.
+
+    Args:
+        rows: all of them; read once.
+        keys: columns; NULL is a value like any other.
+        order: which of two rows is later.
+    """
+    from pyspark.sql import functions as F
+
+    known = {key.lower() for key in keys}
+    others = [(name, kind) for name, kind in rows.dtypes if name.lower() not in known]
+    lateness = position(order, lambda name: F.col(quoted(name)))
+    ordered: list[Column] = []
+    unordered: list[Column] = []
+    for name, kind in others:
+        (unordered if _has_no_order(kind) else ordered).append(F.col(quoted(name)))
+    as_text = [comparable(name, kind) for name, kind in others if _has_no_order(kind)]
+    place = [column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered, *as_text])]
+    if not place:
+        return rows.distinct()
+    whole = F.struct(*[column.alias(f"v{number}") for number, column in enumerate(unordered)])
+    taken = [F.max(F.struct(*place)).alias("_latest")]
+    taken += [F.max_by(whole, F.struct(*place)).alias("_rest")] if unordered else []
+    found = rows.groupBy(*[F.col(quoted(key)) for key in keys]).agg(*taken)
+    return found.select(*_restored(rows, known, len(lateness)))
+
+
+def position(order: Order, column: Callable[[str], Column]) -> list[Column]:
+    """Return what rows are compared by, the most important first.
+
+    Args:
+        order: which of two rows is later.
+        column: makes an expression of the name of a column.
+    """
+    from pyspark.sql import functions as F
+
+    compared: list[Column] = []
+    for by in order:
+        value = column(by.column)
+        if isinstance(by, ByPath):
+            compared += [F.regexp_extract(value, "(?s)^(.*)/", 1), F.regexp_extract(value, "(?s)([^/]*)$", 1)]
+        else:
+            compared.append(value)
+    return compared
+
+
+def comparable(name: str, kind: str) -> Column:
+    """Return what stands for the values of a column where two of them are compared.
+
+    Args:
+        name: of the column.
+        kind: its type, as Spark's simple string.
+    """
+    from pyspark.sql import functions as F
+
+    value = F.col(quoted(name))
+    if not _has_no_order(kind):
+        return value
+    return F.to_json(F.struct(value.alias("v")), _TO_THE_MICROSECOND)
+
+
+def _has_no_order(kind: str) -> bool:
+    return any(part in kind for part in _NOT_ORDERED)
+
+
+def _restored(rows: DataFrame, keys: set[str], first: int) -> list[Column]:
+    """The columns as they were: keys as they are grouped, the others out of the latest row.
+
+    Args:
+        rows: as they were.
+        keys: in lower case.
+        first: how many fields of the latest row tell only how late it is.
+    """
+    from pyspark.sql import functions as F
+
+    columns: list[Column] = []
+    compared, rest = first, 0
+    for name, kind in rows.dtypes:
+        if name.lower() in keys:
+            columns.append(F.col(quoted(name)))
+        elif _has_no_order(kind):
+            columns.append(F.col(f"_rest.v{rest}").alias(name))
+            rest += 1
+        else:
+            columns.append(F.col(f"_latest.c{compared}").alias(name))
+            compared += 1
+    return columns

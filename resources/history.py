@@ -1,0 +1,180 @@
+"""Versions of rows: which a table must have after a slice, and what changes them into these (docs/loads.md, scd2).
+
+The versions of a key that a table has and the slice's rows are put in the order of time, in one pass over both: a source is read once. Each
+that does not differ from the one before it is none; each holds until the next one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from partitions.load import Scd2
+from partitions.target import HISTORY_COLUMNS
+from resources.deduplication import comparable
+from resources.sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.window import WindowSpec
+
+VALID_FROM, VALID_TO, IS_CURRENT = HISTORY_COLUMNS
+
+CHANGE = "_strandline_change"
+"""What becomes of a version: ``insert``, ``replace``, ``close`` (another end), or ``delete``."""
+
+_OLD, _NEW = "_strandline_old", "_strandline_new"
+_FACTS = "_strandline_facts"
+_BEFORE = "_strandline_before"
+_KEPT = "_strandline_kept"
+
+
+def first_versions(rows: DataFrame, load: Scd2) -> DataFrame:
+    """Return the versions that a table without rows has after a slice, in the columns of the slice and those of the history."""
+    return changed_versions(rows, None, load).drop(CHANGE)
+
+
+def changed_versions(rows: DataFrame, table: DataFrame | None, load: Scd2) -> DataFrame:
+    """Return the versions that a slice adds, changes or removes, each with its change, in the columns of the slice and those of the history.
+
+    Args:
+        rows: of the slice, each key and time once.
+        table: all versions that are there; None if there is no table.
+        load: keys, time, and what is not compared.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    facts = _facts(rows, load)
+    events = _event(rows, facts, rows.columns, load)
+    if table is not None:
+        events = events.unionByName(_version(table, rows, facts, load))
+    of_key = Window.partitionBy(*[F.col(quoted(key)) for key in load.keys])
+    in_time = of_key.orderBy(F.col(VALID_FROM).asc_nulls_first(), F.col(_NEW))
+    found = _merged(events, of_key, in_time)
+    # What stays the same from one version to the next is one version.
+    is_first = F.row_number().over(in_time) == 1
+    same = F.col(_FACTS).eqNullSafe(F.lag(_FACTS).over(in_time))
+    found = found.withColumn(_KEPT, is_first | ~same)
+    found = _ended(found, of_key)
+    return (
+        found.withColumn(CHANGE, _change())
+        .where(f"{CHANGE} IS NOT NULL")
+        .select(*[F.col(quoted(name)) for name in rows.columns], *HISTORY_COLUMNS, CHANGE)
+    )
+
+
+def _facts(rows: DataFrame, load: Scd2) -> list[str]:
+    """The columns in which versions of a row differ."""
+    others = {name.lower() for name in (*load.keys, load.effective, *load.ignored, *HISTORY_COLUMNS)}
+    return [name for name in rows.columns if name.lower() not in others]
+
+
+def _event(rows: DataFrame, facts: list[str], columns: list[str], load: Scd2) -> DataFrame:
+    """A row of the slice as a version that begins; where it ends is not known yet."""
+    from pyspark.sql import functions as F
+
+    kinds = dict(rows.dtypes)
+    begins = F.col(quoted(load.effective))
+    return rows.select(
+        *[F.col(quoted(name)) for name in columns],
+        begins.alias(VALID_FROM),
+        F.lit(None).cast(_type(kinds, load.effective)).alias(VALID_TO),
+        F.lit(None).cast("boolean").alias(IS_CURRENT),
+        F.lit(False).alias(_OLD),
+        F.lit(True).alias(_NEW),
+        _compared(facts, kinds).alias(_FACTS),
+    )
+
+
+def _version(table: DataFrame, rows: DataFrame, facts: list[str], load: Scd2) -> DataFrame:
+    """A version that is there. Of its columns only those that are compared are read."""
+    from pyspark.sql import functions as F
+
+    kinds, there = dict(rows.dtypes), {name.lower(): name for name in table.columns}
+    needed = {name.lower() for name in load.keys}
+    return table.select(
+        *[
+            F.col(quoted(there[name.lower()])).alias(name)
+            if name.lower() in needed
+            else F.lit(None).cast(kind).alias(name)
+            for name, kind in kinds.items()
+        ],
+        *[F.col(name) for name in HISTORY_COLUMNS],
+        F.lit(True).alias(_OLD),
+        F.lit(False).alias(_NEW),
+        _compared([there[name.lower()] for name in facts], dict(table.dtypes)).alias(_FACTS),
+    )
+
+
+def _compared(facts: list[str], kinds: dict[str, str]) -> Column:
+    from pyspark.sql import functions as F
+
+    values = [comparable(name, kinds[name]).alias(f"f{number}") for number, name in enumerate(facts)]
+    return F.struct(*values) if values else F.struct(F.lit(1).alias("f0"))
+
+
+def _merged(events: DataFrame, of_key: WindowSpec, in_time: WindowSpec) -> DataFrame:
+    """The versions of the keys that the slice has: a row of the slice stands for the version of its time, too."""
+    from pyspark.sql import functions as F
+
+    before = F.struct(
+        F.lag(_OLD).over(in_time).alias("old"),
+        F.lag(VALID_FROM).over(in_time).alias("begins"),
+        F.lag(VALID_TO).over(in_time).alias("ends"),
+        F.lag(IS_CURRENT).over(in_time).alias("current"),
+        F.lag(_FACTS).over(in_time).alias("facts"),
+    )
+    follows = F.lead(_NEW).over(in_time) & F.lead(VALID_FROM).over(in_time).eqNullSafe(F.col(VALID_FROM))
+    found = events.withColumns(
+        {
+            "_strandline_touched": F.max(_NEW).over(of_key),
+            _BEFORE: before,
+            "_strandline_superseded": F.col(_OLD) & F.coalesce(follows, F.lit(False)),
+        }
+    ).where("_strandline_touched AND NOT _strandline_superseded")
+    stands_for = F.col(_NEW) & F.coalesce(F.col(f"{_BEFORE}.old"), F.lit(False))
+    stands_for &= F.col(f"{_BEFORE}.begins").eqNullSafe(F.col(VALID_FROM))
+    mine = F.struct(
+        F.col(_OLD).alias("old"),
+        F.col(VALID_FROM).alias("begins"),
+        F.col(VALID_TO).alias("ends"),
+        F.col(IS_CURRENT).alias("current"),
+        F.col(_FACTS).alias("facts"),
+    )
+    return found.withColumn(_BEFORE, F.when(stands_for, F.col(_BEFORE)).otherwise(mine))
+
+
+def _ended(found: DataFrame, of_key: WindowSpec) -> DataFrame:
+    """Each version that is kept holds until the next one that is."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    later = of_key.orderBy(F.col(VALID_FROM).desc_nulls_last(), F.col(_NEW).desc())
+    later = later.rowsBetween(Window.unboundedPreceding, -1)
+    is_last = F.max(F.col(_KEPT)).over(later)
+    return found.withColumns(
+        {
+            VALID_TO: F.last(F.when(F.col(_KEPT), F.col(VALID_FROM)), ignorenulls=True).over(later),
+            IS_CURRENT: ~F.coalesce(is_last, F.lit(False)),
+        }
+    )
+
+
+def _change() -> Column:
+    from pyspark.sql import functions as F
+
+    was_there, kept = F.col(f"{_BEFORE}.old"), F.col(_KEPT)
+    same_end = F.col(VALID_TO).eqNullSafe(F.col(f"{_BEFORE}.ends"))
+    same_end &= F.col(IS_CURRENT).eqNullSafe(F.col(f"{_BEFORE}.current"))
+    same_facts = F.col(_FACTS).eqNullSafe(F.col(f"{_BEFORE}.facts"))
+    return (
+        F.when(~kept & was_there, "delete")
+        .when(~kept, F.lit(None))
+        .when(~was_there, "insert")
+        .when(F.col(_NEW) & ~same_facts, "replace")
+        .when(~same_end, "close")
+    )
+
+
+def _type(kinds: dict[str, str], column: str) -> str:
+    return next(kind for name, kind in kinds.items() if name.lower() == column.lower())

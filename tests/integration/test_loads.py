@@ -1,0 +1,303 @@
+"""Loads by keys, from the source to the table, on real Spark and Delta (docs/loads.md)."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partitions.errors import ConfigurationError
+from resources.late import look
+from resources.spark import SparkEngine
+from tests.support.columns import BY_TIME, at, on_lake
+from tests.support.feed import NAME, NOW, Feed
+from tests.support.window_feed import event, watermark
+from tests.support.window_feed import on_lake as windows_on_lake
+
+UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
+SCD2 = {"load": "scd2", "merge_keys": ["id"], "effective_column": "at"}
+BY_KEYS = {"load": "merge_overwrite", "merge_keys": ["id"]}
+CHANGES = {"format": "ndjson", "schema": "id long, value string"}
+
+
+def _files(folder: Path, engine: SparkEngine, **definition: Any) -> Feed:
+    return Feed(folder, engine, {"source": CHANGES, "target": UPSERT, **definition})
+
+
+def _change(number: int | None, value: str | None) -> dict[str, Any]:
+    return {"id": number, "value": value}
+
+
+def test_files_of_changes_leave_the_row_of_the_last_file_for_each_key(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = _files(tmp_path, engine)
+    feed.put("d=1/a.ndjson", _change(1, "a"), _change(2, "a"), _change(None, "a"))
+    feed.put("d=1/b.ndjson", _change(1, "b"))
+    assert feed.load().rows == 3
+    assert feed.rows("id", "value") == [(None, "a"), (1, "b"), (2, "a")]
+    feed.put("d=2/a.ndjson", _change(2, "c"), _change(3, "z"), _change(3, "y"), _change(None, "c"))
+    outcome = feed.load()
+    assert feed.rows("id", "value") == [(None, "c"), (1, "b"), (2, "c"), (3, "z")]
+    assert (outcome.rows, outcome.committed[0].removed) == (3, 2)
+    assert feed.entries[-1].total_rows == 4
+    assert feed.load().status == "nothing"
+
+
+def test_a_late_file_changes_no_row_that_a_later_file_has_loaded(tmp_path: Path, engine: SparkEngine) -> None:
+    feed = _files(tmp_path, engine)
+    feed.put("b.ndjson", _change(1, "b"))
+    feed.load()
+    feed.put("a.ndjson", _change(1, "late"), _change(2, "late"))
+    assert len(look(feed.platform, feed.dataflow, NOW).late) == 1
+    assert feed.load().late == 1
+    assert feed.rows("id", "value") == [(1, "b"), (2, "late")]
+    assert feed.entries[-1].total_rows == 2
+
+
+def test_a_rewind_that_replaces_deletes_rows_that_are_gone_from_their_file_and_doubles_no_key(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = _files(tmp_path, engine)
+    feed.put("a.ndjson", _change(1, "a"), _change(2, "a"))
+    feed.load()
+    feed.put("b.ndjson", _change(2, "b"), _change(3, "b"))
+    feed.load()
+    feed.put("b.ndjson", _change(1, "b"), _change(4, "b"))
+    done = feed.cli("state", "rewind", NAME, "--to", "1", "--replace", "--reason", "test", "--yes")
+    assert done.code == 0, done.err
+    feed.load()
+    assert feed.rows("id", "value") == [(1, "b"), (4, "b")]
+
+
+def test_a_reset_that_replaces_leaves_each_key_once(tmp_path: Path, engine: SparkEngine) -> None:
+    feed = _files(tmp_path, engine)
+    feed.put("a.ndjson", _change(1, "a"))
+    feed.load()
+    feed.put("b.ndjson", _change(1, "b"), _change(1, "a"))
+    done = feed.cli("state", "reset", NAME, "--replace", "--reason", "test", "--yes")
+    assert done.code == 0, done.err
+    feed.load()
+    assert feed.rows("id", "value") == [(1, "b")]
+
+
+def test_keys_that_the_rows_do_not_have_are_refused_before_anything_is_begun(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = _files(tmp_path, engine, target=UPSERT | {"merge_keys": ["nr"]})
+    feed.put("a.ndjson", _change(1, "a"))
+    error = feed.run().error
+    assert isinstance(error, ConfigurationError)
+    assert "target.merge_keys: expected columns of" in error.message
+    assert (feed.newest, feed.open_intent) == (None, None)
+
+
+def test_a_changed_row_of_a_table_is_updated_and_moved_to_its_new_partition(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, table = on_lake(
+        tmp_path, engine, target=UPSERT | {"partition_by": ["day"]}, sql="SELECT *, to_date(at) AS day FROM input"
+    )  # fmt: skip
+    table.put({"id": 1, "at": at(1), "value": 1}, {"id": 2, "at": at(2), "value": 2})
+    flow.run("2026-01-02T18:00")
+    table.put({"id": 1, "at": at(3), "value": 10}, {"id": 3, "at": at(3), "value": 3})
+    flow.run()
+    rows = [(1, 10, date(2026, 1, 3)), (2, 2, date(2026, 1, 2)), (3, 3, date(2026, 1, 3))]
+    assert flow.feed.rows("id", "value", "day") == rows
+    assert flow.feed.entries[-1].total_rows == 3
+
+
+def test_a_look_back_with_keys_updates_what_was_corrected_and_keeps_what_is_gone(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, table = on_lake(tmp_path, engine, watermark=BY_TIME | {"backward": {"days": 2}}, target=UPSERT)
+    table.put(*[{"id": number, "at": at(number), "value": number} for number in (1, 2, 3, 4)])
+    flow.run()
+    table.put({"id": 1, "at": at(1), "value": 0}, {"id": 3, "at": at(3), "value": 0})
+    table.drop(4)
+    flow.run()
+    assert flow.feed.rows("id", "value") == [(1, 1), (2, 2), (3, 0), (4, 4)]
+    assert flow.watermark == {"at": at(4)}
+
+
+def test_a_log_of_changes_leaves_the_latest_of_each_key_whatever_columns_moved(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    both = {"type": "column", "columns": ["at", "value"]}
+    flow, table = on_lake(tmp_path, engine, watermark=both, target=UPSERT)
+    rows = [
+        {"id": 1, "at": at(1), "value": 9},
+        {"id": 1, "at": at(2), "value": 1},
+        {"id": 1, "at": at(2), "value": 3},
+    ]
+    table.add(*rows)
+    flow.run()
+    assert flow.feed.rows("id", "at", "value") == [(1, at(2), 3)]
+    assert flow.watermark == {"at": at(2), "value": 9}, "the highest of what was read"
+    assert flow.run().status == "nothing"
+
+
+def test_rows_at_the_stored_value_are_read_again_and_are_there_once(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, table = on_lake(tmp_path, engine, watermark=BY_TIME | {"boundary": "inclusive"}, target=UPSERT)
+    table.put({"id": 1, "at": at(1), "value": 1}, {"id": 2, "at": at(2), "value": 2})
+    flow.run()
+    table.put({"id": 3, "at": at(2), "value": 3})
+    assert flow.run().rows == 2
+    assert flow.feed.rows("id", "value") == [(1, 1), (2, 2), (3, 3)]
+    assert flow.watermark == {"at": at(2)}
+
+
+def test_rows_without_a_value_are_read_by_every_run_and_are_there_once(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, table = on_lake(tmp_path, engine, watermark=BY_TIME | {"nulls": "read"}, target=UPSERT)
+    table.put({"id": 1, "at": None, "value": 1})
+    flow.run()
+    assert (flow.feed.rows("id", "value"), flow.watermark) == ([(1, 1)], {})
+    table.put(
+        {"id": 1, "at": None, "value": 2},
+        {"id": 2, "at": None, "value": 2},
+        {"id": 3, "at": at(3), "value": 3},
+    )
+    flow.run()
+    assert (flow.feed.rows("id", "value"), flow.watermark) == ([(1, 2), (2, 2), (3, 3)], {"at": at(3)})
+    table.put({"id": 1, "at": at(1), "value": 4}, {"id": 2, "at": None, "value": 4})
+    flow.run()
+    assert flow.feed.rows("id", "value") == [(1, 2), (2, 4), (3, 3)]
+    table.drop(2)
+    assert flow.run().status == "nothing"
+
+
+def test_a_replace_by_keys_takes_all_rows_of_a_key_that_were_read_and_no_others(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, table = on_lake(tmp_path, engine, target=BY_KEYS | {"merge_keys": ["value"]})
+    table.put(*[{"id": number, "at": at(1), "value": number % 2} for number in (1, 2, 3)])
+    flow.run()
+    assert flow.ids == [1, 2, 3]
+    table.put({"id": 4, "at": at(2), "value": 1}, {"id": 5, "at": at(2), "value": 1})
+    flow.run()
+    assert flow.feed.rows("id", "value") == [(2, 0), (4, 1), (5, 1)]
+    assert flow.feed.entries[-1].total_rows == 3
+
+
+def test_windows_that_are_read_again_update_by_keys_and_leave_later_rows(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    made = windows_on_lake(
+        tmp_path, engine, watermark=watermark("2026-05-29", units=None, grace="P2D"), target=UPSERT,
+        source={"window_column": "at"},
+    )  # fmt: skip
+    made.feed.define(target={"replace_by_watermark": None})
+    made.table.put(event(1, "2026-05-29T01:00", value=1), event(2, "2026-05-30", value=2))
+    made.run("2026-05-31")
+    made.table.put(event(1, "2026-05-29T02:00", value=3))
+    made.table.drop(2)
+    made.run("2026-06-01")
+    assert made.rows == [(1, 3), (2, 2)], "an upsert deletes nothing"
+
+
+def _history(feed: Feed) -> list[tuple[Any, ...]]:
+    return feed.rows("id", "value", "_valid_from", "_valid_to", "_is_current")
+
+
+def test_a_dimension_keeps_a_version_for_each_change_and_none_for_a_row_that_does_not_differ(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, table = on_lake(tmp_path, engine, watermark=BY_TIME | {"backward": {"days": 30}}, target=SCD2)
+    table.add(
+        {"id": 1, "at": at(1), "value": 1},
+        {"id": 1, "at": at(3), "value": 2},
+        {"id": 2, "at": at(1), "value": 5},
+    )
+    flow.run()
+    table.add(
+        {"id": 1, "at": at(2), "value": 9},
+        {"id": 1, "at": at(4), "value": 2},
+        {"id": 2, "at": at(5), "value": 6},
+    )
+    flow.run()
+    expected = [
+        (1, 1, at(1), at(2), False),
+        (1, 2, at(3), None, True),
+        (1, 9, at(2), at(3), False),
+        (2, 5, at(1), at(5), False),
+        (2, 6, at(5), None, True),
+    ]
+    assert _history(flow.feed) == expected
+    assert flow.watermark == {"at": at(5)}
+    assert flow.run().rows == 0
+    assert _history(flow.feed) == expected
+    assert flow.feed.entries[-1].total_rows == 5
+
+
+def test_a_reset_that_replaces_makes_the_history_again_and_a_rewind_adds_to_it(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    source = {"format": "ndjson", "schema": "id long, since long, value string"}
+    target = SCD2 | {"effective_column": "since", "partition_by": ["_is_current"]}
+    feed = Feed(tmp_path, engine, {"source": source, "target": target})
+    feed.put("a.ndjson", {"id": 1, "since": 1, "value": "a"}, {"id": 1, "since": 2, "value": "b"})
+    feed.load()
+    feed.put("b.ndjson", {"id": 1, "since": 3, "value": "c"})
+    feed.load()
+    expected = [(1, "a", 1, 2, False), (1, "b", 2, 3, False), (1, "c", 3, None, True)]
+    for decision in (["rewind", NAME, "--to", "1", "--replace"], ["reset", NAME, "--replace"]):
+        done = feed.cli("state", *decision, "--reason", "test", "--yes")
+        assert done.code == 0, done.err
+        feed.load()
+        assert _history(feed) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT id, at, value, 1 AS _valid_to FROM input", "found '_valid_to'"),
+        ("SELECT id, value FROM input", "effective_column"),
+    ],
+)
+def test_rows_that_cannot_have_versions_are_refused_before_anything_is_begun(
+    tmp_path: Path, engine: SparkEngine, sql: str, said: str
+) -> None:
+    source = {"format": "ndjson", "schema": "id long, at long, value string"}
+    feed = Feed(tmp_path, engine, {"source": source, "target": SCD2, "sql": sql})
+    feed.put("a.ndjson", {"id": 1, "at": 1, "value": "a"})
+    error = feed.run().error
+    assert isinstance(error, ConfigurationError)
+    assert said in error.message
+    assert (feed.newest, feed.open_intent) == (None, None)
+
+
+def test_a_full_load_replaces_the_whole_table_in_each_run(tmp_path: Path, engine: SparkEngine) -> None:
+    made = windows_on_lake(
+        tmp_path,
+        engine,
+        source={},
+        watermark={"type": "window", "definition": []},
+        target={"load": "full_load"},
+    )
+    made.feed.define(target={"replace_by_watermark": None})
+    made.table.put(event(1, "2026-05-29", value=1), event(2, "2026-05-30", value=2))
+    made.run("2026-05-31")
+    made.table.drop(1)
+    made.table.put(event(3, "2026-05-30", value=3))
+    made.run("2026-06-01")
+    assert made.rows == [(2, 2), (3, 3)]
+    assert made.feed.entries[-1].total_rows == 2
+
+
+@pytest.mark.parametrize("load", ["merge_upsert", "merge_overwrite"])
+def test_a_step_of_the_users_may_make_the_keys(tmp_path: Path, engine: SparkEngine, load: str) -> None:
+    flow, table = on_lake(
+        tmp_path, engine, target={"load": load, "merge_keys": ["key"]},
+        sql="SELECT at, max(value) AS value, id % 2 AS key FROM input GROUP BY at, id % 2",
+    )  # fmt: skip
+    table.put(*[{"id": number, "at": at(1), "value": number} for number in (1, 2, 3)])
+    flow.run("2026-01-01T18:00")
+    table.put({"id": 5, "at": at(2), "value": 5})
+    flow.run()
+    assert flow.feed.rows("key", "value") == [(0, 2), (1, 5)]

@@ -1,0 +1,193 @@
+"""Loads by keys over random batches, compared with a plain reading of their rules (docs/loads.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from partitions.load import ByPath, ByValue, ReplaceKeys, Scd2, Upsert
+from partitions.path.order import FileKey
+from partitions.predicate import Among
+from resources.deduplication import latest_rows
+from resources.places import Place
+from resources.spark import SparkEngine
+from resources.tables import open_table
+from resources.tables.table import Tag
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Row = tuple[int | None, str | None, int | None, str]
+COLUMNS = "k long, k2 string, at long, file string"
+
+keys = st.tuples(st.sampled_from([None, 1, 2]), st.sampled_from([None, "a"]))
+rows = st.builds(
+    lambda key, at, file: (*key, at, file),
+    keys,
+    st.sampled_from([None, 1, 2, 3]),
+    st.sampled_from(["a", "b", "d/a", "d-1/a", "d/b/a"]),
+)
+batches = st.lists(st.lists(rows, max_size=8), min_size=2, max_size=3)
+
+
+def _low(value: Any) -> tuple[bool, Any]:
+    """NULL is below every value."""
+    return value is not None, value
+
+
+def _latest(batch: list[Row]) -> dict[Any, Row]:
+    """The latest row of each key by ``at``; of ties the one with the higher columns."""
+    found: dict[Any, Row] = {}
+    for row in sorted(batch, key=lambda row: (_low(row[2]), row[3])):
+        found[row[:2]] = row
+    return found
+
+
+def _upserted(table: list[Row], batch: list[Row]) -> list[Row]:
+    """Each row goes in, unless its key is there with a later file."""
+    there = {row[:2]: row for row in table}
+    for key, row in _latest(batch).items():
+        if key not in there or FileKey.of(row[3]) >= FileKey.of(there[key][3]):
+            there[key] = row
+    return list(there.values())
+
+
+def _replaced(table: list[Row], batch: list[Row]) -> list[Row]:
+    """Keys that are in the batch, and rows of the file ``a``, go; the batch comes."""
+    gone = {row[:2] for row in batch}
+    return [row for row in table if row[:2] not in gone and row[3] != "a"] + batch
+
+
+def _versions(table: list[Any], batch: list[Any]) -> list[tuple[Any, ...]]:
+    """Each key and time once, the batch's before the table's; no version like the one before it. The file is what does not count."""
+    times: dict[Any, Any] = {(row[:2], row[2]): row for row in table}
+    latest = {(row[:2], row[2]): row for row in sorted(batch, key=lambda row: (row[3], row[4]))}
+    found: list[tuple[Any, ...]] = []
+    last: dict[Any, int] = {}
+    for (key, _), row in sorted((times | latest).items(), key=lambda item: _low(item[0][1])):
+        if key in last and found[last[key]][3] == row[3]:
+            continue
+        if key in last:
+            found[last[key]] = (*found[last[key]][:5], row[2], False)
+        last[key] = len(found)
+        found.append((*row, None, True))
+    return found
+
+
+def _sorted(table: list[Row]) -> list[Any]:
+    return sorted(table, key=lambda row: [_low(value) for value in row])
+
+
+@pytest.fixture(scope="module")
+def spark(engine: SparkEngine) -> SparkSession:
+    return engine.session()
+
+
+def _frame(spark: SparkSession, batch: list[Row]) -> DataFrame:
+    return spark.createDataFrame(batch, COLUMNS)
+
+
+_FEW = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@_FEW
+@given(batches)
+def test_an_upsert_leaves_the_rows_that_its_rule_says(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Row]]
+) -> None:
+    order = (ByValue("at"),)
+    load = Upsert(("k", "k2"), order, guard=(ByPath("file"),))
+    expected: list[Row] = []
+    folder = tmp_path_factory.mktemp("upsert")
+    for number, batch in enumerate(drawn, 1):
+        table = open_table("delta", Place(str(folder / "t")))
+        latest = latest_rows(_frame(spark, batch), load.keys, order)
+        table.write(latest, load, Tag("app", number, "o"), "s", base=table.tip("app").version)
+        expected = _upserted(expected, batch)
+        assert _read(spark, folder) == _sorted(expected)
+
+
+@pytest.mark.full
+@_FEW
+@given(batches)
+def test_a_replace_by_keys_leaves_the_rows_that_its_rule_says(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Row]]
+) -> None:
+    load = ReplaceKeys(("k", "k2"), where=Among("file", ("a",)))
+    expected: list[Row] = []
+    folder = tmp_path_factory.mktemp("replace")
+    for number, batch in enumerate(drawn, 1):
+        table = open_table("delta", Place(str(folder / "t")))
+        rows = _frame(spark, batch)
+        table.write(rows, load, Tag("app", number, "o"), "s", base=table.tip("app").version)
+        expected = _replaced(expected, batch)
+        assert _read(spark, folder) == _sorted(expected)
+        found = table.head(None, "app").find_tagged_commit(number)
+        assert found is not None
+        assert found.rows == len(batch)
+
+
+changes = st.builds(
+    lambda key, at, fact, file: (*key, at, fact, file),
+    st.tuples(st.sampled_from([None, 1]), st.sampled_from(["a"])),
+    st.sampled_from([None, 1, 2, 3, 4, 5]),
+    st.sampled_from(["x", "y"]),
+    st.sampled_from("ab"),
+)
+
+
+@_FEW
+@given(st.lists(st.lists(changes, max_size=6), min_size=2, max_size=3))
+def test_versions_are_those_that_their_rule_says(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Any]]
+) -> None:
+    load = Scd2(("k", "k2"), "at", ignored=("file",))
+    expected: list[tuple[Any, ...]] = []
+    folder = tmp_path_factory.mktemp("versions")
+    for number, batch in enumerate(drawn, 1):
+        table = open_table("delta", Place(str(folder / "t")))
+        rows = latest_rows(
+            spark.createDataFrame(batch, "k long, k2 string, at long, fact string, file string"),
+            (*load.keys, load.effective),
+            (),
+        )
+        table.write(rows, load, Tag("app", number, "o"), "s", base=table.tip("app").version)
+        expected = _versions([row[:5] for row in expected], batch)
+        columns = ["k", "k2", "_valid_from", "fact", "_valid_to", "_is_current"]
+        there = spark.read.format("delta").load(str(folder / "t")).select(*columns).collect()
+        told = [(*row[:4], *row[5:]) for row in expected]
+        assert sorted(map(str, map(tuple, there))) == sorted(map(str, told))
+
+
+def _read(spark: SparkSession, folder: Path) -> list[Any]:
+    return _sorted([tuple(row) for row in spark.read.format("delta").load(str(folder / "t")).collect()])
+
+
+def test_the_latest_row_does_not_depend_on_where_rows_are_read(spark: SparkSession) -> None:
+    """Types that cannot be compared tell rows apart, too; all columns come back as they were."""
+    texts = ["map('x', 1)", "map('x', 2)", "map('x', CAST(NULL AS INT))"]
+    union = " UNION ALL ".join(
+        f"SELECT {key} AS `k.1`, {text} AS m, named_struct('z', array({at})) AS s, {at} AS at"
+        for key in ("1", "NULL")
+        for at in ("1", "2")
+        for text in texts
+    )
+    rows = spark.sql(union)
+    answers = [
+        sorted(map(str, latest_rows(frame, ["K.1"], (ByValue("at"),)).collect()))
+        for frame in (rows, rows.orderBy("at").repartition(5), rows.coalesce(1))
+    ]
+    assert answers[0] == answers[1] == answers[2]
+    assert latest_rows(rows, ["k.1"], ()).columns == ["k.1", "m", "s", "at"]
+    assert [row for row in answers[0] if "at=1" in row] == []
+    assert len(answers[0]) == 2
+
+
+def test_a_million_changes_of_one_key_are_one_row_before_they_move(spark: SparkSession) -> None:
+    changes = spark.range(0, 1_000_000, 1, 2).selectExpr("1 AS k", "id % 500000 AS at", "id AS value")
+    latest = latest_rows(changes, ["k"], (ByValue("at"),))
+    assert [tuple(row) for row in latest.collect()] == [(1, 499_999, 999_999)]
