@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from partitions.predicate import Among, AnyOf, Between, Predicate
+from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate
 
 
 class Match(Enum):
@@ -50,6 +50,8 @@ def match_of(predicate: Predicate, extents: Mapping[str, Extent]) -> Match:
             return _among(predicate, extents.get(predicate.column, Extent()))
         case Between():
             return _between(predicate, extents.get(predicate.column, Extent()))
+        case HasValue(column):
+            return _with_nulls(extents.get(column, Extent()), Match.NONE, Match.ALL)
     parts = [match_of(part, extents) for part in predicate.parts]
     decides, otherwise = (Match.ALL, Match.NONE) if isinstance(predicate, AnyOf) else (Match.NONE, Match.ALL)
     if decides in parts:

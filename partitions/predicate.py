@@ -51,6 +51,13 @@ class Between:
 
 
 @dataclass(frozen=True)
+class HasValue:
+    """Rows whose column is not NULL."""
+
+    column: str
+
+
+@dataclass(frozen=True)
 class AnyOf:
     """Rows that match at least one of the parts; without parts no row does."""
 
@@ -64,7 +71,7 @@ class AllOf:
     parts: tuple[Predicate, ...]
 
 
-Predicate = Among | Between | AnyOf | AllOf
+Predicate = Among | Between | HasValue | AnyOf | AllOf
 
 EVERYTHING = AllOf(())
 NOTHING = AnyOf(())
@@ -86,7 +93,7 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
 
 def columns_of(predicate: Predicate) -> tuple[str, ...]:
     """Return the columns that a predicate compares, each once, in order of appearance."""
-    if isinstance(predicate, Among | Between):
+    if isinstance(predicate, Among | Between | HasValue):
         return (predicate.column,)
     return tuple(dict.fromkeys(column for part in predicate.parts for column in columns_of(part)))
 
@@ -108,6 +115,8 @@ def matches(predicate: Predicate, row: Mapping[str, Any]) -> bool:
             return all(matches(part, row) for part in parts)
         case Among(column, values):
             return row[column] in values
+        case HasValue(column):
+            return row[column] is not None
         case Between():
             return _lies_between(predicate, row[predicate.column])
 

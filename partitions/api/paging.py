@@ -234,7 +234,7 @@ class PageWalk:
         self.number = 1
         self.position: Position | None = paging.first() if paging else Position()
         self._asked = {self.position.identity}
-        self._last: PageSeen | None = None
+        self._read: dict[bytes, int] = {}
 
     def advance(self, page: PageSeen) -> None:
         """Go on behind a page.
@@ -242,15 +242,11 @@ class PageWalk:
         Raises:
             PagingError: the page behind it was there already, or there are too many.
         """
-        position, before, self._last = self.position, self._last, page
+        position = self.position
         if position is None or self._paging is None:
             self.position = None
             return
-        if before is not None and page.count and page.digest and page.digest == before.digest:
-            raise PagingError(
-                "other records than on the page before",
-                "the same: the API seems to ignore what the page is asked for by",
-            )
+        self._compare(page)
         following = self._paging.after(position, page)
         if following is not None:
             if following.identity in self._asked:
@@ -260,6 +256,18 @@ class PageWalk:
             self._asked.add(following.identity)
             self.number += 1
         self.position = following
+
+    def _compare(self, page: PageSeen) -> None:
+        """Raise PagingError if another page had the same records. One record alone may be like another, unless its page is told by a number."""
+        if not page.count or not page.digest:
+            return
+        before = self._read.setdefault(page.digest, self.number)
+        by_number = isinstance(self._paging, _Counted)
+        if before < self.number and (page.count > 1 or (by_number and before == self.number - 1)):
+            raise PagingError(
+                f"other records than on page {before}",
+                "the same: the API seems to ignore what the page is asked for by, or has begun again at another page",
+            )
 
 
 def _shown(position: Position) -> str:

@@ -74,7 +74,7 @@ def inclusive_end(upper: datetime, mode: Exclusive | None) -> datetime:
         return upper
     if mode not in _OFFSETS:
         raise ConfigurationError(f"watermark_param_exclusive: expected {', '.join(_OFFSETS)}, found {mode!r}")
-    return upper - _OFFSETS[mode]
+    return _earlier(upper, _OFFSETS[mode])
 
 
 def parameter_zone(text: str | None) -> tzinfo:
@@ -135,7 +135,7 @@ class Bounds:
         """Return the parameter for a lower bound: no row at or above it is left out."""
         moment = self._said(self.floored(value))
         if self.excludes_lower and isinstance(moment, datetime):
-            moment -= self.step
+            moment = _earlier(moment, self.step)
         return formatted(moment, self.form)
 
     def upper(self, value: Any) -> str:
@@ -155,6 +155,13 @@ class Bounds:
         if isinstance(value, date):
             return datetime.combine(value, time.min, self.zone)
         return value
+
+
+def _earlier(moment: datetime, step: timedelta) -> datetime:
+    """So much time before: a day by the calendar of its zone, less as it passes, also where clocks are put forward or back."""
+    if moment.tzinfo is None or step >= _DAY:
+        return moment - step
+    return (moment.astimezone(UTC) - step).astimezone(moment.tzinfo)
 
 
 def _moment(value: Any) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -12,15 +13,17 @@ from partitions.unit_values import Kind, kind_of_value
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def typed(value: Any, kind: Kind) -> Any:
-    """Return a value of JSON as Spark reads it into a column; None stays None.
+def typed(value: Any, kind: Kind | None) -> Any:
+    """Return a value of JSON as Spark reads it into a column; without a kind as it is. None, infinity and NaN are none.
 
     Raises:
         ValueError: it cannot be one.
     """
-    if value is None:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
     match kind, value:
+        case None, _:
+            return value
         case "instant", str():
             moment = datetime.fromisoformat(value)
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

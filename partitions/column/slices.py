@@ -11,7 +11,7 @@ from partitions.column.predicates import Range, rows_in
 from partitions.column.state import ColumnState, Mark
 from partitions.errors import BadPart
 from partitions.plan import Size
-from partitions.predicate import AllOf, Among, AnyOf, Predicate
+from partitions.predicate import AllOf, Among, AnyOf, HasValue, Predicate, any_of
 from partitions.sentinels import Watermark, serialise
 
 
@@ -47,7 +47,15 @@ class ColumnSlice:
     @property
     def rows_with_value(self) -> Predicate:
         """The rows that it reads, but those with NULL in every column."""
-        return rows_in(self.ranges)
+        if any(range_.is_bounded for range_ in self.ranges):
+            return rows_in(self.ranges)
+        return any_of(HasValue(range_.column) for range_ in self.ranges)
+
+    @property
+    def rows_to_fetch(self) -> Predicate:
+        """The rows that it may read, before anything tells how far a column without a bound goes."""
+        open_ = [HasValue(range_.column) for range_ in self.ranges if not range_.is_bounded]
+        return any_of(dict.fromkeys((*_parts(self.rows), *open_)))
 
     @property
     def lower(self) -> Watermark | None:

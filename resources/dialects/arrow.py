@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from partitions.predicate import AllOf, Among, AnyOf, Between, Predicate
+from partitions.predicate import AllOf, Among, AnyOf, Between, HasValue, Predicate
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -23,6 +23,8 @@ def expression(predicate: Predicate) -> pc.Expression:
             return reduce(lambda above, below: above | below, either, pc.scalar(False))
         case Among():
             return _among(predicate)
+        case HasValue(column):
+            return pc.field(column).is_valid()
         case Between():
             return _between(predicate)
 

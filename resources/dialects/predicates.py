@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partitions.predicate import Among, AnyOf, Between, Predicate
+from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate
 from resources.dialects.dialect import Words
 
 
@@ -23,6 +23,8 @@ def _conjunct(predicate: Predicate, dialect: Words) -> str:
             return _among(predicate, dialect)
         case Between():
             return _between(predicate, dialect)
+        case HasValue(column):
+            return f"{dialect.name(column)} IS NOT NULL"
         case AnyOf(parts):
             return _either([_conjunct(part, dialect) for part in parts])
         case _:

@@ -15,7 +15,7 @@ from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, next_state
 from partitions.dataflow import Dataflow
-from partitions.errors import BadPart, ConfigurationError, PlanError
+from partitions.errors import BadPart, ConfigurationError, PlanError, SourceError
 from partitions.instants import milliseconds
 from partitions.load import ByValue, Load, load_into
 from partitions.plan import Plan
@@ -27,7 +27,15 @@ from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.observation import observed
 from resources.kinds.states import state_of
 from resources.sources.highest import as_value, highest_value
-from resources.sources.source import FetchesRows, HasRemarks, LooksOnce, PinsRows, ReadsAbove, TellsChanges
+from resources.sources.source import (
+    FetchesRows,
+    HasRemarks,
+    HasVersions,
+    LooksOnce,
+    PinsRows,
+    ReadsAbove,
+    TellsChanges,
+)
 from resources.sql import quoted
 from resources.watermarks.column_ranges import COLUMN_RANGES
 from resources.watermarks.entry import Entry, Intent
@@ -149,7 +157,7 @@ class ColumnKind:
         seen = self._completed(self.above.observe(definition.columns, now), state)
         ranges = bounds(definition, state, seen, now)
         made = plan(definition, state, ranges, seen, now, dataflow=self.dataflow.name, number=0)
-        return any(self.above.holds_any(slice_.rows_with_value, slice_.version) for slice_ in made.slices)
+        return any(self.above.holds_any(self._sought(slice_), slice_.version) for slice_ in made.slices)
 
     def _in_one_look(self, ask: Callable[[ColumnKind], T], seconds: float | None = None) -> T:
         """Return what ``ask`` finds out with the source as of one moment, over one connection if the source needs some."""
@@ -216,16 +224,25 @@ class ColumnKind:
 
     def _holds_rows(self, made: Plan[ColumnSlice]) -> bool:
         """Whether a plan reads anything. A slice that replaces what it reads is also loaded empty: its rows may be gone at the source."""
-        nulls = self._definition.nulls == "read"
         for slice_ in made.slices:
-            rows = slice_.rows if nulls else slice_.rows_with_value
-            if self._deletes(slice_) or self.above.holds_any(rows, slice_.version):
+            if self._deletes(slice_) or self.above.holds_any(self._sought(slice_), slice_.version):
                 return True
         return not made.slices
 
+    def _sought(self, slice_: ColumnSlice) -> Predicate:
+        """The rows that make a slice worth reading: with a value, if NULL is not read by every run.
+
+        How far a column goes that only fetched rows tell is not known yet.
+        """
+        sought = slice_ if self._definition.nulls == "read" else replace(slice_, reads_nulls=False)
+        return sought.rows_to_fetch if isinstance(self.above, FetchesRows) else sought.rows
+
     def _deletes(self, slice_: ColumnSlice) -> bool:
-        replaced = self.dataflow.target.replace_by_watermark and replaced_rows(slice_.ranges) is not None
-        return slice_.replaces or replaced
+        return slice_.replaces or self._replaces_what_is_read(slice_)
+
+    def _replaces_what_is_read(self, slice_: ColumnSlice) -> bool:
+        """Whether rows that a slice reads may be in the table already, by the definition: not before any column has a stored value."""
+        return self.dataflow.target.replace_by_watermark and replaced_rows(slice_.ranges) is not None
 
     def _refuse_nulls(self, known: int | None, version: int | str | None) -> None:
         if self._definition.nulls != "fail" or known == 0:
@@ -295,19 +312,23 @@ class ColumnKind:
         """The bounds are fixed with the plan, and so is the version; but for columns of which only the fetched rows tell how far they go.
 
         Raises:
-            SourceError: the source refuses, or does not answer.
+            SourceError: the source refuses, or does not answer; or no row has a value any more, so that no state would tell that those
+                without one were read.
         """
         open_ = [range_.column for range_ in slice_.ranges if range_.upper is None]
         if not open_ or not isinstance(self.above, FetchesRows):
             return slice_
-        highest = self.above.fetched_up_to(slice_.rows, open_)
-        return replace(
-            slice_,
-            ranges=tuple(
-                range_.up_to(highest[range_.column]) if range_.column in highest else range_
-                for range_ in slice_.ranges
-            ),
+        highest = self.above.fetched_up_to(slice_.rows_to_fetch, open_)
+        fixed = tuple(
+            range_.up_to(highest[range_.column]) if range_.column in highest else range_
+            for range_ in slice_.ranges
         )
+        if not any(range_.is_bounded for range_ in fixed):
+            raise SourceError(
+                f"dataflow {self.dataflow.name}: expected a row with a value in {', '.join(self._definition.columns)}, as a look has found just"
+                " before, found none any more. Nothing was begun; the next run looks again"
+            )
+        return replace(slice_, ranges=fixed)
 
     def check_unchanged(self, slice_: ColumnSlice) -> None:
         """A version does not change; what a database holds between the bounds may, and is read as it is then."""
@@ -326,8 +347,7 @@ class ColumnKind:
         """The rows that the slice deletes, whatever their keys."""
         if slice_.replaces:
             return slice_.rows
-        replaced = replaced_rows(slice_.ranges) if self.dataflow.target.replace_by_watermark else None
-        return NOTHING if replaced is None else replaced
+        return slice_.rows_with_value if self._replaces_what_is_read(slice_) else NOTHING
 
     def check_rows(self, rows: DataFrame) -> None:
         """Rows must still have the watermark's columns after the user's step.
@@ -386,7 +406,7 @@ class ColumnKind:
     def find_bad_part(
         self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception
     ) -> BadPart | None:
-        """Return the file that Spark names; a range has no other parts. What else the source says of the error is raised.
+        """Return the file that Spark names, or the version that is gone; a range has no other parts. What else the source says is raised.
 
         Raises:
             SourceError: the source refused, or did not answer.
@@ -396,6 +416,8 @@ class ColumnKind:
             return of_source
         if of_source is not None:
             raise of_source from error
+        if slice_.version is not None and isinstance(self.above, HasVersions):
+            return self.above.find_unreadable(spark, slice_.version, error)
         return None
 
     def slice_without(self, slice_: ColumnSlice, bad: BadPart) -> None:

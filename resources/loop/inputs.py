@@ -10,16 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from partitions.errors import BadPart, SourceError
-from resources.sources.files.failures import cause
-from resources.spark_process import engine_lost
-from resources.stores import spark_failure
 from resources.tables.table import Table, Version
+from resources.tables.unreadable import UNREADABLE_VERSION, unreadable_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-UNREADABLE_INPUT = "unreadable_input"
-"""Code of a BadPart: a version of an input cannot be read. A slice that was begun on it is given up and planned again."""
 
 
 @dataclass(frozen=True)
@@ -47,27 +42,12 @@ class InputTables:
     def find_unreadable(
         self, spark: SparkSession, versions: Mapping[str, Version], error: Exception
     ) -> BadPart | None:
-        """Return the first version that cannot be read; None if all can, or if a store or the engine does not answer.
-
-        Args:
-            spark: a session.
-            versions: that were to be read.
-            error: of a write, which may have another reason. If Spark did not get as far as rows, none are read here.
-        """
-        from pyspark.errors import AnalysisException
-
+        """Return the first version that cannot be read; None if all can, as :func:`resources.tables.unreadable.unreadable_version` says."""
         for name, version in versions.items():
-            try:
-                rows = self.tables[name].read(spark, version)
-                _ = rows.schema
-                if not isinstance(error, AnalysisException):
-                    rows.write.format("noop").mode("overwrite").save()
-            except Exception as of_input:  # noqa: BLE001 - whatever Spark says of the table is what is wrong with it
-                of_store = spark_failure(str(of_input))
-                if engine_lost(of_input) or (of_store and of_store[1].transient):
-                    return None
-                why = f"version {version} cannot be read: {cause(of_input)}"
-                return BadPart(f"inputs.{name}: {why}", part=f"inputs.{name}", why=why, code=UNREADABLE_INPUT)
+            if why := unreadable_version(spark, self.tables[name], version, error):
+                return BadPart(
+                    f"inputs.{name}: {why}", part=f"inputs.{name}", why=why, code=UNREADABLE_VERSION
+                )
         return None
 
 

@@ -25,7 +25,6 @@ from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadParts
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.giving_up import drop
-from resources.loop.inputs import UNREADABLE_INPUT
 from resources.loop.interruptions import outlasting_interruptions
 from resources.loop.outcome import Committed, NotCommitted, Outcome, Step
 from resources.loop.pinning import pinned_schema
@@ -34,6 +33,7 @@ from resources.loop.recorded import recorded_slice
 from resources.loop.verifying import guarded_head
 from resources.loop.waiting import Patience, abandoned_intent
 from resources.sources.files.failures import cause
+from resources.tables.unreadable import UNREADABLE_VERSION
 from resources.watermarks.compaction import RetentionPolicy, compact_log
 from resources.watermarks.entry import Entry, Intent
 
@@ -146,7 +146,7 @@ class _Run(Generic[SliceT]):
             return
         if not isinstance(why, BadPart):
             raise why
-        if why.code in OUTDATED or why.code == UNREADABLE_INPUT:
+        if why.code in OUTDATED or why.code == UNREADABLE_VERSION:
             outcome.warnings.append(
                 f"slice {intent.number} of a run that died is given up, and planned again: {why.part}: {why.why}"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,15 @@ if TYPE_CHECKING:
 
 
 def highest_value(name: str, kind: str) -> Column:
-    """Return the highest value; an instant as microseconds, since a row of pyspark has it in the zone of the process."""
+    """Return the highest value; an instant as microseconds, since a row of pyspark has it in the zone of the process.
+
+    Infinity and NaN, which Spark takes for the highest number of all, are no values that a watermark can have.
+    """
     from pyspark.sql import functions as F
 
     column = F.col(quoted(name))
+    if kind in ("float", "double"):
+        return F.max(F.when(column.between(-sys.float_info.max, sys.float_info.max), column))
     return F.max(F.unix_micros(column) if kind == "timestamp" else column)
 
 

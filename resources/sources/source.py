@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from partitions.column.predicates import Range
 from partitions.column.source import Observed
-from partitions.errors import StrandlineError
+from partitions.errors import BadPart, StrandlineError
 from partitions.predicate import Predicate
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
@@ -193,6 +193,21 @@ class FetchesRows(Protocol):
 
     def pin_sample(self, spark: SparkSession, extents: Sequence[Extent]) -> str | None:
         """Return the schema as text, declared or as the rows of some of these extents have it; None if there are none."""
+        ...
+
+
+@runtime_checkable
+class HasVersions(Protocol):
+    """A source whose rows are read at one version of it, which may be gone when they are read."""
+
+    def find_unreadable(self, spark: SparkSession, version: Version, error: Exception) -> BadPart | None:
+        """Return the version as a bad part if it cannot be read; None if it can, or if nobody answers.
+
+        Args:
+            spark: a session.
+            version: that was read.
+            error: of the write of its rows.
+        """
         ...
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.column.predicates import Range
 from partitions.column.source import Observed
+from partitions.errors import BadPart
 from partitions.predicate import NOTHING, Predicate, any_of
 from partitions.sources import TableSource
 from partitions.window.extent import Extent
@@ -18,6 +19,7 @@ from resources.dialects.spark import SPARK
 from resources.sources.conditions import table_rows
 from resources.sources.schema import PinsColumns, kind_of, pinned_struct, plain, strict
 from resources.tables.table import Table, Version
+from resources.tables.unreadable import UNREADABLE_VERSION, unreadable_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,8 +127,14 @@ class TableRows(PinsColumns):
         return self.version() if version is None else version
 
     def failure(self, error: Exception) -> None:  # noqa: ARG002 - part of what all readers of rows have
-        """None: what makes a read of the lake fail is Spark's to tell."""
+        """None: what makes a read of the lake fail is Spark's to tell, or the version's that was read."""
         return
+
+    def find_unreadable(self, spark: SparkSession, version: Version, error: Exception) -> BadPart | None:
+        """Try to read the version."""
+        why = unreadable_version(spark, self._table, version, error)
+        part = f"table {self._source.shown}"
+        return BadPart(f"{part}: {why}", part=part, why=why, code=UNREADABLE_VERSION) if why else None
 
     def _columns(self, spark: SparkSession) -> StructType:
         return plain(self._rows(spark, None).schema)

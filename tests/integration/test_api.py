@@ -420,3 +420,62 @@ def test_an_api_that_is_gone_is_an_error_and_nothing_advances(
     server.faults.extend([status(404)] * 3)
     assert flow.fail().code == "source_missing"
     assert flow.watermark == {}
+
+
+def test_rows_without_a_value_alone_are_not_loaded_before_there_is_a_value_to_save(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    by_value = {"watermark": {"type": "column", "columns": ["value"]}}
+    flow = ApiFeed(tmp_path, engine, server, {"schema": SCHEMA}, by_value).flow()
+    server.rows = [row(1, value=None)]
+    assert flow.run().status == "nothing"
+    server.rows.append(row(2, value=5))
+    flow.run()
+    assert flow.run().status == "nothing"
+    assert flow.ids == [1, 2]
+
+
+def test_pages_without_a_value_before_the_first_with_one_are_loaded(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    by_value = {"watermark": {"type": "column", "columns": ["value"]}}
+    flow = ApiFeed(tmp_path, engine, server, OFFSETS, by_value).flow()
+    server.rows = [row(number, value=None) for number in range(1, 15)] + [row(15, value=4)]
+    flow.run()
+    assert flow.run().status == "nothing"
+    assert (flow.ids, flow.watermark) == (list(range(1, 16)), {"value": 4})
+
+
+def test_an_answer_without_content_holds_no_row(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME).flow()
+    server.rows = [row(1)]
+    flow.run("2026-01-05")
+    server.faults.append(status(204))
+    assert flow.run("2026-01-06").status == "nothing"
+    assert flow.watermark["at"] == datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def test_records_that_no_longer_have_the_watermark_s_field_are_an_error_and_not_no_rows(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": SCHEMA}).flow()
+    server.rows = [row(1)]
+    flow.run("2026-01-05")
+    server.faults.append(page({"id": 2, "value": 2}))
+    error = flow.fail("2026-01-06")
+    assert (error.code, flow.feed.open_intent) == ("missing_column", None)
+    assert "expected a field at in the records of /rows, found none in 1 record" in error.message
+
+
+def test_infinity_and_nan_bound_nothing_and_hold_no_other_record_back(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    source = {"schema": "id long, at timestamp, value double"}
+    flow = ApiFeed(
+        tmp_path, engine, server, source, {"watermark": {"type": "column", "columns": ["value"]}}
+    ).flow()
+    server.rows = [row(1, value=1.5), row(2, value=float("nan")), row(3, value=float("inf"))]
+    flow.run()
+    server.rows.append(row(4, value=2.5))
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 4], {"value": 2.5})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from resources.loop.outcome import Step
@@ -13,6 +15,7 @@ from resources.spark import SparkEngine
 from scripts import postgres as pg
 from tests.support.columns import BY_TIME, REPLACED, PostgresRows, at, on_lake, on_postgres
 from tests.support.crash_runner import crash
+from tests.support.feed import dies_after
 
 
 @pytest.mark.postgres
@@ -238,3 +241,66 @@ def test_rows_without_a_value_alone_are_not_loaded_before_there_is_a_value_to_sa
     flow.run()
     assert flow.run().status == "nothing"
     assert sorted(flow.feed.rows("value")) == [(1,), (2,)]
+
+
+def test_a_column_that_gets_its_first_values_later_is_read_from_then_on(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    """What is replaced is what is read: rows with a value in the column that had none, wherever the other one lies."""
+    moments = ("at", "changed")
+    schema = pa.schema([("id", pa.int64()), *((name, pa.timestamp("us", "UTC")) for name in moments)])
+    several = {"type": "column", "columns": list(moments), "backward": {"days": 1}}
+    flow, table = on_lake(tmp_path, engine, schema=schema, watermark=several, target=REPLACED)
+    table.put({"id": 2, "at": at(9), "changed": None})
+    flow.run()
+    table.put({"id": 1, "at": at(1), "changed": at(10)})
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 2], {"at": at(9), "changed": at(10)})
+    table.put({"id": 1, "at": at(1), "changed": at(11)})
+    flow.run()
+    assert flow.feed.rows("id", "changed") == [(1, at(11)), (2, None)]
+
+
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_a_slice_whose_version_of_the_table_is_gone_is_given_up_and_planned_again(
+    tmp_path: Path, engine: SparkEngine, is_made_again: bool
+) -> None:
+    """Its files were cleaned up after the run died; or the table was dropped, and another one has fewer versions."""
+    flow, table = on_lake(tmp_path, engine)
+    table.put({"id": 1, "at": at(1), "value": 1})
+    table.put({"id": 1, "at": at(1), "value": 2})
+    with pytest.raises(KeyboardInterrupt):
+        flow.feed.run(dies_after(Step.INTENT_PUT))
+    if is_made_again:
+        shutil.rmtree(table.path)
+    table.put({"id": 1, "at": at(1), "value": 3})
+    for file in set(table.path.glob("*.parquet")) - set(table.files()):
+        file.unlink()
+    outcome = flow.run()
+    assert flow.feed.rows("id", "value") == [(1, 3)]
+    assert [entry.why for entry in flow.feed.entries] == ["abandon", "run"]
+    assert any("table raw/rows: version 1 cannot be read" in warning for warning in outcome.warnings)
+
+
+def test_infinity_and_nan_in_a_table_bound_nothing_and_hold_no_other_row_back(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("value", pa.float64())])
+    by_value = {"type": "column", "columns": ["value"]}
+    flow, table = on_lake(tmp_path, engine, schema=schema, watermark=by_value)
+    table.put(*({"id": number, "value": value} for number, value in enumerate([1.5, math.nan, math.inf])))
+    flow.run()
+    table.put({"id": 3, "value": 2.5})
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([0, 3], {"value": 2.5})
+
+
+def test_nan_in_one_of_several_columns_is_loaded_with_its_row_and_is_no_bound(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("value", pa.float64())])
+    several = {"type": "column", "columns": ["at", "value"], "backward": {"days": 1}}
+    flow, table = on_lake(tmp_path, engine, schema=schema, watermark=several, target=REPLACED)
+    table.put({"id": 1, "at": at(1), "value": math.nan}, {"id": 2, "at": at(2), "value": 1.5})
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 2], {"at": at(2), "value": 1.5})

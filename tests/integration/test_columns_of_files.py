@@ -217,3 +217,17 @@ def test_what_the_reader_of_a_format_has_to_say_is_told(tmp_path: Path, engine: 
         pq.write_table(rows, buffer)
     flow.feed.put_bytes("a.parquet", buffer.getvalue().to_pybytes())
     assert any("nanoseconds are loaded as microseconds" in warning for warning in flow.run().warnings)
+
+
+def test_infinity_and_nan_bound_nothing_and_hold_no_other_row_back(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    by_value = {"type": "column", "columns": ["value"]}
+    flow = on_files(tmp_path, engine, source={"schema": "id long, value double"}, watermark=by_value)
+    flow.feed.put(
+        "1.ndjson", *({"id": number, "value": value} for number, value in enumerate([1.5, "NaN", "Infinity"]))
+    )
+    flow.run()
+    flow.feed.put("2.ndjson", {"id": 3, "value": 2.5})
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([0, 3], {"value": 2.5})

@@ -245,7 +245,10 @@ class TestColumns:
         feed.put("day=2026-01-02/a.ndjson", 2)
         feed.load()
         assert DeltaTable(str(feed.table)).metadata().partition_columns == ["day"]
-        assert sorted(path.name for path in feed.table.glob("*/day=*")) == ["day=2026-01-01", "day=2026-01-02"]
+        assert sorted(path.name for path in feed.table.glob("*/day=*")) == [
+            "day=2026-01-01",
+            "day=2026-01-02",
+        ]
         assert feed.ids == [1, 2]
 
     @pytest.mark.needs_spark

@@ -380,3 +380,85 @@ def test_a_run_that_is_killed_leaves_every_row_once_after_the_next_which_reads_a
     assert flow.ids == [1, 2, 3]
     assert flow.run().status == "nothing"
     assert list((tmp_path / "lake/_staging").rglob("*.parquet")) == []
+
+
+BY_VALUE = {"type": "column", "columns": ["value"]}
+
+
+def test_rows_without_a_value_alone_are_not_loaded_before_there_is_a_value_to_save(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, code = make(tmp_path, engine, watermark=BY_VALUE)
+    code.put(row(1, 1) | {"value": None})
+    assert flow.run().status == "nothing"
+    code.put(row(2, 2))
+    flow.run()
+    assert flow.run().status == "nothing"
+    assert flow.ids == [1, 2]
+
+
+def test_batches_without_a_value_before_the_first_with_one_are_loaded(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    text = """
+        def rows(request):
+            yield [{"id": 1, "at": None, "value": 1}]
+            yield from given()
+    """
+    flow, code = make(tmp_path, engine, text)
+    code.put(row(2, 2))
+    flow.run()
+    assert flow.ids == [1, 2]
+
+
+def test_a_row_with_a_value_in_any_column_is_loaded_whichever_of_them_has_no_stored_value(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    """First no column has one; then, beside a time that has, numbers come for the first time."""
+    text = """
+        def rows(request):
+            for line in (HERE / "rows.jsonl").read_text().splitlines():
+                row = json.loads(line)
+                yield {**row, "at": row["at"] and datetime.fromisoformat(row["at"])}
+    """
+    several = {"type": "column", "columns": ["at", "value", "other"], "backward": {"days": 1}}
+    source = {"schema": "id long, at timestamp, value long, other long"}
+    flow, code = make(tmp_path, engine, text, source, watermark=several, target=REPLACED)
+    code.put(row(1, 20) | {"value": 9}, {"id": 2, "at": None, "value": 7})
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 2], {"at": at(20), "value": 9})
+    code.put({"id": 3, "at": "2026-01-03T12:00:00+00:00", "value": 1, "other": 5})
+    flow.run()
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([1, 2, 3], {"at": at(20), "value": 9, "other": 5})
+
+
+def test_rows_that_no_longer_have_the_watermark_s_column_are_an_error_and_not_no_rows(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    text = """
+        def rows(request):
+            for row in given():
+                yield row if row["value"] == 1 else {"id": row["id"], "value": row["value"]}
+    """
+    flow, code = make(tmp_path, engine, text)
+    code.put(row(1, 1))
+    flow.run()
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row(2, 2)))
+    error = flow.fail()
+    assert error.code == "missing_column"
+    assert "expected a column at, found none in 1 row" in error.message
+
+
+def test_infinity_and_nan_bound_nothing_and_hold_no_other_row_back(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    text = """
+        def rows(request):
+            for number, value in enumerate([1.5, float("nan"), float("inf"), *([2.5] if request.bounds else [])]):
+                yield [{"id": number, "value": value}]
+    """
+    flow, _ = make(tmp_path, engine, text, {"schema": "id long, value double"}, watermark=BY_VALUE)
+    flow.run()
+    flow.run()
+    assert (flow.ids, flow.watermark) == ([0, 3], {"value": 2.5})

@@ -43,12 +43,14 @@ class Answer(NamedTuple):
         text: of its body.
         is_lines: whether each line is a document.
         next_link: of its header ``Link``.
+        is_empty: whether it says by its status that there is nothing.
     """
 
     url: str
     text: str
     is_lines: bool
     next_link: str | None
+    is_empty: bool = False
 
 
 class _Passing(Exception):
@@ -230,7 +232,7 @@ class ApiClient:
     def _read(self, response: requests.Response, where: str, deadline: float) -> Answer:
         status = response.status_code
         if status == 204:
-            return Answer(response.url, "[]", False, None)
+            return Answer(response.url, "", False, None, is_empty=True)
         if status in _PASSING or (status == 403 and "Retry-After" in response.headers):
             pause = _retry_after(response.headers)
             asked = f", which asks to wait {pause:g} s" if pause is not None else ""

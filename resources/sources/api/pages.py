@@ -90,21 +90,26 @@ def _started(ask: Callable[[], _Read]) -> Callable[[], _Read]:
     return answer
 
 
+def _document(source: ApiSource, answer: Answer) -> Document:
+    if answer.is_empty:
+        return Document((), None)
+    return parsed_lines(answer.text) if answer.is_lines else parsed(answer.text, source.records)
+
+
 def _read(source: ApiSource, answer: Answer) -> _Read:
-    document = parsed_lines(answer.text) if answer.is_lines else parsed(answer.text, source.records)
+    document = _document(source, answer)
     paging = source.paging
     seen = PageSeen(len(document.records))
     if paging is None:
         return _Read(document, seen)
+    digest = hashlib.blake2b(digest_size=16)
+    for record in document.records:
+        digest.update(record.text.encode())
+    seen = replace(seen, digest=digest.digest())
     if isinstance(paging, NextLink):
         link = document.at(paging.next) if paging.next is not None else answer.next_link
         following = urljoin(answer.url, link) if isinstance(link, str) and link else link
         return _Read(document, replace(seen, next=following))
     if paging.type == "cursor":
         seen = replace(seen, next=document.at(paging.next))
-    else:
-        digest = hashlib.blake2b(digest_size=16)
-        for record in document.records:
-            digest.update(record.text.encode())
-        seen = replace(seen, digest=digest.digest())
     return _Read(document, replace(seen, more=document.at(paging.more)) if paging.more is not None else seen)

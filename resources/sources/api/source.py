@@ -22,6 +22,7 @@ from partitions.dataflow import Dataflow
 from partitions.ddl import kinds_of
 from partitions.errors import BadFile, SourceError
 from partitions.path.source import SourceFile
+from partitions.plan import counted
 from partitions.predicate import NOTHING, Predicate, columns_of, matches
 from partitions.sources import ApiSource, FilesSource
 from partitions.unit_values import TIMES, Kind, kind_of_value
@@ -131,12 +132,21 @@ class ApiRows:
     def _sample(self, request: Request) -> list[Record]:
         """Records of the first pages."""
         with self._client() as client:
-            walk = pages(client, self._source, request)
-            return [
-                record
-                for _, page in zip(range(_SAMPLE_PAGES), walk, strict=False)
-                for record in page.document.records
-            ]
+            return list(self._sampled(client, request, self._named_columns, _SAMPLE_PAGES))
+
+    def _sampled(
+        self, client: ApiClient, request: Request, columns: Iterable[str], at_least: int
+    ) -> Iterator[Record]:
+        """Records of the first pages; of those behind them one for each column that had no value yet."""
+        missing = set(columns)
+        for page in pages(client, self._source, request):
+            for record in page.document.records:
+                has_more = {name for name in missing if record.value.get(name) is not None}
+                missing -= has_more
+                if page.number <= at_least or has_more:
+                    yield record
+            if page.number >= at_least and not missing:
+                return
 
     def _staged_sample(self, sample: Sequence[Record]) -> Sequence[SourceFile]:
         self._forget_discarded()
@@ -238,10 +248,9 @@ class ApiRows:
         return {} if self._source.schema_ is None else kinds_of(self._source.schema_)
 
     def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
-        """Read the first page, and tell what columns of its records hold."""
+        """Read pages until each column has a value, and tell what columns of their records hold."""
         with self._client(_LOOK) as client:
-            page = next(pages(client, self._source, sample_request(self._source)), None)
-        records = page.document.records if page else ()
+            records = list(self._sampled(client, sample_request(self._source), columns, 1))
         if not records:
             return dict.fromkeys(columns)
         there = [name for name in columns if any(name in record.value for record in records)]
@@ -265,8 +274,7 @@ class ApiRows:
             return any(
                 _may_match(rows, record, held)
                 for request, _ in self._above(rows)
-                for page in pages(client, self._source, request)
-                for record in page.document.records
+                for record in self._records(client, request)
             )
 
     def highest(self, column: str, rows: Predicate, version: object) -> Any:  # noqa: ARG002 - an API has no versions
@@ -275,10 +283,9 @@ class ApiRows:
         held = {name: self._kind_in(rows, name) for name in (column, *columns_of(rows))}
         with self._client() as client:
             for request, _ in self._above(rows):
-                for page in pages(client, self._source, request):
-                    for record in page.document.records:
-                        if _may_match(rows, record, held):
-                            highest = _higher(highest, _value(record, column, held[column]))
+                for record in self._records(client, request):
+                    if _may_match(rows, record, held):
+                        highest = _higher(highest, _value(record, column, held[column]))
         return highest
 
     def fetched_up_to(self, rows: Predicate, columns: Sequence[str]) -> Mapping[str, Any]:
@@ -343,14 +350,32 @@ class ApiRows:
         made = _Fetched(shown, len(self._fetched), values=dict.fromkeys(watched))
         held = {name: self._kind_in(NOTHING, name) for name in watched}
         with self._client() as client, self._staging.lines(f"{NUMBER}={made.number}/page") as lines:
-            for page in pages(client, self._source, request, ahead=True):
-                for record in page.document.records:
-                    lines.write(record.text.encode())
-                    for name in watched:
-                        made.values[name] = _higher(made.values[name], _value(record, name, held[name]))
+            for record in self._records(client, request, ahead=True):
+                lines.write(record.text.encode())
+                for name in watched:
+                    made.values[name] = _higher(made.values[name], _value(record, name, held[name]))
         made.files = lines.files
         self._fetched[request.identity] = made
         return made
+
+    def _records(self, client: ApiClient, request: Request, *, ahead: bool = False) -> Iterator[Record]:
+        """All records of a request.
+
+        Raises:
+            SourceError: code ``missing_column``: there are some, and none has a field that would tell whether it is wanted.
+        """
+        named, count, has_any = self._named_columns, 0, False
+        for page in pages(client, self._source, request, ahead=ahead):
+            for record in page.document.records:
+                count += 1
+                has_any = has_any or not named.isdisjoint(record.value)
+                yield record
+        if count and named and not has_any:
+            raise SourceError(
+                f"API {self._connection}: expected a field {' or '.join(sorted(named))} in the records of {self._source.path}, found none in"
+                f" {counted(count, 'record')}, so that no row would be read. Correct the names in the definition, or source.records",
+                code="missing_column",
+            )
 
     def _forget_discarded(self) -> None:
         """What was fetched for a slice that is over is gone."""
@@ -441,7 +466,7 @@ def _value(record: Record, column: str, kind: Kind | None) -> Any:
     """A value as it is compared; None for one that Spark will refuse."""
     value = record.value.get(column)
     try:
-        return value if kind is None else typed(value, kind)
+        return typed(value, kind)
     except ValueError:
         return None
 
@@ -449,10 +474,7 @@ def _value(record: Record, column: str, kind: Kind | None) -> Any:
 def _may_match(rows: Predicate, record: Record, held: Mapping[str, Kind | None]) -> bool:
     """Whether a record is one of some rows; one that cannot be compared is for Spark to refuse."""
     try:
-        values = {
-            name: typed(record.value.get(name), kind) if kind else record.value.get(name)
-            for name, kind in held.items()
-        }
+        values = {name: typed(record.value.get(name), kind) for name, kind in held.items()}
         return matches(rows, values)
     except (ValueError, TypeError):
         return True

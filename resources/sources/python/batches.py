@@ -95,7 +95,7 @@ def cast_to(batch: Raw, schema: pa.Schema, zone: str, *, ignore_unknown: bool = 
     """
     import pyarrow as pa
 
-    names = _names(batch)
+    names = column_names(batch)
     unknown = sorted(names - set(schema.names))
     if unknown and not ignore_unknown:
         raise SchemaError(
@@ -120,6 +120,13 @@ def own_type(batch: Raw, name: str) -> pa.DataType:
     if isinstance(batch, pa.Table):
         return batch.schema.field(name).type if name in batch.column_names else pa.null()
     return pa.array([row.get(name) for row in batch]).type
+
+
+def column_names(batch: Raw) -> set[str]:
+    """Return the columns that a batch has; of dict rows those that any row has."""
+    import pyarrow as pa
+
+    return set(batch.column_names) if isinstance(batch, pa.Table) else {name for row in batch for name in row}
 
 
 def row_count(batch: Raw) -> int:
@@ -214,12 +221,6 @@ def _rows(given: Any) -> list[Mapping[str, Any]]:
 def _cut(rows: Sequence[Mapping[str, Any]]) -> Iterator[Raw]:
     for first in range(0, len(rows), MOST_ROWS):
         yield rows[first : first + MOST_ROWS]
-
-
-def _names(batch: Raw) -> set[str]:
-    import pyarrow as pa
-
-    return set(batch.column_names) if isinstance(batch, pa.Table) else {name for row in batch for name in row}
 
 
 def _inferred(batch: Raw) -> pa.Table:

@@ -18,7 +18,8 @@ from partitions.ddl import kinds_of
 from partitions.errors import SchemaError, SourceError
 from partitions.instants import as_datetime
 from partitions.path.definition import PathWatermark
-from partitions.predicate import EVERYTHING, AnyOf, Predicate, columns_of
+from partitions.plan import counted
+from partitions.predicate import AllOf, Among, AnyOf, Predicate, columns_of
 from partitions.sources import PythonSource
 from partitions.unit_values import Kind, fitted, kind_of_value
 from partitions.watermark import compare_values
@@ -34,6 +35,7 @@ from resources.sources.python.batches import (
     Raw,
     WrongYield,
     cast_to,
+    column_names,
     inferred_schema,
     own_type,
     row_count,
@@ -228,13 +230,15 @@ class PythonRows:
         return ()
 
     def holds_any(self, rows: Predicate, version: object) -> bool:  # noqa: ARG002 - a function has no versions
-        """Call the function up to the first of these rows; a read of the same bounds goes on there."""
-        request = self._above(rows)
+        """Call the function up to the first of these rows; a read of the same bounds goes on there, if it can do without the batches before."""
+        request, passed = self._above(rows), 0
         call = self._calling(request)
         for batch in call:
-            if row_count(batch if rows == EVERYTHING else self._compared(batch, rows, request)):
-                self._ahead = _Ahead(request, batch, call)
+            if row_count(self._compared(batch, rows, request)):
+                if not passed:
+                    self._ahead = _Ahead(request, batch, call)
                 return True
+            passed += row_count(self._compared(batch, _without_value(rows), request))
         return False
 
     def highest(self, column: str, rows: Predicate, version: object) -> Any:  # noqa: ARG002 - a function has no versions
@@ -323,7 +327,30 @@ class PythonRows:
             return
         if ahead is not None:
             ahead.call.close()
-        yield from self._caller.batches(request)
+        yield from self._with_named_columns(request)
+
+    def _with_named_columns(self, request: RowRequest) -> Generator[Raw]:
+        """The batches of a call, which must have a column that tells whether a row is wanted: a dict row need not have each."""
+        named, count, has_any = self._named_columns, 0, False
+        for batch in self._caller.batches(request):
+            count += row_count(batch)
+            has_any = has_any or not named.isdisjoint(column_names(batch))
+            yield batch
+        if count and named and not has_any:
+            missing = " or ".join(sorted(named))
+            error = SchemaError(
+                f"expected a column {missing}, found none in {counted(count, 'row')}",
+                reason="missing_column",
+                field=missing,
+            )
+            raise self._caller.wrong(error, request)
+
+    @property
+    def _named_columns(self) -> frozenset[str]:
+        """The columns whose values tell which rows are wanted."""
+        if self._dataflow.kind == "column":
+            return frozenset(self._dataflow.column.columns)
+        return frozenset(filter(None, [self._source.window_column]))
 
     def _compared(self, batch: Raw, rows: Predicate, request: RowRequest, *more: str) -> pa.Table:
         """The rows of a batch that are meant, with the columns that tell which these are, before all columns are known."""
@@ -382,7 +409,7 @@ class _Ahead(NamedTuple):
 
     Attributes:
         request: of the call.
-        first: the batch that the look ended with; those before hold none of the rows.
+        first: the batch that the look ended with; those before hold none of the rows, and none without a value.
         call: the rest.
     """
 
@@ -407,16 +434,25 @@ class _Fetched(NamedTuple):
         return _lower_bounds(self.rows) == _lower_bounds(rows)
 
 
+def _without_value(rows: Predicate) -> Predicate:
+    """The rows without a value in any column that is compared: a first run reads them, too."""
+    return AllOf(tuple(Among(name, (None,)) for name in columns_of(rows)))
+
+
 def _lower_bounds(rows: Predicate) -> set[tuple[str, Any, bool]]:
     known = [range_ for range_ in ranges_of(rows) if range_.lower is not None]
     return {(range_.column, range_.lower, range_.lower_inclusive) for range_ in known}
 
 
 def _higher(highest: Any, table: pa.Table, column: str) -> Any:
-    """The higher one of a value and all values of a column; NULL is none."""
+    """The higher one of a value and all values of a column; NULL, infinity and NaN are none."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    value = pc.max(table.column(column)).as_py() if table.num_rows else None
+    values = table.column(column)
+    if pa.types.is_floating(values.type):
+        values = values.filter(pc.is_finite(values))
+    value = pc.max(values).as_py() if len(values) else None
     if value is None or highest is None:
         return highest if value is None else value
     return value if compare_values(value, highest) > 0 else highest

@@ -6,6 +6,7 @@ Belongs here: reading. Filters, and what a row means, are the planner's.
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,11 @@ from resources.tables.delta.log import DeltaLog
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
+
+
+_FLOATS = ("float", "double")
+_FINITE = f" FILTER (WHERE {{0}} BETWEEN -{sys.float_info.max!r} AND {sys.float_info.max!r})"
+"""Infinity and NaN, which is above all, are no values that a watermark can have."""
 
 
 def distinct_rows(log: DeltaLog, columns: Sequence[str], most: int) -> Iterator[dict[str, Any]]:
@@ -83,7 +89,11 @@ def highest_values(
     from deltalake import QueryBuilder
 
     table = source_table(log, version)
-    asked = ", ".join(f"max({DATAFUSION.name(name)}) AS v{number}" for number, name in enumerate(columns))
+    floats = {field.name for field in table.schema().fields if field.type.type in _FLOATS}
+    asked = ", ".join(
+        f"max({DATAFUSION.name(name)}){_FINITE.format(DATAFUSION.name(name)) if name in floats else ''} AS v{number}"
+        for number, name in enumerate(columns)
+    )
     condition = sql(EVERYTHING if rows is None else rows, DATAFUSION)
     query = f"SELECT {asked} FROM source WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
     try:

@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.extents import Extent, Match, match_of
-from partitions.predicate import EVERYTHING, NOTHING, AllOf, Among, AnyOf, Between, Predicate, matches
+from partitions.predicate import (
+    EVERYTHING,
+    NOTHING,
+    AllOf,
+    Among,
+    AnyOf,
+    Between,
+    HasValue,
+    Predicate,
+    matches,
+)
 
 COLUMNS = ("a", "b")
 VALUES = st.none() | st.integers(0, 6)
@@ -19,9 +29,11 @@ def _between(column: str, lower: int | None, upper: int | None, ends: tuple[bool
     return EVERYTHING if lower is upper is None else Between(column, lower, upper, *ends)
 
 
-LEAVES = st.builds(
-    Among, st.sampled_from(COLUMNS), st.lists(VALUES, max_size=3, unique=True).map(tuple)
-) | st.builds(_between, st.sampled_from(COLUMNS), VALUES, VALUES, st.tuples(st.booleans(), st.booleans()))
+LEAVES = (
+    st.sampled_from([HasValue(column) for column in COLUMNS])
+    | st.builds(Among, st.sampled_from(COLUMNS), st.lists(VALUES, max_size=3, unique=True).map(tuple))
+    | st.builds(_between, st.sampled_from(COLUMNS), VALUES, VALUES, st.tuples(st.booleans(), st.booleans()))
+)
 PREDICATES: st.SearchStrategy[Predicate] = st.recursive(
     LEAVES,
     lambda part: (

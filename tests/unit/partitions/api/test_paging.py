@@ -133,3 +133,20 @@ def test_without_paging_there_is_one_page() -> None:
 def test_paging_that_cannot_work_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         paging(**given)
+
+
+@pytest.mark.parametrize("given", [PAGES, OFFSET, CURSOR, LINK])
+def test_pages_that_begin_again_under_other_cursors_are_a_loop(given: dict[str, Any]) -> None:
+    walk = PageWalk(paging(**given), 1000)
+    for number, digest in enumerate((b"a", b"b", b"c")):
+        walk.advance(PageSeen(2, digest, f"x{number}"))
+    with pytest.raises(PagingError, match="other records than on page 1, found the same"):
+        walk.advance(PageSeen(2, b"a", "x9"))
+
+
+@pytest.mark.parametrize("given", [CURSOR, LINK])
+def test_single_records_that_are_alike_are_no_loop_behind_different_cursors(given: dict[str, Any]) -> None:
+    walk = PageWalk(paging(**given), 1000)
+    for number in range(3):
+        walk.advance(PageSeen(1, b"a", f"x{number}"))
+    assert walk.number == 4

@@ -130,3 +130,12 @@ def test_hours_pass_also_where_the_clock_is_put_back() -> None:
     assert [upper.astimezone(UTC) - lower.astimezone(UTC) for lower, upper in found] == [
         timedelta(hours=1)
     ] * 5
+
+
+@pytest.mark.parametrize("hour", ["2026-03-29T01:00+00:00", "2026-10-25T01:00+00:00"])
+def test_a_moment_before_a_bound_is_that_moment_also_where_clocks_are_put_forward_or_back(hour: str) -> None:
+    berlin, moment = zone_of("Europe/Berlin"), datetime.fromisoformat(hour)
+    end = Bounds(zone=berlin, exclusive="1s").upper(moment)
+    assert datetime.fromisoformat(end) == moment - timedelta(seconds=1)
+    start = Bounds(zone=berlin, exclusive="1ms", excludes_lower=True).lower(moment)
+    assert datetime.fromisoformat(start) == moment - timedelta(milliseconds=1)

@@ -12,7 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.predicate import EVERYTHING, NOTHING, AllOf, Among, AnyOf, Between, Predicate, matches
+from partitions.predicate import (
+    EVERYTHING,
+    NOTHING,
+    AllOf,
+    Among,
+    AnyOf,
+    Between,
+    HasValue,
+    Predicate,
+    matches,
+)
 from resources.dialects import DIALECTS
 from resources.dialects.arrow import expression
 from resources.dialects.dialect import Words
@@ -40,6 +50,8 @@ COLUMNS = {"a": NUMBERS, "b": TEXTS}
 def _leaves(draw: st.DrawFn) -> Predicate:
     column = draw(st.sampled_from(sorted(COLUMNS)))
     value = st.sampled_from(COLUMNS[column])
+    if draw(st.integers(0, 4)) == 0:
+        return HasValue(column)
     if draw(st.booleans()):
         return Among(column, tuple(draw(st.lists(value, unique=True, max_size=3))))
     lower, upper = draw(st.tuples(value, value).filter(any))

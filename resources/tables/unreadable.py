@@ -1,0 +1,40 @@
+"""Versions of tables that cannot be read any more: their files were cleaned up, or the table was dropped or made again (docs/chains.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from resources.sources.files.failures import cause
+from resources.spark_process import engine_lost
+from resources.stores import spark_failure
+from resources.tables.table import Table, Version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+UNREADABLE_VERSION = "unreadable_version"
+"""Code of a BadPart: a version of a table cannot be read. A slice that was begun on it is given up and planned again."""
+
+
+def unreadable_version(spark: SparkSession, table: Table, version: Version, error: Exception) -> str | None:
+    """Return why a version cannot be read; None if it can, or if a store or the engine does not answer.
+
+    Args:
+        spark: a session.
+        table: that is read.
+        version: of it.
+        error: of a write, which may have another reason. If Spark did not get as far as rows, none are read here.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        rows = table.read(spark, version)
+        _ = rows.schema
+        if not isinstance(error, AnalysisException):
+            rows.write.format("noop").mode("overwrite").save()
+    except Exception as of_table:  # noqa: BLE001 - whatever Spark says of the table is what is wrong with it
+        of_store = spark_failure(str(of_table))
+        if engine_lost(of_table) or (of_store and of_store[1].transient):
+            return None
+        return f"version {version} cannot be read: {cause(of_table)}"
+    return None
