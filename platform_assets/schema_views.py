@@ -38,7 +38,10 @@ def fresh_schema(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[
     """
     undeclared = dataflow.model_copy(update={"source": dataflow.source.undeclared()})
     text, warnings = platform.loop(undeclared, now).infer()
-    pinned, fresh = _pinned(platform, dataflow), None if text is None else _columns(PinnedSchema.of(text))
+    pinned, fresh = (
+        _pinned(platform, dataflow),
+        None if text is None else _columns(PinnedSchema.of(text), dataflow),
+    )
     return {
         "dataflow": dataflow.name,
         "columns": fresh,
@@ -58,7 +61,7 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
         first = entry
     schema = PinnedSchema.of(platform.log.get_schema(newest.pinned))
     return {
-        "columns": _columns(schema),
+        "columns": _columns(schema, dataflow),
         "number": first.number,
         "time": first.time,
         "from": "source" if not dataflow.source.holds_files
@@ -83,9 +86,10 @@ def _typed(schema: StructType) -> Columns:
     return [{"name": field.name, "type": field.dataType.simpleString()} for field in schema.fields]
 
 
-def _columns(schema: PinnedSchema) -> Columns:
+def _columns(schema: PinnedSchema, dataflow: Dataflow) -> Columns:
+    of_others = "file" if dataflow.source.holds_files else "source"
     return [
-        {**column, "from": "folder" if column["name"] in schema.folders else "file"}
+        {**column, "from": "folder" if column["name"] in schema.folders else of_others}
         for column in _typed(schema.struct)
     ]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from partitions.errors import ConfigurationError
+from platform_assets.words import in_words
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 
@@ -33,6 +34,15 @@ def changes_between(log: WatermarkLog, name: str, before: int | None, after: int
     older = _entry(log, name, earlier) if earlier else None
     changed = _changes(older, later)
     return {"dataflow": name, "from": earlier, "to": later.number if later else 0, "changed": changed}
+
+
+def watermarks_of(log: WatermarkLog, changes: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the watermarks of the two entries that :func:`changes_between` compares, in words."""
+    entries = (log.find(name, changes[side]) for name in (changes["dataflow"],) for side in ("from", "to"))
+    before, after = (
+        in_words(entry.kind, json.loads(entry.watermark)) if entry else "none" for entry in entries
+    )
+    return before, after
 
 
 def exported(log: WatermarkLog, name: str) -> Iterator[str]:

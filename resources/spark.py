@@ -47,7 +47,12 @@ _STATIC = (
     "spark.sql.catalog.spark_catalog",
     "spark.hadoop.fs.file.impl",
 )
-
+_OF_A_SESSION = {
+    "spark.sql.session.timeZone": "UTC",
+    # Spark's own default has no bounds of instants in its files, by which readers pass over those that they need not read.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.legacy.javaCharsets": "true",  # else Spark reads a few encodings only, and windows-1252 is none of them
+}
 
 # Of a short run most CPU time goes into Java's second compiler, for code that runs once or twice. It sets in ten times later
 # here: 26,000 rows of 150 files take 19 CPU-seconds with the start of Spark, not 27; 2 million rows take what they took.
@@ -197,9 +202,7 @@ class SparkEngine:
             "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
             "spark.databricks.delta.snapshotPartitions": "2",
             "spark.sql.shuffle.partitions": cores,
-            "spark.sql.session.timeZone": "UTC",
-            # Spark's own default has no bounds of instants in its files, by which readers pass over those that they need not read.
-            "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+            **_OF_A_SESSION,
             "spark.ui.enabled": "false",
             # A text of each plan is made for the UI, too long to be made for no reader: a tenth of what a small write costs its driver.
             "spark.sql.ui.explainMode": "simple",
@@ -283,9 +286,8 @@ class SparkEngine:
             session.client.set_retry_policies([Patience()])
             # At exit pyspark asks the server of each session to drop machine-learning models, also one that is gone.
             atexit.unregister(session.client._cleanup_ml_cache)
-            session.conf.set(
-                "spark.sql.session.timeZone", "UTC"
-            )  # the first call tells whether the server is there
+            for key, value in _OF_A_SESSION.items():  # the first call tells whether the server is there
+                session.conf.set(key, value)
         except Exception as error:
             raise SparkUnavailable(
                 f"Spark Connect server {self.remote}: expected an answer, found: {said(error).rstrip('.')}. Start one with `strandline dev`, or remove spark.remote",

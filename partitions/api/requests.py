@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, tzinfo
+from datetime import date, datetime, tzinfo
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +13,7 @@ from partitions.api.paging import Position
 from partitions.column.predicates import Range
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import as_datetime
-from partitions.placeholders import Placeholder, Template
+from partitions.placeholders import Placeholder, Template, expressible, inexpressible
 from partitions.sources.api import ApiSource
 from partitions.window.extent import Extent
 
@@ -109,8 +109,13 @@ def request_for(source: ApiSource, extent: Extent, zone: tzinfo) -> Request:
     (unit,) = extent.units
 
     def filled(template: Template, *, in_path: bool) -> str:
-        return template.filled(lambda placeholder: _filled(placeholder, extent, unit, zone, in_path=in_path))
+        return template.filled(lambda placeholder: _filled(placeholder, bounds, unit, in_path=in_path))
 
+    bounds = {
+        name: _placeholder_bound(source, name, ms, zone)
+        for name, ms in (("start", extent.lower), ("end", extent.upper))
+        if ms is not None
+    }
     request = _request(
         source,
         lambda template: filled(template, in_path=False),
@@ -136,6 +141,15 @@ def _window_parameters(source: ApiSource, extent: Extent, zone: tzinfo) -> dict[
     return parameters
 
 
+def _placeholder_bound(source: ApiSource, name: str, ms: int, zone: tzinfo) -> datetime:
+    """The start or end as its placeholders can say it; further out if rows that tell their time are filtered again."""
+    moment = as_datetime(ms, zone)
+    bound = expressible(source.asked, name, moment)
+    if bound != moment and source.window_column is None:
+        raise PlanError(inexpressible(name, moment))
+    return bound
+
+
 def _check_said(source: ApiSource, exact: bool, moment: Any) -> None:
     if not exact and source.window_column is None:
         raise PlanError(
@@ -154,7 +168,7 @@ def _request(source: ApiSource, filled: Any, filled_path: Any = None) -> Request
 
 
 def _filled(
-    placeholder: Placeholder, extent: Extent, unit: Mapping[str, Any], zone: tzinfo, *, in_path: bool
+    placeholder: Placeholder, bounds: Mapping[str, datetime], unit: Mapping[str, Any], *, in_path: bool
 ) -> str:
     if placeholder.unit is not None:
         if placeholder.unit not in unit:
@@ -163,12 +177,11 @@ def _filled(
             )
         text = _text(unit[placeholder.unit])
         return _as_segment(placeholder.unit, text) if in_path else text
-    ms = extent.lower if placeholder.name == "start" else extent.upper
-    if ms is None:
+    moment = bounds.get(placeholder.name)
+    if moment is None:
         raise ConfigurationError(
             f"source: expected a watermark with a datetime entry for {{{placeholder.name}}}, found none"
         )
-    moment = as_datetime(ms, zone)
     text = moment.strftime(placeholder.form) if placeholder.form else moment.isoformat()
     return quote(text, safe="") if in_path and not placeholder.form else text
 

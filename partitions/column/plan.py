@@ -14,7 +14,7 @@ from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, Mark
 from partitions.errors import PlanError
-from partitions.plan import Plan, Skip
+from partitions.plan import Plan, Skip, lasting
 from partitions.unit_values import WORDS, Kind
 from partitions.watermark import compare_values
 
@@ -266,5 +266,7 @@ def _why_not(definition: ColumnWatermark, range_: Range, stored: Mark | None, ob
         return "no row has a value"
     if stored is None or range_.upper is None:
         return "no row lies above it"
-    settling = f"; younger rows settle for {definition.settle}" if definition.settle else ""
+    settling = (
+        f"; younger rows settle for {lasting(definition.settle.total_seconds())}" if definition.settle else ""
+    )
     return f"no row lies above {shown(stored.value)}{settling}"

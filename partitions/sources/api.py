@@ -15,7 +15,7 @@ from partitions.api.parameters import Bounds, Exclusive, Format, parameter_zone
 from partitions.api.ranges import Unit
 from partitions.errors import ConfigurationError
 from partitions.model import Model
-from partitions.placeholders import Template
+from partitions.placeholders import Placeholder, Template
 from partitions.refusal import Refusal
 from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, ConnectionType
 from partitions.sources.rows import ColumnName, RowsSource
@@ -178,9 +178,14 @@ class ApiSource(RowsSource):
         return [Template.parse(text) for text in (self.path, *self.params.values()) if isinstance(text, str)]
 
     @property
+    def asked(self) -> Sequence[Placeholder]:
+        """The placeholders of path and params."""
+        return [placeholder for template in self.templates for placeholder in template.placeholders]
+
+    @property
     def placeholders(self) -> frozenset[str]:
         """What path and params ask for by ``{start}``, ``{end}``, ``{unit.NAME}``, without the braces."""
-        return frozenset(name for template in self.templates for name in template.names)
+        return frozenset(placeholder.name for placeholder in self.asked)
 
     @property
     def sends_upper(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from partitions.model import Model
+from partitions.placeholders import Placeholder
 from partitions.refusal import Refusal
 
 WHOLE_WINDOW = frozenset({"start", "end"})
@@ -59,6 +60,11 @@ class SourceDefinition(Model):
     def placeholders(self) -> frozenset[str]:
         """What it asks for by ``{start}``, ``{end}``, ``{unit.NAME}``, without the braces."""
         return frozenset()
+
+    @property
+    def asked(self) -> Sequence[Placeholder]:
+        """The placeholders of its query or requests, each as often as it stands there; folders name whole windows and have none here."""
+        return ()
 
     @property
     def lake_table(self) -> str | None:

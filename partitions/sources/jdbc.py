@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from partitions.errors import ConfigurationError
-from partitions.placeholders import Template
+from partitions.placeholders import Placeholder, Template
 from partitions.sources.definition import ConnectionType
 from partitions.sources.rows import RowsSource
 from partitions.sql_text import MARIADB, POSTGRESQL, Reading, spans, without_end
@@ -94,6 +95,11 @@ class JdbcSource(RowsSource):
     def template(self) -> Template:
         """The query with its placeholders; of a table without any part."""
         return Template.parse(self.query or "")
+
+    @property
+    def asked(self) -> Sequence[Placeholder]:
+        """The placeholders of its query."""
+        return self.template.placeholders
 
     @property
     def placeholders(self) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from partitions.placeholders import coarser_than
 from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.target import Target
@@ -17,6 +18,7 @@ def refusals(source: SourceDefinition, watermark: WindowWatermark, target: Targe
     timed, fields = watermark.time_entry is not None, watermark.unit_fields
     yield from _unit_names(watermark)
     yield from source.window_refusals(timed=timed, unit_fields=fields)
+    yield from _ends(source, watermark)
     if not source.by_range and target.load == "append" and watermark.partial and timed:
         yield Refusal(
             ("target", "load"),
@@ -38,6 +40,20 @@ def _unit_names(watermark: WindowWatermark) -> Iterator[Refusal]:
             ("watermark", "definition"),
             f"a unit of {', '.join(odd)} beside one of {', '.join(given[0])}",
             "units that all have values of the same names (a row could belong to two of them)",
+        )
+
+
+def _ends(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
+    """A window that goes on ends now: a form that cannot say this asks for less, and the rest would count as read."""
+    if watermark.time_entry is None or not watermark.partial or source.row_columns.window is not None:
+        return
+    floor = watermark.time_range.to_floor
+    if floor is not None and coarser_than(source.asked, "end", floor):
+        form = next(placeholder.form for placeholder in source.asked if placeholder.name == "end")
+        yield Refusal(
+            ("watermark", "partial"),
+            f"true beside {{end:{form}}}, which cannot say the end of a window that goes on",
+            "partial: false, {end} or a finer form, or the column with a row's time as source.window_column",
         )
 
 

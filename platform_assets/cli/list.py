@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +27,11 @@ from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 
 _NONE = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
+_LONGEST = 32
+"""Characters of a word that stay in one line of a cell: an instant with its zone, most names."""
+_BORDER = 3
+_IF_ANY = ("late", "quarantined")
+"""Columns that are shown if a dataflow has something in them."""
 _UNDECIDED = ("held", "skipped", "running", "queued")
 _ENDED_WELL = ("committed", "nothing", "recovered")
 
@@ -115,16 +120,26 @@ def _print(
         "late",
         "quarantined",
     )
-    table = Table(*(Column(name, overflow="fold") for name in names))  # a cut watermark cannot be used
-    for document in documents:
-        name = document["dataflow"]
-        table.add_row(
-            *(
-                _row(document, entry_kinds.get(name), now)
-                if "watermark" in document
-                else (name, *["-"] * 6, "broken file", *["-"] * 3)
-            )
+    rows = [
+        _row(document, entry_kinds.get(document["dataflow"]), now)
+        if "watermark" in document
+        else (document["dataflow"], *["-"] * 6, "broken file", *["-"] * 3)
+        for document in documents
+    ]
+    columns = [
+        cells for cells in zip(names, *rows, strict=True) if cells[0] not in _IF_ANY or set(cells[1:]) - {"-"}
+    ]
+    # A cut watermark cannot be used, and one that is broken within an instant is hard to read.
+    widths = [_longest_word(cells) for cells in columns]
+    fits = sum(widths) + _BORDER * len(widths) < context.console.width
+    table = Table(
+        *(
+            Column(cells[0], overflow="fold", min_width=width if fits else None)
+            for cells, width in zip(columns, widths, strict=True)
         )
+    )
+    for row in zip(*(cells[1:] for cells in columns), strict=True):
+        table.add_row(*row)
     context.console.print(table)
     for document in documents:
         _print_aside(context, document, now)
@@ -145,6 +160,10 @@ def _row(document: dict[str, Any], entry_kind: str | None, now: datetime) -> tup
         str(document["late"]["count"] or "-"),
         str(document["quarantined"]["count"] or "-"),
     )
+
+
+def _longest_word(cells: Sequence[str]) -> int:
+    return min(_LONGEST, max((len(word) for cell in cells for word in cell.split()), default=0))
 
 
 def _attempt(attempt: dict[str, Any] | None, now: datetime) -> str:

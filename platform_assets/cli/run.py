@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -65,7 +65,9 @@ def command(
     if not yes:
         _ask_for_the_future(context, flows)
     requests = _forced(context, flows, force, unit) if force else {}
-    outcomes = _run_all(context, flows, requests, list(context.project.broken) if everything else [])
+    broken = list(context.project.broken) if everything else []
+    done = (lambda outcome: None) if context.as_json else (lambda outcome: _print(context, outcome))
+    outcomes = _run_all(context, flows, requests, broken, done)
     documents = [outcome.as_json() for outcome in outcomes]
     if (
         len(outcomes) == 1
@@ -74,7 +76,7 @@ def command(
         and context.as_json
     ):
         raise error
-    context.emit(documents, lambda: _print(context, outcomes))
+    context.emit(documents, lambda: None)  # for people each was printed when it was over
     # A skipped dataflow adds nothing to the failure above it.
     codes = [outcome.error.exit_code for outcome in outcomes if outcome.error and outcome.status != "skipped"]
     return worst([0, *codes])
@@ -99,9 +101,16 @@ def _forced(context: Context, flows: Sequence[Dataflow], force: str, unit: str |
 
 
 def _run_all(
-    context: Context, flows: Sequence[Dataflow], requests: Mapping[str, Request], broken: Sequence[str]
+    context: Context,
+    flows: Sequence[Dataflow],
+    requests: Mapping[str, Request],
+    broken: Sequence[str],
+    done: Callable[[Outcome], None],
 ) -> list[Outcome]:
-    """Run the dataflows in turn, each after those whose tables it reads, and return their outcomes; a broken dataflow is a failed run."""
+    """Run the dataflows in turn, each after those whose tables it reads, and return their outcomes; a broken dataflow is a failed run.
+
+    ``done`` gets each outcome when it is known.
+    """
     from platform_assets.build import build_job
     from resources.io_managers import RunOptions
 
@@ -112,9 +121,13 @@ def _run_all(
     platform = build_platform(context.project, _say).loading(flows)
     errors = {name: InvalidProject(context.project.broken[name]) for name in broken}
     outcomes += [not_begun(platform.log, name, error) for name, error in errors.items()]
+    for outcome in outcomes:
+        done(outcome)
     with instance(context.project.folder) as kept:
         by_name = {flow.name: flow for flow in flows}
         for name in platform.lineage.in_order(list(by_name)):
+            if len(by_name) > 1:
+                click.echo(f"{name} …", err=True)
             above = platform.lineage.upstream_dataflows(name)
             failed = [
                 outcome for outcome in outcomes if outcome.error is not None and outcome.dataflow in above
@@ -124,6 +137,7 @@ def _run_all(
             else:
                 job = build_job(by_name[name], platform, options, checked=not kept.is_ephemeral)
                 _run_one(platform, job, kept, name, outcomes)
+            done(outcomes[-1])
     return outcomes
 
 
@@ -187,26 +201,25 @@ def _say(line: str) -> None:
     click.echo(f"  {line}", err=True)
 
 
-def _print(context: Context, outcomes: list[Outcome]) -> None:
-    for outcome in outcomes:
-        color = {"failed": "red", "blocked": "red", "held": "yellow", "skipped": "yellow"}.get(
-            outcome.status, "green"
-        )
-        kind = outcome.newest.kind if outcome.newest else None
-        amount = PROFILES[kind].outcome_amount(outcome) if kind else "nothing"
-        of_amount = f" of {amount}" if amount else ""
-        done = f"{counted(outcome.rows, 'row')}{of_amount} in {counted(len(outcome.committed), 'slice')}, "
-        calls = f"{counted(outcome.calls, 'listing call')}, " if outcome.calls else ""
-        aside = f"{counted(outcome.quarantined, 'file')} put in quarantine, " if outcome.quarantined else ""
-        click.secho(
-            f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{aside}{calls}"
-            f"{outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
-            fg=color,
-        )
-        before, after = in_words(kind, outcome.before), in_words(kind, outcome.after)
-        click.echo(f"  watermark {before} -> {after}" if before != after else f"  watermark stays at {after}")
-        for warning in outcome.news:
-            click.secho(f"  warning: {warning}", fg="yellow", err=True)
-        if outcome.error is not None:
-            click.secho(f"  {outcome.error.message}", fg="red", err=True)
-            context.offer(outcome.error.choices, 4, err=True)
+def _print(context: Context, outcome: Outcome) -> None:
+    color = {"failed": "red", "blocked": "red", "held": "yellow", "skipped": "yellow"}.get(
+        outcome.status, "green"
+    )
+    kind = outcome.newest.kind if outcome.newest else None
+    amount = PROFILES[kind].outcome_amount(outcome) if kind else "nothing"
+    of_amount = f" of {amount}" if amount else ""
+    done = f"{counted(outcome.rows, 'row')}{of_amount} in {counted(len(outcome.committed), 'slice')}, "
+    calls = f"{counted(outcome.calls, 'listing call')}, " if outcome.calls else ""
+    aside = f"{counted(outcome.quarantined, 'file')} put in quarantine, " if outcome.quarantined else ""
+    click.secho(
+        f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{aside}{calls}"
+        f"{outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
+        fg=color,
+    )
+    before, after = in_words(kind, outcome.before), in_words(kind, outcome.after)
+    click.echo(f"  watermark {before} -> {after}" if before != after else f"  watermark stays at {after}")
+    for warning in outcome.news:
+        click.secho(f"  warning: {warning}", fg="yellow", err=True)
+    if outcome.error is not None:
+        click.secho(f"  {outcome.error.message}", fg="red", err=True)
+        context.offer(outcome.error.choices, 4, err=True)

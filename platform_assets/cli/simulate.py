@@ -54,7 +54,7 @@ def _print(context: Context, documents: list[dict[str, Any]]) -> None:
 
     for document in documents:
         click.secho(f"{document['dataflow']}: {document['why']}", bold=True)
-        if not (seen := document["observed"]):
+        if not (seen := document["observed"]) or not seen["reads"]:
             continue
         click.echo(
             f"  observed: {seen['reads']:,} reads of {seen['windows']:,} work units, {seen['changes']:,} changes, {seen['from']} … {seen['to']}"

@@ -14,7 +14,7 @@ from platform_assets.cli.context import Context, shared
 from platform_assets.cli.deciding import REASON, YES, apply_decision
 from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
-from platform_assets.state_views import changes_between, exported, with_intents
+from platform_assets.state_views import changes_between, exported, watermarks_of, with_intents
 from resources.watermarks.entry import Entry
 
 _NUMBER = click.IntRange(0)
@@ -77,8 +77,9 @@ def history(context: Context, name: str, limit: int, intents: bool) -> None:
 def diff(context: Context, name: str, before: int | None, after: int | None) -> None:
     """Show what changed between two entries."""
     context.dataflows([name])
-    document = changes_between(build_platform(context.project).log, name, before, after)
-    context.emit(document, lambda: _print_diff(document))
+    log = build_platform(context.project).log
+    document = changes_between(log, name, before, after)
+    context.emit(document, lambda: _print_diff(document, *watermarks_of(log, document)))
 
 
 @command.command("export")
@@ -209,7 +210,21 @@ def _print_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> Non
             )
 
 
-def _print_diff(document: dict[str, Any]) -> None:
+def _print_diff(document: dict[str, Any], before: str, after: str) -> None:
+    """Print each change; the parts of a watermark that are no single values, as of windows, in words."""
     click.echo(f"entry {document['from']} -> entry {document['to']}")
+    is_said = False
     for name, change in document["changed"].items():
-        click.echo(f"  {name}: {json.dumps(change['before'])} -> {json.dumps(change['after'])}")
+        if name.startswith("watermark.") and any(isinstance(value, list) for value in change.values()):
+            if not is_said:
+                click.echo(f"  watermark: {before} -> {after}")
+            is_said = True
+        else:
+            click.echo(f"  {name}: {_plain(change['before'])} -> {_plain(change['after'])}")
+
+
+def _plain(value: Any) -> str:
+    """Return a value for people: of a sentinel what it holds."""
+    if isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith("__"):
+        (value,) = value.values()
+    return json.dumps(value, ensure_ascii=False)

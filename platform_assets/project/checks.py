@@ -17,6 +17,7 @@ from partitions.ddl import Column, DdlError, parse_ddl
 from partitions.lineage import Lineage
 from partitions.sources import SOURCES, FilesSource
 from partitions.supported import source_refusal
+from platform_assets.project.cron import is_cron
 from platform_assets.project.document import Key, value_at
 from platform_assets.project.places import (
     PLACES,
@@ -178,6 +179,10 @@ def _for_dagster(flow: Checked[Dataflow]) -> None:
         if not _TAG.fullmatch(name) or not _TAG_VALUE.fullmatch(str(value)):
             wanted = "up to 63 of the letters A-Z and a-z, digits, _ . and - on either side"
             flow.refuse(("tags", name), f"the tag {name}: {flow.shown('tags', name)}", wanted)
+    schedule = flow.value.get("schedule")
+    if isinstance(schedule, str) and schedule and not is_cron(schedule):
+        wanted = 'a cron text of five fields (minute, hour, day, month, weekday), such as "0 6 * * *" or "*/15 * * * *"'
+        flow.refuse(("schedule",), flow.shown("schedule"), wanted)
     freshness = flow.model.freshness if flow.model else None
     if freshness and min(freshness.fail, freshness.warn or freshness.fail) < _SHORTEST:
         flow.refuse(("freshness",), "less than a minute", "durations of at least PT1M")

@@ -357,9 +357,12 @@ class ColumnKind:
         """
         missing = [name for name in self._definition.columns if name not in rows.columns]
         if missing:
+            step = "transform" if self.dataflow.transform else "sql" if self.dataflow.sql else None
+            after = f"; after `{step}` there" if step else "; there"
+            remedy = "Keep" if step else "Correct watermark.columns:"
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: expected rows with the watermark's columns {', '.join(self._definition.columns)}; after the"
-                f" transform there are {', '.join(rows.columns)}. Keep {', '.join(missing)}",
+                f"dataflow {self.dataflow.name}: expected rows with the watermark's columns {', '.join(self._definition.columns)}{after}"
+                f" are {', '.join(rows.columns)}. {remedy} {', '.join(missing)}",
                 code="query",
             )
 

@@ -92,6 +92,17 @@ class TestAvro:
 
 
 class TestXml:
+    @pytest.mark.parametrize("schema", [None, "id long"])
+    def test_files_without_an_element_of_the_row_tag_are_warned_of(
+        self, make_feed: MakeFeed, schema: str | None
+    ) -> None:
+        feed = make_feed(source={**XML, "schema": schema, "options": {"rowTag": "rwo"}})
+        feed.put_text("a.xml", xml("<id>1</id>"))
+        warning = "file a.xml has no element rwo, so no record: it has rows, row, id; correct options.rowTag if one of these is a record"
+        assert warning in feed.run().warnings
+        feed.put_text("b.xml", "<rows/>")
+        assert not any("b.xml has no" in each for each in feed.run().warnings)
+
     def test_elements_are_records_and_attributes_their_columns(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=XML)
         text = '<rows at="x"><row k="7"><id>1</id><tags>a</tags><tags>b</tags></row><other/><row><id>2</id></row></rows>'

@@ -168,12 +168,13 @@ def test_a_look_for_new_rows_that_scans_for_long_is_ended_and_says_what_to_do(
         ("password", {"postgresql": "password authentication failed for user", "mariadb": "Access denied for user"}),
         ("permission", {"postgresql": "permission denied for table", "mariadb": "SELECT command denied to user"}),
         ("table", {"postgresql": 'relation "public.timeouts" does not exist', "mariadb": "Table 'shop.timeouts' doesn't exist"}),
-        ("column", {"postgresql": 'column "timeout" does not exist', "mariadb": "Unknown column 'timeout' in"}),
+        ("column", dict.fromkeys(("postgresql", "mariadb"), r"watermark\.columns: expected columns of .*, found timeout; there are id, .*at")),
+        ("case", {"postgresql": r"found AT \(did you mean at\?\); there are id, ", "mariadb": r"found AT \(did you mean at\?\); there are at$"}),
         ("syntax", {"postgresql": 'syntax error at or near "1"', "mariadb": "You have an error in your SQL syntax; .* near '1 deadlock"}),
         ("database", {"postgresql": 'database "deadlock" does not exist', "mariadb": "(Unknown database|Access denied.*) 'deadlock'"}),
     ],
 )  # fmt: skip
-def test_what_stays_wrong_fails_at_once_in_the_databases_own_words(
+def test_what_stays_wrong_fails_at_once_and_is_named(
     rows: DatabaseRows, tmp_path: Path, said: pytest.LogCaptureFixture, wrong: str, said_by: dict[str, str]
 ) -> None:
     definition: dict[str, Any] = {}
@@ -188,6 +189,8 @@ def test_what_stays_wrong_fails_at_once_in_the_databases_own_words(
             }
         case "column":
             definition["watermark"] = {"type": "column", "columns": ["timeout"]}
+        case "case":  # MariaDB finds a column whatever the case, and Spark calls it by its own name
+            definition["watermark"] = {"type": "column", "columns": ["AT"]}
         case "syntax":
             definition["source"] = {"query": f"SELECT * FROM {rows.name} WHERE id = 1 1 deadlock"}
         case "database":

@@ -310,13 +310,15 @@ class TestSchema:
         feed.put_text("day=1/b.csv", "text,id\nc,3\n")
         feed.put_text("day=1/c.csv.gz", "id,other,text\n4,x,d\n")
         feed.put_text("day=1/d.tsv", "id\n5\n")
-        assert feed.load().quarantined == 3
+        feed.put_text("day=1/e.csv", "id;text\n6;e\n")
+        assert feed.load().quarantined == 4
         assert feed.rows("id", "text", "day") == [(1, "a", "1")]
         reasons = [held["reason"] for held in feed.cli("list").json[0]["quarantined"]["files"]]
         assert reasons == [
             "expected the header id,text, found text,id (another order)",
             "expected the header id,text, found id,other,text (other not in the schema)",
             "expected the header id,text, found id (without text)",
+            """expected the header id,text, found id;text (separated by ';': set `options: {sep: ";"}` of the source)""",
         ]
 
     @pytest.mark.parametrize("name", ["b.csv", "b.csv.gz", "b[1].csv"])
@@ -334,6 +336,26 @@ class TestSchema:
         feed.define(source={"options": {"multiLine": True}})
         feed.load()
         assert feed.rows("name", "note") == [*first, ("Cid", "hello\nDan,x"), ("Eve", "y")]
+
+    @pytest.mark.parametrize("multi_line", [False, True])
+    def test_a_csv_file_in_another_encoding_is_refused_until_the_encoding_is_named(
+        self, make_feed: MakeFeed, multi_line: bool
+    ) -> None:
+        schema, options = "id long, `größe` string", {"multiLine": multi_line}
+        feed = make_feed(source={"format": "csv", "schema": schema, "options": options})
+        rows = ["id,größe\n1,weiß �\n", "id,größe\n2,breit\n3,weiß\n"]
+        feed.put_text("a.csv", rows[0])
+        (feed.landing / "b.csv").write_bytes(rows[1].encode("cp1252"))
+        error = feed.run().error
+        assert error is not None
+        assert (
+            "file b.csv, line 1: expected text in UTF-8, found other bytes. Name the encoding"
+            in error.message
+        )
+        assert feed.rows("id", "größe") == [(1, "weiß �")]
+        feed.define(source={"options": {**options, "encoding": "windows-1252"}})
+        feed.load()
+        assert feed.rows("id", "größe") == [(1, "weiß �"), (2, "breit"), (3, "weiß")]
 
     def test_with_on_bad_file_quarantine_files_with_an_open_quote_are_passed_over(
         self, make_feed: MakeFeed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -63,6 +64,20 @@ def elements(place: Place, path: str, name: str) -> Iterator[Element]:
         raise BrokenXmlError(error.lineno, expat.errors.messages[error.code]) from None
     except (OSError, EOFError):
         return
+
+
+def names_before(place: Place, path: str, name: str, most: int) -> list[str] | None:
+    """Return the names of the elements of a file, each once and at most so many; None if an element of the name is among them.
+
+    A file that cannot be opened, or is broken, has the elements in front of that. Nothing is read behind an element of the name.
+    """
+    names: dict[str, None] = {}
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda found, _attributes: names.setdefault(found)
+    with suppress(expat.ExpatError, OSError, EOFError), opened(place, path) as file:
+        while name not in names and (piece := file.read(_PIECE)):
+            parser.Parse(piece, False)
+    return None if name in names else list(names)[:most]
 
 
 class _Reader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
@@ -25,6 +26,9 @@ UNKNOWN_FIELD = "unknown_field"
 OPEN_QUOTE = "open_quote"
 """Code of a CSV file with a quote that opens a value and is not closed in its line."""
 
+BAD_ENCODING = "bad_encoding"
+"""Code of a CSV file with bytes that are no text in UTF-8, if no encoding is named."""
+
 _LONGEST_RECORD = 200
 _MOST_NAMES = 10
 
@@ -33,6 +37,17 @@ _READING = re.compile(
 )
 _MISSING = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (.+?)\.\s+SQLSTATE")
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
+
+
+_QUOTED_VALUES = (
+    (
+        re.compile(r"the value .*? of the (?=(?:JSON token )?type)", re.DOTALL | re.IGNORECASE),
+        "a value of the ",
+    ),
+    (re.compile(r"(?<=Malformed CSV record: ).*", re.DOTALL), "…"),
+    (re.compile(r"(?<=detected in record parsing: ).*", re.DOTALL), "…"),
+    (re.compile(r"(?<=For input string: ).*", re.DOTALL), "…"),
+)
 
 
 def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
@@ -54,8 +69,15 @@ def bad_file(error: Exception, paths: Iterable[str]) -> BadFile | None:
             why="it was listed, and had vanished when it was to be read",
             code=FILE_VANISHED,
         )
-    why = f"cannot be read: {cause(error)}"
+    why = f"cannot be read: {_without_values(cause(error))}"
     return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
+
+
+def _without_values(said_by_spark: str) -> str:
+    """Return Spark's words without the values that they quote, which may be personal data."""
+    for quoted, instead in _QUOTED_VALUES:
+        said_by_spark = quoted.sub(instead, said_by_spark)
+    return said_by_spark
 
 
 def bad_record(path: str, record: BadRecord, *, show: bool) -> BadFile:
@@ -90,6 +112,19 @@ def open_quote(path: str, line: int | None) -> BadFile:
     )
 
 
+def bad_encoding(path: str, line: int | None) -> BadFile:
+    """The error for a CSV file that is no UTF-8."""
+    where = f"line {line}: " if line else ""
+    why = f"{where}expected text in UTF-8, found other bytes"
+    return BadFile(
+        f"file {path}, {why}. Name the encoding of the files in `options` of the source, such as `{{encoding: windows-1252}}`, or mend or remove"
+        " the file. Nothing of it was loaded; the watermark stays below it",
+        path=path,
+        why=why,
+        code=BAD_ENCODING,
+    )
+
+
 def bad_header(path: str, expected: Sequence[str], found: Sequence[str]) -> BadFile:
     """The error for a CSV file whose header is another than the schema's."""
     missing = [name for name in expected if name not in found]
@@ -100,7 +135,7 @@ def bad_header(path: str, expected: Sequence[str], found: Sequence[str]) -> BadF
     ]
     why = (
         f"expected the header {','.join(expected)}, found {','.join(found)}"
-        f" ({'; '.join(differs) or 'another order'})"
+        f" ({_other_separator(expected, found) or '; '.join(differs) or 'another order'})"
     )
     return BadFile(
         f"file {path}: {why}. Nothing of the file was loaded, so that no columns are mixed up: mend or remove it, or load files with this header"
@@ -108,6 +143,20 @@ def bad_header(path: str, expected: Sequence[str], found: Sequence[str]) -> BadF
         path=path,
         why=why,
         code=BAD_HEADER,
+    )
+
+
+def _other_separator(expected: Sequence[str], found: Sequence[str]) -> str | None:
+    """What separates the names of a header that was read as one name, if they are the expected ones."""
+    if len(found) != 1 or len(expected) < 2:
+        return None
+    wanted = [name.casefold() for name in expected]
+    fits = (sep for sep in ";\t|," if [name.strip('" ').casefold() for name in found[0].split(sep)] == wanted)
+    sep = next(fits, None)
+    return (
+        None
+        if sep is None
+        else f"separated by {sep!r}: set `options: {{sep: {json.dumps(sep)}}}` of the source"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import json
@@ -12,13 +13,17 @@ from typing import IO, Any, cast
 from resources.places import Place
 
 
-def first_line(place: Place, path: str) -> str | None:
-    """The first line that is not blank; None if there is none, or none that reads."""
+def first_line(place: Place, path: str, encoding: str = "utf-8-sig") -> str | None:
+    """The first line that is not blank; None if there is none, or none that reads. An encoding that Python does not know counts as UTF-8."""
     filled: list[str] = []
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        encoding = "utf-8-sig"
 
     def is_filled(line: bytes) -> bool:
         if line.strip():
-            filled.append(line.decode("utf-8-sig", "replace").rstrip("\r\n"))
+            filled.append(line.decode(encoding, "replace").rstrip("\r\n"))
         return bool(filled)
 
     _number_of(place, path, is_filled)
@@ -38,6 +43,19 @@ def line_of(place: Place, path: str, record: str) -> int | None:
     """The number of the first line that holds this text, from 1; None if no line is it."""
     wanted = record.strip().encode()
     return _number_of(place, path, lambda line: line.strip() == wanted)
+
+
+def undecodable_line(place: Place, path: str) -> int | None:
+    """The number of the first line that is no UTF-8, from 1; None if there is none."""
+    return _number_of(place, path, lambda line: not _is_utf8(line))
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def line_with_field(place: Place, path: str, field: str) -> int | None:

@@ -73,18 +73,24 @@ _MYSQL_KINDS: Mapping[int, Kind] = {
 """By the number of a type in the protocol."""
 
 
+_UNDEFINED_COLUMN, _BAD_FIELD = "42703", 1054
+"""Of PostgreSQL, and of MariaDB and MySQL: a query names a column that is not there."""
+
+
 class Column(NamedTuple):
     """A column that a query has.
 
     Attributes:
-        name: of it.
+        name: as the query names it.
         kind: what it holds; None if it cannot be compared.
         why: its type, and why it cannot be compared, in words.
+        own_name: as the table names it, if that differs: MariaDB and MySQL find columns whatever the case.
     """
 
     name: str
     kind: Kind | None
     why: str = ""
+    own_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,11 @@ def client(connection: JdbcConnection, timeout: float | None = None) -> Iterator
     opened = {"postgresql": _postgresql, "mariadb": _mysql}[connection.system]
     with opened(connection, timeout) as asking:
         yield asking
+
+
+def is_unknown_column(error: Exception) -> bool:
+    """Return whether an error of a driver says that a query names a column that is not there."""
+    return getattr(error, "sqlstate", None) == _UNDEFINED_COLUMN or error.args[:1] == (_BAD_FIELD,)
 
 
 @contextmanager
@@ -192,9 +203,13 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
                     raise SourceError(
                         f"database {connection}: expected columns, found none; a query is a SELECT"
                     )
+                # A description lacks the charset, and the name that the table has for a column.
                 return [
-                    _mysql_column(field) for field in cursor._result.fields
-                ]  # a description lacks the charset
+                    _mysql_column(field)._replace(
+                        own_name=field.org_name if field.org_name not in ("", field.name) else None
+                    )
+                    for field in cursor._result.fields
+                ]
 
             yield Client(DIALECTS[connection.system], ask, describe)
     except pymysql.Error as error:

@@ -80,9 +80,13 @@ def driver_message(text: str) -> str | None:
     return None
 
 
+_ASIDE = re.compile(r"\n\s*Is the server running [^\n]*\?|\n\s*\^\s*(?=\n|$)")
+"""What PostgreSQL's library asks back, and a caret that points nowhere in one line."""
+
+
 def error_of(said: str, connection: JdbcConnection) -> SourceError:
     """The error for what a database or its driver said."""
-    line = in_one_line(connection.hide(said)).rstrip(".") or "nothing"
+    line = in_one_line(_ASIDE.sub("", connection.hide(said))).rstrip(".") or "nothing"
     reason = _QUOTED.sub("''", said.partition("\nLINE ")[0])  # behind it PostgreSQL quotes the query
     if _CREDENTIALS.search(reason):
         return SourceError(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from partitions.errors import ConfigurationError
+from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import as_datetime
-from partitions.placeholders import Placeholder
+from partitions.placeholders import Placeholder, expressible, inexpressible
 from partitions.predicate import NOTHING, Predicate
 from partitions.sources import JdbcSource
 from partitions.sql_text import without_end
@@ -168,7 +168,10 @@ class JdbcQuery:
             raise ConfigurationError(
                 f"source.query: expected a watermark with a datetime entry for {{{placeholder.name}}}, found none"
             )
-        moment = as_datetime(ms, self._zone)
+        exact = as_datetime(ms, self._zone)
+        moment = expressible(self._source.asked, placeholder.name, exact)
+        if moment != exact and self._source.window_column is None and extent is not _SAMPLE:
+            raise PlanError(inexpressible(placeholder.name, exact))
         if placeholder.form is None:
             return self._dialect.moment(moment)
         return self._dialect.text(moment.strftime(placeholder.form))

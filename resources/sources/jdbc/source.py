@@ -15,12 +15,13 @@ from partitions.column.source import Observed
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.predicate import AllOf, Among, Predicate
 from partitions.sources import JdbcSource
+from partitions.spelling import nearest
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
 from partitions.window.predicates import disjoint
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
-from resources.sources.jdbc.client import Client, client
+from resources.sources.jdbc.client import Client, Column, client, is_unknown_column
 from resources.sources.jdbc.failures import is_time_limit, source_error
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.schema import PinsColumns, kinds, pinned_struct, strict
@@ -118,7 +119,7 @@ class JdbcRows(PinsColumns):
         """Ask the database for its clock, the columns' types, and what its indexes tell."""
         with self._asking() as database:
             now = database.clock()
-            described = database.describe(self._query.only(columns))
+            described = self._described(database, columns)
             kinds_of: dict[str, Kind] = {column.name: column.kind for column in described if column.kind}
             refused = {column.name: column.why for column in described if not column.kind}
             indexed, never_null = self._known(database)
@@ -129,6 +130,36 @@ class JdbcRows(PinsColumns):
             }
             nulls = self._nulls(database, columns, indexed, never_null)
             return Observed(now, kinds_of, highest, nulls, refused=refused)
+
+    def _described(self, database: Client, columns: Sequence[str]) -> Sequence[Column]:
+        """Return the watermark's columns.
+
+        Raises:
+            SourceError: there are no such columns.
+        """
+        try:
+            described = database.describe(self._query.only(columns))
+        except Exception as error:
+            if is_unknown_column(error):
+                with client(self._connection) as other:  # PostgreSQL lets an error end the transaction
+                    self._check_names(
+                        columns, [column.name for column in other.describe(self._query.columns())]
+                    )
+            raise
+        own = [column.own_name or column.name for column in described]
+        alike = all(given.casefold() == name.casefold() for given, name in zip(columns, own, strict=True))
+        if alike:
+            self._check_names(columns, own)
+        return described
+
+    def _check_names(self, columns: Sequence[str], names: Sequence[str]) -> None:
+        missing = [column for column in columns if column not in names]
+        if missing:
+            close = nearest(missing[0], names)
+            meant = f" (did you mean {close}?)" if close else ""
+            raise SourceError(
+                f"watermark.columns: expected columns of {self._source.shown}, found {', '.join(missing)}{meant}; there are {', '.join(names)}",
+            )
 
     def _known(self, database: Client) -> tuple[set[str], set[str]]:
         """The columns that an index begins with, and those that are never NULL."""

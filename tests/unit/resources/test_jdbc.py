@@ -202,3 +202,20 @@ def test_a_secret_in_what_the_driver_says_is_hidden() -> None:
 
 def test_what_is_not_the_databases_is_nobodys() -> None:
     assert source_error(ValueError("a.b.SQLness"), JdbcConnection.parse("jdbc:postgresql://h/db")) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            'connection to server at "h", port 1 failed: Connection refused\n\tIs the server running on that host and accepting TCP/IP connections?\n',
+            'found: connection to server at "h", port 1 failed: Connection refused. Check',
+        ),
+        (
+            'syntax error at or near "FRM"\nLINE 1: SELECT * FRM t\n                 ^\n',
+            'found: syntax error at or near "FRM"; LINE 1: SELECT * FRM t. Correct',
+        ),
+    ],
+)
+def test_what_is_quoted_of_a_database_reads_as_a_sentence(said: str, shown: str) -> None:
+    assert shown in error_of(said, JdbcConnection.parse("jdbc:postgresql://h/db")).message

@@ -108,3 +108,35 @@ def test_a_file_is_not_to_blame_where_its_store_does_not_answer() -> None:
 def test_a_bad_record_does_not_name_an_option_that_is_not_there_yet() -> None:
     record = BadRecord("x", "field id: expected bigint, found text")
     assert "max_bad_records" not in bad_record("a", record, show=True).message
+
+
+@pytest.mark.parametrize(
+    ("cause", "why"),
+    [
+        (
+            (
+                "org.apache.spark.SparkRuntimeException: [CANNOT_PARSE_JSON_FIELD] Cannot parse the field name 'id' and the value Ann's 'x' of the JSON token"
+                ' type VALUE_STRING to target Spark data type "BIGINT".'
+            ),
+            (
+                "SparkRuntimeException: [CANNOT_PARSE_JSON_FIELD] Cannot parse the field name 'id' and a value of the JSON token type VALUE_STRING to target"
+                ' Spark data type "BIGINT".'
+            ),
+        ),
+        (
+            'java.lang.NumberFormatException: For input string: "Ann"',
+            "NumberFormatException: For input string: …",
+        ),
+        (
+            "org.apache.spark.SparkRuntimeException: [MALFORMED_CSV_RECORD] Malformed CSV record: Ann,1",
+            "SparkRuntimeException: [MALFORMED_CSV_RECORD] Malformed CSV record: …",
+        ),
+    ],
+)
+def test_words_of_spark_never_quote_a_value(cause: str, why: str) -> None:
+    error = Exception(
+        f"[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/a.csv. SQLSTATE: KD001\n\nCaused by: {cause}"
+    )
+    bad = bad_file(error, ["a.csv"])
+    assert bad is not None
+    assert bad.why == f"cannot be read: {why}"

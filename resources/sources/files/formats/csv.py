@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, ClassVar
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.sources.formats import Option
-from resources.sources.files.failures import BAD_HEADER, OPEN_QUOTE, bad_header, open_quote
+from resources.sources.files.failures import (
+    BAD_ENCODING,
+    BAD_HEADER,
+    OPEN_QUOTE,
+    bad_encoding,
+    bad_header,
+    open_quote,
+)
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.records import corrupt_records
-from resources.sources.files.lines import first_line, line_of
+from resources.sources.files.lines import first_line, line_of, undecodable_line
 from resources.sources.files.misfit import BadRecord, misfit_in_line, values_of
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
@@ -46,8 +53,8 @@ class CsvFiles(FormatReader):
     def misleading(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Iterator[BadFile]:
-        """Yield files with an open quote."""
-        yield from self._with_open_quotes(spark, files)
+        """Yield files with an open quote, or with bytes that are no text."""
+        yield from self._misread(spark, files)
         yield from super().misleading(spark, files, pinned)
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
@@ -57,11 +64,11 @@ class CsvFiles(FormatReader):
     def alike(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, bad: BadFile
     ) -> list[BadFile]:
-        """Return those with another header, an open quote, or a bad record."""
+        """Return those with another header, an open quote, bytes that are no text, or a bad record."""
         if bad.code == BAD_HEADER:
             return [header for file in files if (header := self._header(file, pinned))]
-        if bad.code == OPEN_QUOTE:
-            return list(self._with_open_quotes(spark, files))
+        if bad.code in (OPEN_QUOTE, BAD_ENCODING):
+            return list(self._misread(spark, files))
         return super().alike(spark, files, pinned, bad)
 
     def bad_records(
@@ -77,39 +84,42 @@ class CsvFiles(FormatReader):
             for bad in corrupt_records(self, spark, files, pinned)
         }
 
-    def _with_open_quotes(self, spark: SparkSession, files: Sequence[SourceFile]) -> Iterator[BadFile]:
-        lines = self._open_quotes(spark, files) if files else {}
-        for file in files:
-            if file.path in lines:
-                yield open_quote(file.path, line_of(self.place, file.path, lines[file.path]))
+    def _misread(self, spark: SparkSession, files: Sequence[SourceFile]) -> Iterator[BadFile]:
+        """Yield files that Spark would load without an error and otherwise than they were written: open quotes, bytes that are no text.
 
-    def _open_quotes(self, spark: SparkSession, files: Sequence[SourceFile]) -> dict[str, str]:
-        """A line that ends within quotes, by the path of each file that has one.
-
-        Spark closes the value there, and takes the next line for a record: rows that no writer wrote. Nothing is looked for if values may go
-        over several lines, or the user's options say what a quote is.
+        Spark closes an open quote at the end of its line, and takes the next line for a record: rows that no writer wrote. Quotes are not
+        looked at if values may go over several lines, or the user's options say what a quote is. A byte that is no UTF-8 becomes U+FFFD; it
+        is not looked for if the user names an encoding.
         """
         options = {key.lower(): str(value).lower() for key, value in self.source.options.items()}
         wide = any(size in options.get("encoding", options.get("charset", "")) for size in ("16", "32"))
-        if options.get("multiline") == "true" or wide or _OWN_QUOTES & options.keys():
-            return {}
+        quotes = not (options.get("multiline") == "true" or wide or _OWN_QUOTES & options.keys())
+        if not files or (self._encoding and not quotes):
+            return
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType, StructType
 
-        line_of_path: dict[str, str] = {}
+        lines_of: dict[str, tuple[str | None, bool]] = {}
         line, schema = F.col("value"), StructType().add("value", StringType())
+        undecodable = F.lit(False) if self._encoding else ~F.is_valid_utf8(line)
         for group in self.scanner.together([file for file in files if file.size > 0]):
             for given in {self._separator(file.path) for file in group}:
-                if len(given) != 1:
-                    continue
                 alike = [file for file in group if self._separator(file.path) == given]
                 # Each line as text: the options of the CSV reader mean nothing here.
                 lines = self.scanner.scan(spark, alike, schema, "text", self._encoding)
-                bad = lines.where(line.rlike(_open_quote(given)))
+                looks = quotes and len(given) == 1
+                is_open = line.rlike(_open_quote(given)) if looks else F.lit(False)
+                bad = lines.where(is_open | undecodable)
                 path = self.scanner.path_of(alike).alias("path")
-                rows = bad.groupBy(path).agg(F.first(line).alias("line"))
-                line_of_path |= {row["path"]: row["line"] for row in rows.collect()}
-        return line_of_path
+                quote = F.first(F.when(is_open, line), ignorenulls=True).alias("quote")
+                rows = bad.groupBy(path).agg(quote, F.bool_or(undecodable).alias("undecodable"))
+                lines_of |= {row["path"]: (row["quote"], row["undecodable"]) for row in rows.collect()}
+        for file in files:
+            quote_line, is_undecodable = lines_of.get(file.path, (None, False))
+            if is_undecodable:
+                yield bad_encoding(file.path, undecodable_line(self.place, file.path))
+            elif quote_line is not None:
+                yield open_quote(file.path, line_of(self.place, file.path, quote_line))
 
     @property
     def _encoding(self) -> dict[str, str]:
@@ -124,7 +134,7 @@ class CsvFiles(FormatReader):
         if str(self.source.options.get("header", True)).lower() != "true":
             return None
         expected = pinned.beside(spellings([file.path])).data.fieldNames()
-        text = first_line(self.place, file.path)
+        text = first_line(self.place, file.path, *self._encoding.values())
         found = None if text is None else values_of(text, self._separator(file.path))
         if found is None or _folded(expected) == _folded(found):
             return None

@@ -7,9 +7,11 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from resources.sources.files.elements import BrokenXmlError, Element, elements
+from resources.places import Place
+from resources.sources.files.elements import BrokenXmlError, Element, elements, names_before
 from resources.sources.files.failures import bad_record
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.records import corrupt_files, first_corrupt
@@ -17,16 +19,49 @@ from resources.sources.files.formats.variants import unknown_in_records
 from resources.sources.files.misfit import NOTHING_KNOWN, BadRecord, misfit_of_field
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
+from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
+
+_MOST_NAMES = 10
 
 
 class XmlFiles(FormatReader):
     """Elements of one name, wherever they stand in the document."""
 
     READER: ClassVar[str] = "xml"
+
+    def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
+        """Have nothing to say yet."""
+        super().__init__(place, dataflow, staging)
+        self._remarks: dict[str, None] = {}
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Which files have no record."""
+        return tuple(self._remarks)
+
+    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
+        """Return the columns of the records, if there are any."""
+        self._note_missing_tag(files)
+        return super().infer(spark, files)
+
+    def misleading(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Iterator[BadFile]:
+        """Look whether there are records at all, and yield files with unknown fields."""
+        self._note_missing_tag(files)
+        yield from super().misleading(spark, files, pinned)
+
+    def _note_missing_tag(self, files: Sequence[SourceFile]) -> None:
+        """Look into the first file: a wrong ``rowTag`` is no error to Spark, which finds no record then."""
+        tag, first = self._option("rowTag", ""), next((file.path for file in files if file.size), None)
+        names = names_before(self.place, first, tag, _MOST_NAMES) if first is not None else None
+        if names and len(names) > 1:  # a root alone is an empty document
+            remark = f"file {first} has no element {tag}, so no record: it has {', '.join(names)}; correct options.rowTag if one of these is a record"
+            self._remarks[remark] = None
 
     def unknown_fields(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema

@@ -129,3 +129,26 @@ def test_the_ends_of_a_window_go_out_in_the_format_and_further_out_if_rows_are_f
 def test_a_unit_without_the_value_that_is_asked_for_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="a unit with a value shop, found other"):
         request_for(source(path="/{unit.shop}"), extent("2026-01-01", "2026-01-02", other=1), UTC)
+
+
+def test_a_form_that_cannot_say_the_end_asks_for_more_if_rows_tell_their_time() -> None:
+    params = {"from": "{start:%Y-%m-%d}", "to": "{end:%Y-%m-%d}"}
+    asked = extent("2026-01-01T10:00", "2026-01-02T11:00")
+    filtered = source(params=params, window_column="at")
+    assert request_for(filtered, asked, UTC).params == {"from": "2026-01-01", "to": "2026-01-03"}
+    whole = extent("2026-01-01", "2026-01-02")
+    assert request_for(source(params=params), whole, UTC).params == {"from": "2026-01-01", "to": "2026-01-02"}
+
+
+@pytest.mark.parametrize(
+    ("params", "moment"),
+    [
+        ({"to": "{end:%Y-%m-%d}"}, "2026-01-02T11:00:00"),
+        ({"from": "{start:%Y-%m-%d}", "to": "{end}"}, "2026-01-01T10:00:00"),
+    ],
+)
+def test_a_form_that_cannot_say_an_end_is_refused_if_no_row_tells_its_time(
+    params: dict[str, str], moment: str
+) -> None:
+    with pytest.raises(PlanError, match=f"that can say {moment}.*window_column"):
+        request_for(source(params=params), extent("2026-01-01T10:00", "2026-01-02T11:00"), UTC)

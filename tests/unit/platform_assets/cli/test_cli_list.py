@@ -260,6 +260,19 @@ def test_list_shows_the_lag_in_words(project: Path, log: WatermarkLog) -> None:
     assert "2 days 7 h" in call(project, "list").stdout
 
 
+def test_a_watermark_is_not_broken_within_a_word_and_empty_columns_are_left_out(
+    project: Path, log: WatermarkLog
+) -> None:
+    name = "2026-01-01T00:00:00-a.ndjson"
+    for number in range(8):
+        (project / f"dataflows/a_dataflow_with_a_long_name_{number}.yaml").write_text(FILES)
+    append(log, watermark=json.dumps({"path": name}))
+    shown = call(project, "list").stdout
+    assert f" {name} " in shown
+    assert ("quarantined" in shown, "late" in shown) == (False, False)
+    assert max(map(len, shown.splitlines())) <= 160
+
+
 def test_list_starts_neither_dagster_nor_spark(project: Path) -> None:
     import subprocess
     import sys

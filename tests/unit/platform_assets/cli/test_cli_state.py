@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from platform_assets.cli.state import print_entries
+from platform_assets.cli.state import _print_diff, print_entries
 from resources.watermarks.entry import Entry, following
 
 WINDOWS = {"grid": "daily UTC", "units": {"{}": [[1711584000000, 1711670400000]]}}
@@ -40,3 +40,22 @@ def test_full_shows_a_watermark_of_windows_as_it_is_stored(capsys: pytest.Captur
 def test_an_entry_of_files_shows_its_files_and_its_path(capsys: pytest.CaptureFixture[str]) -> None:
     print_entries([_entry(kind="path", watermark='{"path": "a.csv"}', rows=1, files=1)])
     assert capsys.readouterr().out.endswith('run  1 row, 1 file  {"path": "a.csv"}\n')
+
+
+def test_a_diff_shows_times_and_windows_as_people_read_them(capsys: pytest.CaptureFixture[str]) -> None:
+    later = {"__datetime__": "2024-03-30T00:00:00+00:00"}
+    changed = {
+        "watermark.units.{}": {"before": None, "after": [[1711584000000, 1711670400000]]},
+        "watermark.open.{}": {"before": [1], "after": None},
+        "watermark.at": {"before": None, "after": later},
+        "watermark.path": {"before": "größe.csv", "after": "z.csv"},
+        "rows": {"before": 0, "after": 3},
+    }
+    _print_diff({"from": 1, "to": 2, "changed": changed}, "none", "up to 2024-03-29T00:00:00+00:00")
+    assert capsys.readouterr().out.splitlines() == [
+        "entry 1 -> entry 2",
+        "  watermark: none -> up to 2024-03-29T00:00:00+00:00",
+        '  watermark.at: null -> "2024-03-30T00:00:00+00:00"',
+        '  watermark.path: "größe.csv" -> "z.csv"',
+        "  rows: 0 -> 3",
+    ]

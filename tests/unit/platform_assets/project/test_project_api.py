@@ -41,6 +41,11 @@ BOUNDS = "watermark_param_mapping: {updated_at: since}, watermark_to_param: unti
         ('params: {from: "{start:%Y-%m-%d}", to: "{end}", shop: "{unit.shop}"}', WINDOW),
         (BOUNDS + ", window_column: updated_at, " + UNIT, WINDOW),
         ("window_column: updated_at, " + UNIT, WINDOW),
+        ('params: {to: "{end:%Y-%m-%d}"}, window_column: updated_at, ' + UNIT, WINDOW),
+        (
+            'params: {from: "{start}", to: "{end:%Y%m%d}"}, ' + UNIT,
+            WINDOW.replace("daily", "daily\n  partial: false"),
+        ),
     ],
 )
 def test_an_api_goes_together_with_columns_and_windows(make: Make, source: str, watermark: str) -> None:
@@ -54,6 +59,7 @@ REFUSED = [
     ("path: 'https://x/y'", COLUMN, [("source.path", "https://x/y", "a path below the connection's base_url")]),
     ("path: '/a?b=c'", COLUMN, [("source.path", "/a?b=c", "its parameters stand in params")]),
     ("path: '/a/{strat}'", WINDOW, [("source.path", "the placeholder {strat}", "{start}, {end} or {unit.NAME}")]),
+    ('params: {from: "{start:%Y-%m-%d}", to: "{end:%Y-%m-%d}"}, ' + UNIT, WINDOW, [("watermark.partial", "true beside {end:%Y-%m-%d}", "partial: false, {end} or a finer form")]),
     ("path: '/a/{start}'", COLUMN, [("source.path", "{start}", "without placeholders")]),
     ("params: {a: '{unit.x}'}, " + UNIT + ", window_column: at", WINDOW, [("source.path", "{unit.x}", "a name of the definition's units")]),
     ("records: 'a..b'", COLUMN, [("source.records", "a..b", "names with dots between them")]),

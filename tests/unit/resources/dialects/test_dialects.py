@@ -6,7 +6,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pyspark.sql.types import StructField, StructType, TimestampType
 
+from partitions.errors import PlanError
 from partitions.sources import JdbcSource
 from partitions.window.extent import Extent
 from resources.dialects import DIALECTS
@@ -91,14 +93,23 @@ def test_a_query_for_mariadb_has_its_names_and_literals() -> None:
 
 
 def test_placeholders_of_a_query_for_mariadb_are_local_times() -> None:
-    from pyspark.sql.types import StructType
-
     query = JdbcQuery(
         JdbcSource(type="jdbc", connection="e", query="select {start}, {end:%d.%m.}, {unit.a};"), MARIADB, UTC
     )
-    assert query.rows([Extent(0, 1, ({"a": "b"},))], StructType([])).splitlines()[1] == (
-        "select '1970-01-01 00:00:00.000', _utf8mb4'01.01.', _utf8mb4'b'"
+    assert query.rows([Extent(0, 86_400_000, ({"a": "b"},))], StructType([])).splitlines()[1] == (
+        "select '1970-01-01 00:00:00.000', _utf8mb4'02.01.', _utf8mb4'b'"
     )
+
+
+def test_a_query_asks_for_more_if_the_form_of_a_placeholder_cannot_say_an_end() -> None:
+    text = "select * from t where d < {end:%Y-%m-%d}"
+    bare = JdbcSource(type="jdbc", connection="e", query=text)
+    extent = Extent(0, 86_400_001, ({},))
+    with pytest.raises(PlanError, match=r"that can say 1970-01-02T00:00:00\.001"):
+        JdbcQuery(bare, POSTGRESQL, UTC).rows([extent], StructType([]))
+    filtered = JdbcQuery(bare.model_copy(update={"window_column": "at"}), POSTGRESQL, UTC)
+    schema = StructType([StructField("at", TimestampType())])
+    assert "where d < '1970-01-03'" in filtered.rows([extent], schema)
 
 
 def test_plain_literals_are_read_back_as_they_were() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from resources.places import Place
-from resources.sources.files.elements import BrokenXmlError, Element, elements
+from resources.sources.files.elements import BrokenXmlError, Element, elements, names_before
 from resources.sources.files.lines import first_line, line_of
 
 ROWS = """<?xml version="1.0"?>
@@ -83,3 +83,20 @@ def test_lines_of_files_that_are_packed_by_zstandard_are_found(tmp_path: Path) -
     (tmp_path / "a.csv.zst").write_bytes(b"".join(frames))
     place = Place(str(tmp_path))
     assert (first_line(place, "a.csv.zst"), line_of(place, "a.csv.zst", "2")) == ("id", 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "names"),
+    [
+        (ROWS, "row", None),
+        (ROWS, "Row", ["rows", "row", "id", "other", "who", "name"]),
+        ("<rows/>", "row", ["rows"]),
+        ("<a><b></a>", "row", ["a", "b"]),
+        ("", "row", []),
+    ],
+)
+def test_a_file_without_an_element_of_the_name_tells_the_names_that_it_has(
+    tmp_path: Path, text: str, name: str, names: list[str] | None
+) -> None:
+    (tmp_path / "a.xml").write_text(text)
+    assert names_before(Place(str(tmp_path)), "a.xml", name, 9) == names
