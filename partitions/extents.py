@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 
@@ -70,14 +72,13 @@ def _match_values(values: list[Any], extent: Extent) -> Match:
     if not values:
         return Match.NONE
     lower, upper = extent.lower, extent.upper
-    try:
-        if lower is not None and upper is not None and lower == upper:
-            return Match.ALL if lower in values else Match.NONE
-        outside = all(
-            (lower is not None and value < lower) or (upper is not None and upper < value) for value in values
-        )
-    except TypeError:  # values of another type than the statistics'
+    if not _are_comparable(lower, upper, *values):
         return Match.UNKNOWN
+    if lower is not None and upper is not None and lower == upper:
+        return Match.ALL if lower in values else Match.NONE
+    outside = all(
+        (lower is not None and value < lower) or (upper is not None and upper < value) for value in values
+    )
     return Match.NONE if outside else Match.UNKNOWN
 
 
@@ -87,20 +88,31 @@ def _between(between: Between, extent: Extent) -> Match:
 
 def _match_range(between: Between, extent: Extent) -> Match:
     """Of the rows that have a value."""
-    try:
-        if _is_below(extent.upper, between.lower, inclusive=not between.lower_inclusive) or _is_below(
-            between.upper, extent.lower, inclusive=not between.upper_inclusive
-        ):
-            return Match.NONE
-        above = between.lower is None or _is_below(
-            between.lower, extent.lower, inclusive=between.lower_inclusive
-        )
-        below = between.upper is None or _is_below(
-            extent.upper, between.upper, inclusive=between.upper_inclusive
-        )
-    except TypeError:
+    if not _are_comparable(extent.lower, extent.upper, between.lower, between.upper):
         return Match.UNKNOWN
+    if _is_below(extent.upper, between.lower, inclusive=not between.lower_inclusive) or _is_below(
+        between.upper, extent.lower, inclusive=not between.upper_inclusive
+    ):
+        return Match.NONE
+    above = between.lower is None or _is_below(between.lower, extent.lower, inclusive=between.lower_inclusive)
+    below = between.upper is None or _is_below(extent.upper, between.upper, inclusive=between.upper_inclusive)
     return Match.ALL if above and below else Match.UNKNOWN
+
+
+def _are_comparable(*values: Any) -> bool:
+    """Whether values are of one kind: an engine converts others before it compares, so that ``1`` and ``'1'`` may be equal."""
+    return len({_kind(value) for value in values if value is not None}) <= 1
+
+
+def _kind(value: Any) -> Any:
+    match value:
+        case bool():
+            return bool
+        case int() | Decimal():
+            return Decimal
+        case datetime():
+            return datetime, value.tzinfo is not None
+    return type(value)
 
 
 def _is_below(one: Any, other: Any, *, inclusive: bool) -> bool:

@@ -7,20 +7,23 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from partitions.errors import RowsRefused, TargetError
-from partitions.load import Append, Load, Replace
+from partitions.extents import Match, match_of
+from partitions.load import Append, Load, Replace, Scd2
 from partitions.predicate import Among, Between
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables.delta.own_commit import Change, OwnCommit
+from resources.tables.delta.own_limits import extents_of
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Tag
 from tests.support.arrow import SCHEMA, ArrowTable, Rows, Writer
@@ -270,7 +273,91 @@ def test_deltas_own_tools_go_on_with_the_table(spark: SparkSession, tmp_path: Pa
     assert [row["id"] for row in table.query("id")] == list(range(1, 15))
 
 
+@pytest.mark.parametrize("column", ["_day", ".day"])
+def test_rows_of_partitions_by_a_column_whose_name_looks_hidden_are_kept(
+    spark: SparkSession, tmp_path: Path, column: str
+) -> None:
+    table = Table(tmp_path / "t", (column,))
+    for number in (1, 2):
+        table.write(number, spark.sql(f"SELECT {number}L AS id, 'x' AS `{column}`"))
+    assert table.writers == ["own", "own"]
+    assert _spark_rows(spark, table.folder) == [(1, "x"), (2, "x")]
+
+
+def test_versions_that_are_partitioned_by_whether_they_are_current_are_kept(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = Table(tmp_path / "t", ("_is_current",))
+    table.write(1, spark.sql("SELECT 1L AS id, 'a' AS value, 1 AS at"), Scd2(("id",), "at"))
+    assert _spark_rows(spark, table.folder) == [(1, "a", 1, 1, None, True)]
+
+
+def test_columns_of_partitions_are_found_in_any_case(spark: SparkSession, tmp_path: Path) -> None:
+    table = Table(tmp_path / "t", ("P",))
+    for number in (1, 2):
+        table.write(number, spark.sql(f"SELECT {number}L AS id, 'x' AS p"))
+    assert table.writers == ["own", "own"]
+    assert _spark_rows(spark, table.folder) == [(1, "x"), (2, "x")]
+
+
+def test_partitions_by_bytes_are_left_to_delta(spark: SparkSession, tmp_path: Path) -> None:
+    table = Table(tmp_path / "t", ("p",))
+    rows = spark.sql("SELECT * FROM VALUES (1L, X'61'), (2L, X'62'), (3L, NULL) AS rows(id, p)").coalesce(1)
+    table.write(1, rows)
+    table.write(2, rows)
+    assert table.writers == ["Delta", "Delta"]
+    assert [row["id"] for row in table.query("id")] == [1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "kind", "value", "asked"),
+    [
+        (("p",), "INT", "1", "1"),
+        ((), "DATE", "2026-01-01", "2026-01-01"),
+        (("p",), "DOUBLE", "0.1", Decimal("0.1")),
+    ],
+)
+def test_rows_of_a_value_that_is_given_as_another_type_are_replaced(
+    spark: SparkSession, tmp_path: Path, partition_by: tuple[str, ...], kind: str, value: str, asked: Any
+) -> None:
+    table = Table(tmp_path / "t", partition_by)
+    rows = spark.sql(f"SELECT id, CAST('{value}' AS {kind}) AS p FROM VALUES 1L, 2L AS rows(id)").coalesce(1)
+    table.write(1, rows)
+    table.write(2, rows.where("id = 1"), Replace(Among("p", (asked,))))
+    assert [row["id"] for row in table.query("id")] == [1]
+
+
+def test_a_column_with_a_dot_is_not_taken_for_a_field_of_a_struct(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = Table(tmp_path / "t")
+    for number, (column, nested) in enumerate([(1, 100), (100, 1)], start=1):
+        rows = f"SELECT {number}L AS id, {column} AS `a.b`, named_struct('b', {nested}) AS a"
+        table.write(number, spark.sql(rows).coalesce(1))
+    rows = "SELECT 3L AS id, 1 AS `a.b`, named_struct('b', 7) AS a"
+    table.write(3, spark.sql(rows), Replace(Among("a.b", (1,))))
+    assert [row["id"] for row in table.query("id")] == [2, 3]
+
+
+def test_a_field_that_must_not_be_null_is_left_to_delta_which_refuses_a_row_without_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = Table(tmp_path / "t")
+    spark.sql(f"CREATE TABLE delta.`{table.folder}` (id BIGINT, s STRUCT<a: INT NOT NULL>) USING delta")
+    with pytest.raises(PySparkException, match="DELTA_NOT_NULL_CONSTRAINT_VIOLATED"):
+        table.write(1, spark.sql("SELECT 1L AS id, named_struct('a', CAST(NULL AS INT)) AS s"))
+    assert _spark_rows(spark, table.folder) == []
+
+
 # What follows needs no engine: rows are Arrow's.
+
+
+def test_bounds_of_long_decimals_are_not_trusted_since_other_writers_round_them(tmp_path: Path) -> None:
+    value = Decimal("0.123456789012345678")
+    write_deltalake(str(tmp_path), pa.table({"d": pa.array([value], pa.decimal128(38, 18))}))
+    (file,) = pa.table(DeltaTable(str(tmp_path)).get_add_actions(flatten=True)).to_pylist()
+    load = Replace(Between("d", Decimal("0.123456789012345679"), None))
+    assert match_of(load.where, extents_of(file, load)) is not Match.ALL
 
 
 def _rows(*ids: int) -> Rows:

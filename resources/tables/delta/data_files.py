@@ -64,8 +64,9 @@ def written_files(table: Path, folder: str, schema: StructType) -> list[DataFile
 
 
 def _parquet_files(folder: Path) -> Iterator[Path]:
+    """The files of a folder of Spark's: below it are folders of partitions, whose columns may begin with any letter, and of tasks that have failed."""
     for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
+        folders[:] = [name for name in folders if "=" in name]
         yield from (Path(parent, name) for name in names if not name.startswith(("_", ".")))
 
 

@@ -27,7 +27,15 @@ from resources.dialects.spark import SPARK
 from resources.tables.delta.commit import file_name
 from resources.tables.delta.data_files import DataFile, written_files
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_limits import extents_of, fits, is_plain, may_make, new_schema, takes_place
+from resources.tables.delta.own_limits import (
+    extents_of,
+    fits,
+    is_plain,
+    lays_out,
+    may_make,
+    new_schema,
+    takes_place,
+)
 from resources.tables.table import Tag
 
 if TYPE_CHECKING:
@@ -171,7 +179,9 @@ class OwnCommit:
             return True
         if first != (table is None) or not _suits(table, schema, load, rows.sparkSession):
             return False
-        layout = list(partition_by) if table is None else table.metadata().partition_columns
+        layout = _named_as(partition_by, schema) if table is None else table.metadata().partition_columns
+        if not lays_out(schema, layout):
+            return False
         staged = f"{self.tag.number:010d}-{uuid4().hex}"
         try:
             self._write_files(rows, Append() if first else load, folder / staged, layout)
@@ -323,6 +333,12 @@ class OwnCommit:
                     create_checkpoint=False, cleanup_expired_logs=False
                 ),
             )
+
+
+def _named_as(columns: Sequence[str], rows: StructType) -> list[str]:
+    """Columns by the names that the rows have for them, as Spark finds them: in any case."""
+    names = {name.lower(): name for name in rows.names}
+    return [names.get(column.lower(), column) for column in columns]
 
 
 def _suits(table: DeltaTable | None, schema: StructType, load: Load, spark: SparkSession) -> bool:

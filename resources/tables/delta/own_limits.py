@@ -7,8 +7,10 @@ deletion vectors, casts. So whatever is not known to ask nothing counts as askin
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from partitions.extents import Extent
@@ -67,6 +69,12 @@ def fits(table: DeltaTable, rows: StructType) -> bool:
     )
 
 
+def lays_out(rows: StructType, partition_by: Sequence[str]) -> bool:
+    """Return whether the values of the columns of partitions are kept by the names of Spark's folders: bytes are not always a text."""
+    kinds = columns_of(rows)
+    return all(kinds.get(name) != "binary" for name in partition_by)
+
+
 def columns_of(rows: StructType) -> dict[str, Any]:
     """Return name and type of each column, without what rows say of NULL."""
     return {field["name"]: _type(field["type"]) for field in json.loads(rows.json())["fields"]}
@@ -83,8 +91,7 @@ def may_make(rows: StructType, properties: Mapping[str, str]) -> bool:
     return (
         not properties
         and len({name.lower() for name in names}) == len(names)
-        and all(_is_plain_type(field["type"]) for field in json.loads(rows.json())["fields"])
-        and all(set(field.metadata) <= _FIELD_METADATA for field in rows.fields)
+        and _is_plain_type(json.loads(rows.json()))
     )
 
 
@@ -113,9 +120,12 @@ def _extent(action: Mapping[str, Any], column: str) -> Extent:
     if (key := f"partition.{column}") in action:
         value = action[key]
         return Extent(value, value, value is None, value is not None)
+    if "." in column:  # a column ``a.b`` and the field b of a column a have the same name here
+        return Extent()
     lower, upper = action.get(f"min.{column}"), action.get(f"max.{column}")
     if isinstance(lower, float) or isinstance(upper, float):  # NaN is above all numbers, and in no statistics
         return Extent()
+    lower, upper = _exact(lower), _exact(upper)
     if isinstance(upper, datetime) and upper.microsecond % 1000 == 0:
         upper += _WITHIN_MILLISECOND
     nulls, rows = action.get(f"null_count.{column}"), action.get("num_records")
@@ -124,8 +134,36 @@ def _extent(action: Mapping[str, Any], column: str) -> Extent:
     return Extent(lower, upper, nulls > 0, nulls < rows)
 
 
+def _exact(bound: Any) -> Any:
+    """A bound; None for a decimal of so many digits that a writer which keeps it as a float, as delta-rs does, has changed it."""
+    if isinstance(bound, Decimal) and len(bound.as_tuple().digits) > sys.float_info.dig:
+        return None
+    return bound
+
+
 def _takes_anything(field: Mapping[str, Any]) -> bool:
-    return bool(field["nullable"]) and set(field.get("metadata") or ()) <= _FIELD_METADATA
+    return bool(field["nullable"]) and _means_its_type(field) and _holds_anything(field["type"])
+
+
+def _holds_anything(kind: Any) -> bool:
+    """Whether a type asks nothing of the values within it."""
+    if isinstance(kind, str):
+        return True
+    match kind.get("type"):
+        case "struct":
+            return all(_takes_anything(field) for field in kind["fields"])
+        case "array":
+            return bool(kind["containsNull"]) and _holds_anything(kind["elementType"])
+        case "map":
+            return bool(kind["valueContainsNull"]) and all(
+                _holds_anything(kind[part]) for part in ("keyType", "valueType")
+            )
+    return False
+
+
+def _means_its_type(field: Mapping[str, Any]) -> bool:
+    """Whether what is said beside a column's type does not change what it takes: as lengths and collations do."""
+    return set(field.get("metadata") or ()) <= _FIELD_METADATA
 
 
 def _is_plain_type(kind: Any) -> bool:
@@ -134,7 +172,7 @@ def _is_plain_type(kind: Any) -> bool:
         return kind in _PLAIN or kind.startswith("decimal(")
     match kind.get("type"):
         case "struct":
-            return all(_is_plain_type(field["type"]) for field in kind["fields"])
+            return all(_means_its_type(field) and _is_plain_type(field["type"]) for field in kind["fields"])
         case "array":
             return _is_plain_type(kind["elementType"])
         case "map":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,3 +109,32 @@ def test_statistics_of_another_type_say_nothing() -> None:
 def test_a_column_that_nothing_is_known_of_says_nothing() -> None:
     assert match_of(Among("n", (1,)), {}) is Match.UNKNOWN
     assert (match_of(EVERYTHING, {}), match_of(NOTHING, {})) == (Match.ALL, Match.NONE)
+
+
+@pytest.mark.parametrize(
+    ("there", "asked"),
+    [
+        ("1", 1),
+        (1, "1"),
+        (0.5, Decimal("0.5")),
+        (True, "true"),
+        (True, 1),
+        ("a", b"a"),
+        (date(2026, 1, 1), "2026-01-01"),
+        (date(2026, 1, 1), datetime(2026, 1, 1)),  # noqa: DTZ001
+        (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1)),  # noqa: DTZ001
+        (datetime(2026, 1, 1), date(2026, 1, 1)),  # noqa: DTZ001
+    ],
+)
+def test_a_file_of_one_value_is_not_known_by_a_value_that_an_engine_may_convert(
+    there: object, asked: object
+) -> None:
+    extents = {"a": Extent(there, there, has_nulls=False, has_values=True)}
+    assert match_of(Among("a", (asked,)), extents) is Match.UNKNOWN
+    assert match_of(Between("a", asked, asked, True, True), extents) is Match.UNKNOWN
+
+
+def test_numbers_and_decimals_are_compared_as_numbers() -> None:
+    extents = {"a": Extent(Decimal("1.00"), Decimal("1.00"), has_nulls=False, has_values=True)}
+    assert match_of(Among("a", (1,)), extents) is Match.ALL
+    assert match_of(Among("a", (2,)), extents) is Match.NONE
