@@ -182,6 +182,30 @@ def test_values_of_partitions_are_kept_whatever_letters_they_have(
     ).count() == len(rows)
 
 
+@pytest.mark.parametrize("writer", ["own", "Delta", "OPTIMIZE"])
+def test_partitions_are_replaced_whoever_wrote_them_and_whatever_letters_they_have(
+    spark: SparkSession, tmp_path: Path, writer: str
+) -> None:
+    values = ["é", "日", "a b:c%/d", "%20", "x=y+z", "a,b;c&d'(e)!", "~$@*", '{#}?<>"`']
+    rows = spark.createDataFrame(list(enumerate(values)), "id long, p string").coalesce(1)
+    table = Table(tmp_path / "t", ("p",))
+    if writer == "Delta":
+        rows.write.format("delta").partitionBy("p").save(str(table.folder))
+    else:
+        table.write(1, rows)
+    if writer == "OPTIMIZE":
+        table.write(2, rows)
+        spark.sql(f"OPTIMIZE delta.`{table.folder}`").collect()
+    before = len(table.log)
+    for number, value in enumerate(values[:2], start=3):
+        table.write(number, rows.where(f"id = {number - 3}"), Replace(Among("p", (value,))))
+    table.write(5, rows.where("id > 1"), Replace(Among("p", tuple(values[2:]))))
+    wanted = list(enumerate(values))
+    assert [(row["id"], row["p"]) for row in table.query("id, p")] == wanted
+    assert sorted(map(tuple, _spark_rows(spark, table.folder))) == wanted
+    assert table.writers[before : before + 2] == (["own"] * 2 if writer == "own" else ["Delta"] * 2)
+
+
 def test_files_are_replaced_whole_and_a_part_of_a_file_is_left_to_delta(
     spark: SparkSession, tmp_path: Path
 ) -> None:

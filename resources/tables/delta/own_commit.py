@@ -33,6 +33,7 @@ from resources.tables.delta.own_limits import (
     is_plain,
     lays_out,
     may_make,
+    may_remove,
     new_schema,
     takes_place,
 )
@@ -361,7 +362,9 @@ def _removals(table: DeltaTable, load: Load) -> list[Mapping[str, Any]] | None:
     if any(match is Match.UNKNOWN for _, match in matches):
         return None
     removed = [file for file, match in matches if match is Match.ALL]
-    return None if any(file["num_records"] is None for file in removed) else removed
+    if any(file["num_records"] is None or not may_remove(file["path"]) for file in removed):
+        return None
+    return removed
 
 
 def _add_action(file: DataFile) -> AddAction:

@@ -7,6 +7,7 @@ deletion vectors, casts. So whatever is not known to ask nothing counts as askin
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -37,6 +38,8 @@ _PROPERTIES = frozenset(
     }
 )
 _FIELD_METADATA = frozenset({"comment"})
+_WRITTEN_ALIKE = re.compile(r"(?:[A-Za-z0-9_.=/+~-]|%(?:20|25|[89A-F][0-9A-F]))*")
+"""A path of the log as both Delta's writer and deltalake write it, or as deltalake alone does."""
 _WITHIN_MILLISECOND = timedelta(microseconds=999)
 """Delta cuts an instant's bounds to milliseconds."""
 
@@ -67,6 +70,11 @@ def fits(table: DeltaTable, rows: StructType) -> bool:
         and {field["name"]: _type(field["type"]) for field in fields} == columns_of(rows)
         and len(fields) == len(rows.fields)
     )
+
+
+def may_remove(path: str) -> bool:
+    """Return whether deltalake removes a file by the path that its table's log has: it writes the path as itself would, and Spark keeps other letters."""
+    return _WRITTEN_ALIKE.fullmatch(path) is not None
 
 
 def lays_out(rows: StructType, partition_by: Sequence[str]) -> bool:
