@@ -161,6 +161,20 @@ def test_no_row_is_passed_over_by_its_statistics(spark: SparkSession, tmp_path: 
     )
 
 
+def test_days_of_the_old_calendar_are_found_where_a_session_writes_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table, setting = Table(tmp_path / "t"), "spark.sql.parquet.datetimeRebaseModeInWrite"
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, "LEGACY")
+    try:
+        table.write(1, spark.sql("SELECT 1L AS id, DATE'1500-01-01' AS day"))
+    finally:
+        spark.conf.set(setting, str(before))
+    assert table.writers == ["own"]
+    assert spark.read.format("delta").load(str(table.folder)).where("day = DATE'1500-01-01'").count() == 1
+
+
 def test_values_of_partitions_are_kept_whatever_letters_they_have(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -25,6 +25,8 @@ _INDEXED = 32
 _PREFIX = 32
 """Characters of a text in the statistics."""
 _LAST = "\U0010ffff"
+_LEGACY_CALENDAR = b"org.apache.spark.legacyDateTime"
+"""In the footer of a file whose days and times Spark counts in another calendar than the footer's own bounds."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def _statistics(footer: FileMetaData, columns: Sequence[Any]) -> str:
         if any(group is None or not group.has_null_count for group in groups):
             continue
         _put(nulls, path, str(sum(group.null_count for group in groups)))
-        bounds = _bounds(groups)
+        bounds = None if _LEGACY_CALENDAR in (footer.metadata or {}) else _bounds(groups)
         if bounds is not None:
             _put(lower, path, bounds[0])
             _put(upper, path, bounds[1])
