@@ -272,6 +272,22 @@ def test_a_reset_that_replaces_makes_the_history_again_and_a_rewind_adds_to_it(
         assert _history(feed) == expected
 
 
+@pytest.mark.parametrize("target", [UPSERT, SCD2 | {"effective_column": "since"}], ids=["upsert", "scd2"])
+def test_a_first_file_that_cannot_be_read_leaves_a_table_that_takes_the_next(
+    tmp_path: Path, engine: SparkEngine, target: dict[str, Any]
+) -> None:
+    source = {"format": "ndjson", "schema": "id long, since long, value string"}
+    feed = Feed(tmp_path, engine, {"source": source, "target": target})
+    feed.put_text("a.ndjson", "not JSON\n")
+    assert feed.run().error is not None
+    feed.put("a.ndjson", {"id": 1, "since": 1, "value": "a"}, {"id": 1, "since": 2, "value": "b"})
+    feed.load()
+    feed.put("b.ndjson", {"id": 1, "since": 3, "value": "c"})
+    feed.load()
+    assert feed.rows("value")[-1] == ("c",)
+    assert len(feed.ids) == (1 if target is UPSERT else 3)
+
+
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
