@@ -143,13 +143,9 @@ def _check_columns(place: Place, rows: DataFrame, table: StructType) -> None:
     there = {field.name.lower(): field.dataType.simpleString() for field in table}
     for name, kind in rows.dtypes:
         if there.get(name.lower()) != kind:
-            found = there.get(name.lower())
-            expected = (
-                f"a column {name} of type {found}"
-                if found
-                else f"columns of the table ({', '.join(table.names)})"
-            )
-            raise RowsRefused(f"table {place}: expected {expected}, found {name} of type {kind}")
+            theirs = there.get(name.lower())
+            expected = f"type {theirs}" if theirs else f"one of its columns ({', '.join(table.names)})"
+            raise RowsRefused(f"table {place}: expected {expected}, found column {name} of type {kind}")
 
 
 def _name(place: Place) -> str:

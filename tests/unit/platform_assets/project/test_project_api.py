@@ -75,6 +75,7 @@ REFUSED = [
     ("watermark_param_timezone: Mars/Base", COLUMN, [("source.watermark_param_timezone", "Mars/Base", "a time zone")]),
     ("watermark_to_param: until", "watermark: {type: column, columns: [a, b], backward: {days: 1}}\ntarget: {load: merge_overwrite, replace_by_watermark: true}\n", [("source.watermark_to_param", "until beside 2 columns", "one column")]),
     ("params: {a: 1}", "watermark: {type: column, columns: [a], nulls: fail}\n", [("watermark.nulls", "fail", "first or skip")]),
+    ("params: {a: 1}", "watermark: {type: column, columns: [a], nulls: read}\ntarget: {load: merge_upsert, merge_keys: [id]}\n", [("watermark.nulls", "read", "first or skip")]),
     (UNIT, WINDOW, [("source.window_column", "nothing", "path or params with {start} and {end}")]),
     ("window_column: at", WINDOW, [("source.unit_columns.shop", "nothing", "{unit.shop} in path or params")]),
     (UNIT + ", watermark_param_mapping: {at: since}", WINDOW, [("source.watermark_to_param", "nothing", "the parameter for a window's end")]),
