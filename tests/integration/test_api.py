@@ -420,3 +420,13 @@ def test_an_api_that_is_gone_is_an_error_and_nothing_advances(
     server.faults.extend([status(404)] * 3)
     assert flow.fail().code == "source_missing"
     assert flow.watermark == {}
+
+
+def test_list_and_the_sensor_ask_an_api_that_fails_once(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": SCHEMA}).flow()
+    server.faults.extend([status(503)] * 9)
+    (listed,) = flow.feed.cli("list").json
+    assert "found HTTP 503" in listed["waiting"]["why"]
+    assert (listed["waiting"]["new_rows"], len(server.faults)) == (None, 8)
