@@ -56,6 +56,7 @@ def test_an_api_goes_together_with_columns_and_windows(make: Make, source: str, 
 # Keys of the source and the watermark; then key, found and a part of expected of each error.
 REFUSED = [
     ("connection: erp", COLUMN, [("source.connection", "erp, of type jdbc", "type api")]),
+    ("type: http", COLUMN, [("source.type", "http", "files, jdbc, api, python or table")]),
     ("path: 'https://x/y'", COLUMN, [("source.path", "https://x/y", "a path below the connection's base_url")]),
     ("path: '/a?b=c'", COLUMN, [("source.path", "/a?b=c", "its parameters stand in params")]),
     ("path: '/a/{strat}'", WINDOW, [("source.path", "the placeholder {strat}", "{start}, {end} or {unit.NAME}")]),
