@@ -28,7 +28,6 @@ class Target(Model):
     """Where rows go, and how.
 
     Attributes:
-        effective_column: beside ``scd2``: from when on a row holds.
         table: ``<layer>/<name>`` in the lake; by default the dataflow's own layer and name.
         load: ``append`` adds rows; ``overwrite`` (or ``full_load``) replaces all rows; ``merge_upsert`` updates the rows whose keys are read
             again, and adds the others; ``merge_overwrite`` deletes the rows whose keys are read, and adds what was read; ``scd2`` keeps a version of
@@ -36,6 +35,7 @@ class Target(Model):
         merge_keys: columns whose values tell rows apart.
         replace_by_watermark: beside ``merge_overwrite``: what is deleted is exactly what was read, whatever its keys. Of several rows of a
             slice with the same keys only the latest stays.
+        effective_column: beside ``scd2``: from when on a row holds.
         origin_columns: whether rows carry ``_source_file``, ``_ingested_at`` and ``_run_id``.
     """
 

@@ -53,8 +53,8 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
     whole = F.struct(*[column.alias(f"v{number}") for number, column in enumerate(unordered)])
     taken = [F.max(F.struct(*place)).alias("_latest")]
     taken += [F.max_by(whole, F.struct(*place)).alias("_rest")] if unordered else []
-    found = rows.groupBy(*[F.col(quoted(key)) for key in keys]).agg(*taken)
-    return found.select(*_restored(rows, known, len(lateness)))
+    latest = rows.groupBy(*[F.col(quoted(key)) for key in keys]).agg(*taken)
+    return latest.select(*_restored(rows, known, len(lateness)))
 
 
 def position(order: Order, column: Callable[[str], Column]) -> list[Column]:

@@ -50,14 +50,14 @@ def changed_versions(rows: DataFrame, table: DataFrame | None, load: Scd2) -> Da
         events = events.unionByName(_version(table, rows, facts, load))
     of_key = Window.partitionBy(*[F.col(quoted(key)) for key in load.keys])
     in_time = of_key.orderBy(F.col(VALID_FROM).asc_nulls_first(), F.col(_NEW))
-    found = _merged(events, of_key, in_time)
+    versions = _merged(events, of_key, in_time)
     # What stays the same from one version to the next is one version.
     is_first = F.row_number().over(in_time) == 1
     same = F.col(_FACTS).eqNullSafe(F.lag(_FACTS).over(in_time))
-    found = found.withColumn(_KEPT, is_first | ~same)
-    found = _ended(found, of_key)
+    versions = versions.withColumn(_KEPT, is_first | ~same)
+    versions = _ended(versions, of_key)
     return (
-        found.withColumn(CHANGE, _change())
+        versions.withColumn(CHANGE, _change())
         .where(f"{CHANGE} IS NOT NULL")
         .select(*[F.col(quoted(name)) for name in rows.columns], *HISTORY_COLUMNS, CHANGE)
     )
@@ -125,7 +125,7 @@ def _merged(events: DataFrame, of_key: WindowSpec, in_time: WindowSpec) -> DataF
         F.lag(_FACTS).over(in_time).alias("facts"),
     )
     follows = F.lead(_NEW).over(in_time) & F.lead(VALID_FROM).over(in_time).eqNullSafe(F.col(VALID_FROM))
-    found = events.withColumns(
+    versions = events.withColumns(
         {
             "_strandline_touched": F.max(_NEW).over(of_key),
             _BEFORE: before,
@@ -141,10 +141,10 @@ def _merged(events: DataFrame, of_key: WindowSpec, in_time: WindowSpec) -> DataF
         F.col(IS_CURRENT).alias("current"),
         F.col(_FACTS).alias("facts"),
     )
-    return found.withColumn(_BEFORE, F.when(stands_for, F.col(_BEFORE)).otherwise(mine))
+    return versions.withColumn(_BEFORE, F.when(stands_for, F.col(_BEFORE)).otherwise(mine))
 
 
-def _ended(found: DataFrame, of_key: WindowSpec) -> DataFrame:
+def _ended(versions: DataFrame, of_key: WindowSpec) -> DataFrame:
     """Each version that is kept holds until the next one that is."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -152,7 +152,7 @@ def _ended(found: DataFrame, of_key: WindowSpec) -> DataFrame:
     later = of_key.orderBy(F.col(VALID_FROM).desc_nulls_last(), F.col(_NEW).desc())
     later = later.rowsBetween(Window.unboundedPreceding, -1)
     is_last = F.max(F.col(_KEPT)).over(later)
-    return found.withColumns(
+    return versions.withColumns(
         {
             VALID_TO: F.last(F.when(F.col(_KEPT), F.col(VALID_FROM)), ignorenulls=True).over(later),
             IS_CURRENT: ~F.coalesce(is_last, F.lit(False)),

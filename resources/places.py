@@ -152,7 +152,8 @@ class Place:
     @property
     def storage_options(self) -> dict[str, str]:
         """Credentials in deltalake's words."""
-        return self._s3_config | ({"aws_allow_http": "true"} if self.url.startswith("s3://") else {})
+        more = {"aws_allow_http": "true", "conditional_put": "etag"} if self.url.startswith("s3://") else {}
+        return self._s3_config | more
 
     @property
     def _s3_config(self) -> dict[str, str]:

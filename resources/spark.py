@@ -10,8 +10,8 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -24,6 +24,7 @@ from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.spark_process import java_end, java_runs, last_words, said, start_java
 from resources.spark_runtime import (
+    COMMITTERS_PACKAGE,
     DELTA_PACKAGE,
     HADOOP_AWS_PACKAGE,
     PACKAGES_KEY,
@@ -89,6 +90,22 @@ def tune(session: SparkSession, size: int | None) -> None:
     if session in _usual:
         for key, value in (_INTERPRETED if small else _usual[session]).items():
             session.conf.set(key, value)
+
+
+@contextmanager
+def settings_for_a_while(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set what a session has of these for a while; what it had before it has again, whatever happens."""
+    before = {key: session.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            session.conf.set(key, value)
+        yield
+    finally:
+        for key, was in before.items():
+            if was is None:
+                session.conf.unset(key)
+            else:
+                session.conf.set(key, was)
 
 
 def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) -> None:
@@ -182,7 +199,7 @@ class SparkEngine:
         ]
         needed = (
             DELTA_PACKAGE,
-            *((HADOOP_AWS_PACKAGE,) if remote else ()),
+            *((HADOOP_AWS_PACKAGE, COMMITTERS_PACKAGE) if remote else ()),
             *self.drivers,
             *theirs,
             *self.shared,

@@ -27,6 +27,8 @@ from urllib.parse import unquote, urlsplit
 DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
 HADOOP_AWS_PACKAGE = "org.apache.hadoop:hadoop-aws:3.4.2"
 """Only if an S3 path is used: its SDK bundle is 640 MB."""
+COMMITTERS_PACKAGE = "org.apache.spark:spark-hadoop-cloud_2.13:4.1.1"
+"""Beside it: by this Spark writes files to S3 without renaming them, which there is a copy. The newest of 4.1 there is."""
 
 POSTGRESQL_PACKAGE = "org.postgresql:postgresql:42.7.8"
 MARIADB_PACKAGE = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
@@ -35,8 +37,20 @@ MARIADB_PACKAGE = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
 AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.1.1"
 """Only if Avro files are read. The newest of 4.1 there is; tried with pyspark 4.1.4."""
 
-JAR_EXCLUDES = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
-"""Delta asks for them, and Spark ships the same ones."""
+JAR_EXCLUDES = (
+    "org.apache.hadoop:hadoop-client-api",
+    "org.apache.hadoop:hadoop-client-runtime",
+    "com.google.cloud.bigdataoss:gcs-connector",
+    "com.squareup.okhttp3:okhttp",
+    "com.squareup.okio:okio",
+    "joda-time:joda-time",
+    "org.apache.hadoop:hadoop-azure",
+    "org.apache.hadoop:hadoop-cloud-storage",
+    "org.apache.hadoop:hadoop-huaweicloud",
+    "org.eclipse.jetty:jetty-util",
+    "org.eclipse.jetty:jetty-util-ajax",
+)
+"""Delta asks for the first two, and Spark ships the same ones; the committers ask for what other clouds need."""
 
 PACKAGES_KEY = "spark.strandline.packages"
 """The setting that names a session's packages, whichever way they came (see :func:`jar_settings`)."""

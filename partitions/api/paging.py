@@ -136,9 +136,13 @@ class Cursor(Model):
         """The page behind one; None if that was the last.
 
         Raises:
-            PagingError: the cursor is no text or number.
+            PagingError: the cursor is no text or number; or there is none, and the page says that there are more.
         """
-        if page.next in (None, "") or (self.more is not None and not page.more):
+        if self.more is not None and not page.more:
+            return None
+        if page.next in (None, ""):
+            if self.more is not None:
+                raise PagingError(f"a cursor at {self.next} on a page behind which there are more", "none")
             return None
         if isinstance(page.next, bool) or not isinstance(page.next, str | int | float):
             raise PagingError(f"text or a number as the cursor at {self.next}", "another value")

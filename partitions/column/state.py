@@ -98,6 +98,16 @@ class ColumnState:
         }
         return ColumnState({**self.marks, **higher})
 
+    def capped(self, bounds: ColumnState) -> ColumnState:
+        """Return the state that is nowhere above some bounds: a row that one column makes new tells nothing of others above theirs."""
+        return ColumnState(
+            {
+                name: bounds.marks[name] if mark.covers(bounds.marks[name]) else mark
+                for name, mark in self.marks.items()
+                if name in bounds.marks
+            }
+        )
+
     def only(self, columns: Collection[str]) -> ColumnState:
         """Return the state of these columns."""
         return ColumnState({name: mark for name, mark in self.marks.items() if name in columns})

@@ -299,7 +299,7 @@ class ApiSource(RowsSource):
                 f"{self.watermark_to_param} beside {len(columns)} columns",
                 "one column in watermark.columns beside it (a row is new if any of them moved, which one upper bound cannot say)",
             )
-        if nulls == "fail":
+        if nulls in ("fail", "read"):
             yield Refusal(
                 ("watermark", "nulls"),
                 nulls,

@@ -81,12 +81,12 @@ class _UpstreamTables:
 
     def __init__(self, dataflow: Dataflow, platform: Platform) -> None:
         self._tables, self._platform = platform.lineage.upstream_tables(dataflow), platform
-        self._known: dict[str, tuple[str, int | None]] = {}
+        self._known: dict[str, tuple[str, str | None]] = {}
 
     def loaded(self) -> Mapping[str, Version]:
-        """Return by table the number of the newest entry that loaded something into it, or its version; tables without either are missing."""
+        """Return by table the newest entry that loaded something into it, or its version; tables without either are missing."""
         found = {
-            table: self._version(table) if maker is None else self._number(maker)
+            table: self._version(table) if maker is None else self._load(maker)
             for table, maker in self._tables.items()
         }
         return {table: version for table, version in found.items() if version is not None}
@@ -99,7 +99,8 @@ class _UpstreamTables:
                 raise
             return None
 
-    def _number(self, maker: str) -> int | None:
+    def _load(self, maker: str) -> str | None:
+        """The id of the entry: a log that was restored uses its numbers again."""
         log = self._platform.log
         newest = log.newest(maker)
         if newest is None:
@@ -109,10 +110,10 @@ class _UpstreamTables:
         return self._known[maker][1]
 
 
-def _newest_load(log: WatermarkLog, maker: str, newest: Entry) -> int | None:
+def _newest_load(log: WatermarkLog, maker: str, newest: Entry) -> str | None:
     if _loads(newest):
-        return newest.number
-    return next((entry.number for entry in log.history(maker, _FAR) if _loads(entry)), None)
+        return newest.id
+    return next((entry.id for entry in log.history(maker, _FAR) if _loads(entry)), None)
 
 
 def _loads(entry: Entry) -> bool:

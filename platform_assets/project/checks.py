@@ -62,7 +62,9 @@ def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder:
 def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> None:
     kind, key = flow.text("source", "type"), ("source", "connection")
     source = SOURCES.get(kind or "", FilesSource)
-    if source.holds_files:
+    if kind is not None and kind not in SOURCES:
+        pass  # the model says so, and nobody knows which connection it should have
+    elif source.holds_files:
         check_place(flow, ("source", "path"), key, connections)
     elif source.connection_type is not None:
         check_connection(flow, key, connections, source.connection_type)

@@ -115,12 +115,13 @@ def _again(
         return [f"{times_loaded}; the first commit empties the table, so their rows are there once"]
     adding = [slice_ for slice_ in plan.slices if not slice_.replaces]
     added, _ = rules_of(platform, dataflow).count_already_loaded(adding, known)
-    if draft.entry.replace_until or dataflow.target.replace_by_watermark or not added:
+    target = dataflow.target
+    if target.merges:
+        return [f"{times_loaded}; load: {target.load} finds their rows in the table by merge_keys"]
+    if draft.entry.replace_until or target.load != "append" or not added:
         own = "the rows of its own files" if part == "file" else "what it reads of them,"
         return [
             f"{times_loaded}; each commit deletes {own} and inserts {'them' if part == 'file' else 'it'} again"
         ]
-    if dataflow.target.merges:
-        return [f"{times_loaded}; load: {dataflow.target.load} finds their rows in the table by merge_keys"]
     hint = " (--replace makes room for them)" if draft.entry.why in ("rewind", "reset") else ""
-    return [f"{times_loaded}; load: {dataflow.target.load} adds their rows a second time{hint}"]
+    return [f"{times_loaded}; load: {target.load} adds their rows a second time{hint}"]

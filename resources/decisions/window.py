@@ -51,8 +51,8 @@ class WindowRules:
         return
 
     def replaces_reloaded_rows(self) -> bool:
-        """If a slice deletes what it reads."""
-        return self._dataflow.target.replace_by_watermark
+        """If a slice finds the rows of what it reads."""
+        return self._dataflow.target.load != "append"
 
     def loaded_upper_bound(self, entry: Entry) -> str:
         """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""

@@ -63,6 +63,10 @@ class MariaDB(Dialect):
             WHERE c.TABLE_SCHEMA = {database} AND c.TABLE_NAME = {self.text(table)}
             GROUP BY c.COLUMN_NAME"""  # noqa: S608 - names are literals
 
+    def finite(self, column: str, kind: Kind) -> Sequence[str]:
+        """Not the zero date, nor of the year 0."""
+        return (f"{self.name(column)} >= '0001-01-01'",) if kind in TIMES else ()
+
     def moment(self, value: datetime) -> str:
         """The local time: a DATETIME has no offset."""
         return f"'{value.replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}'"

@@ -60,10 +60,10 @@ class PostgreSQL(Dialect):
         return sql_text.replaced_in_code(query, "?", "??", self.reading)
 
     def finite(self, column: str, kind: Kind) -> Sequence[str]:
-        """Neither infinite, nor NaN, which is above all, nor of a year with five digits."""
+        """Neither infinite, nor NaN, which is above all, nor of a year with five digits or before the first."""
         name = self.name(column)
         if kind in TIMES:
-            return (f"{name} < '10000-01-01'",)
+            return (f"{name} < '10000-01-01'", f"{name} >= '0001-01-01'")
         return (f"{name} < 'Infinity'", f"{name} > '-Infinity'") if kind == "number" else ()
 
     def moment(self, value: datetime) -> str:

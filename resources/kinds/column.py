@@ -393,7 +393,7 @@ class ColumnKind:
         return rows.observe(observation, *asked, F.count(F.when(without, 1)).alias("without")), stats
 
     def state_after(self, intent: Intent, stats: WriteStats) -> str:
-        """The highest value that was written; of a write that nobody saw, and behind a step of the user's, the bound."""
+        """The highest value that was written, and never more than the bound; of a write that nobody saw, and behind a step of the user's, the bound."""
         if self.dataflow.source.saves_bound:
             return intent.watermark
         without = stats[self.WITHOUT][0] if stats else 0
@@ -403,8 +403,9 @@ class ColumnKind:
         once = without and not has_values and self._definition.nulls != "read"
         if not stats or self._has_step or once:
             return intent.watermark
-        before = deserialise(intent.before)
-        return serialise(next_state(before, written) or before)
+        before, bounds = deserialise(intent.before), ColumnState.of(deserialise(intent.watermark))
+        reached = ColumnState.of(next_state(before, written) or before)
+        return serialise(reached.capped(bounds).watermark())
 
     def find_bad_part(
         self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception

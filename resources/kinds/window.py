@@ -240,12 +240,13 @@ class WindowKind:
     def load(self, slice_: WindowSlice, rows: DataFrame) -> Load:
         """As the target says; exactly what was read goes if the target replaces by watermark or the slice is forced.
 
-        A window that is loaded late leaves the rows of later times as they are.
+        A window that is loaded late leaves the rows of later times as they are; not if windows are cut otherwise now, whose starts are earlier.
         """
         if not slice_.works:
             return Append()
         order = self._order
-        load = load_into(self.dataflow.target, self._replaced(slice_, rows), order, guard=order)
+        guard = () if slice_.old else order
+        load = load_into(self.dataflow.target, self._replaced(slice_, rows), order, guard)
         return ReplaceAll() if load == Replace(EVERYTHING) else load
 
     def _replaced(self, slice_: WindowSlice, rows: DataFrame) -> Predicate:

@@ -73,12 +73,16 @@ def resume(
 
     Raises:
         Conflict: another run has finished it.
+        SchemaError: the source or the definition asks for another schema than the slice was begun with; the intent stays.
         NeedsDecision: state and table do not belong together; nothing was written.
     """
     started = time.monotonic()
     with run.staging.emptied(), holding(run, intent):
         tagged = find_commit(run, entry, intent)
         if tagged is None:
+            outlasting_interruptions(
+                lambda: run.kind.check_schema(run.spark, run.log.get_schema(intent.pinned))
+            )
             try:
                 run.kind.check_unchanged(slice_)
             except BadPart as bad:

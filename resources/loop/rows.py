@@ -27,7 +27,7 @@ def slice_rows(
         BadPart: some of it cannot be read.
     """
     spark = run.spark
-    tune(spark, _expected_bytes(entry, slice_))
+    tune(spark, _expected_bytes(run, entry, slice_))
     # Columns alone are the newest version's: the one that the intent names may be gone, and with it every way to give the number up.
     versions = intent.inputs if slice_ is not None else run.inputs.newest_versions()
     batch = Batch(
@@ -46,7 +46,15 @@ def slice_rows(
     return rows
 
 
-def _expected_bytes(entry: Entry | None, slice_: SliceT | None) -> int | None:
+def _expected_bytes(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT | None) -> int | None:
+    """Of what the write reads: the source, and the table if rows are found there by their keys. None if nothing tells."""
+    source = _source_bytes(entry, slice_)
+    if source is None or entry is None or not run.dataflow.target.merges:
+        return source
+    return source + entry.total_rows * _BYTES_PER_ROW
+
+
+def _source_bytes(entry: Entry | None, slice_: SliceT | None) -> int | None:
     """Of the source; of work units a guess from those that were loaded last. None if nothing tells."""
     size = slice_.size if slice_ else Size(bytes=0)
     if size.bytes is not None or entry is None or not entry.work_units:

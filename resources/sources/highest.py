@@ -12,16 +12,25 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
+_KNOWN_TIMES = {
+    "date": ("0001-01-01", "9999-12-31"),
+    "timestamp_ntz": ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"),
+    "timestamp": ("0001-01-01 00:00:00Z", "9999-12-31 23:59:59.999999Z"),
+}
+
+
 def highest_value(name: str, kind: str) -> Column:
     """Return the highest value; an instant as microseconds, since a row of pyspark has it in the zone of the process.
 
-    Infinity and NaN, which Spark takes for the highest number of all, are no values that a watermark can have.
+    Infinity and NaN, which Spark takes for the highest number of all, and years that Python does not have, are no values of a watermark.
     """
     from pyspark.sql import functions as F
 
     column = F.col(quoted(name))
     if kind in ("float", "double"):
         return F.max(F.when(column.between(-sys.float_info.max, sys.float_info.max), column))
+    if kind in _KNOWN_TIMES:
+        column = F.when(column.between(*(F.lit(text).cast(kind) for text in _KNOWN_TIMES[kind])), column)
     return F.max(F.unix_micros(column) if kind == "timestamp" else column)
 
 

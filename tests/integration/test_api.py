@@ -479,3 +479,13 @@ def test_infinity_and_nan_bound_nothing_and_hold_no_other_record_back(
     server.rows.append(row(4, value=2.5))
     flow.run()
     assert (flow.ids, flow.watermark) == ([1, 4], {"value": 2.5})
+
+
+def test_list_and_the_sensor_ask_an_api_that_fails_once(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": SCHEMA}).flow()
+    server.faults.extend([status(503)] * 9)
+    (listed,) = flow.feed.cli("list").json
+    assert "found HTTP 503" in listed["waiting"]["why"]
+    assert (listed["waiting"]["new_rows"], len(server.faults)) == (None, 8)

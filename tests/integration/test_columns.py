@@ -304,3 +304,18 @@ def test_nan_in_one_of_several_columns_is_loaded_with_its_row_and_is_no_bound(
     table.put({"id": 1, "at": at(1), "value": math.nan}, {"id": 2, "at": at(2), "value": 1.5})
     flow.run()
     assert (flow.ids, flow.watermark) == ([1, 2], {"at": at(2), "value": 1.5})
+
+
+def test_a_value_above_the_bound_of_its_column_is_not_saved_although_its_row_is_read_by_another(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    """Rows between the bound and that value have not been read: their time has not come."""
+    moments = ("at", "due")
+    schema = pa.schema([("id", pa.int64()), *((name, pa.timestamp("us", "UTC")) for name in moments)])
+    several = {"type": "column", "columns": list(moments), "backward": {"days": 1}}
+    flow, table = on_lake(tmp_path, engine, schema=schema, watermark=several, target=REPLACED)
+    table.put({"id": 1, "at": at(1), "due": at(20)}, {"id": 2, "at": None, "due": at(10)})
+    flow.run("2026-01-05")
+    assert (flow.ids, flow.watermark["due"]) == ([1], datetime(2026, 1, 5, tzinfo=UTC))
+    flow.run("2026-01-12")
+    assert flow.ids == [1, 2]

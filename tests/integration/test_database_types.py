@@ -13,11 +13,13 @@ import pytest
 
 from partitions.column.predicates import Range, rows_in
 from partitions.errors import PlanError, SourceError
+from resources.loop.outcome import Step
 from resources.sources.jdbc.source import JdbcRows
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.columns import Columns
 from tests.support.databases import DatabaseRows, rows_of
+from tests.support.feed import dies_after
 from tests.support.mariadb import MariaDB
 
 pytestmark = pytest.mark.postgres
@@ -256,6 +258,55 @@ def test_the_zero_date_is_null_and_a_date_without_a_month_or_day_fails_by_name(
     assert isinstance(error, SourceError)
     assert "expected dates and times, found '2026-02-00', which is none" in error.message
     assert flow.ids == [1, 2]
+
+
+@pytest.mark.parametrize("type_", ["datetime(6)", "timestamp(6) NULL", "date"])
+def test_the_zero_date_alone_is_no_highest_value_and_holds_up_no_run(
+    mariadb: MariaDB, tmp_path: Path, type_: str
+) -> None:
+    rows = rows_of(mariadb)
+    table = made(rows, type_)
+    rows.ask(f"CREATE INDEX {table}_c0 ON {table} (c0)")
+    with mariadb.session() as session, session.cursor() as cursor:
+        cursor.execute("SET sql_mode = ''")
+        cursor.execute(f"INSERT INTO {table} VALUES (1, '0000-00-00')")
+        session.commit()
+    flow = flow_of(rows, tmp_path, SparkEngine(), table)
+    source = cast("JdbcRows", flow.feed.platform.source(flow.feed.dataflow))
+    assert source.observe(["c0"], NOW).maxima == {"c0": None}
+    assert flow.run().status == "nothing"
+
+
+@pytest.mark.parametrize("value", ["0044-03-15 BC", "-infinity"])
+def test_times_before_the_first_year_alone_are_no_highest_value_and_hold_up_no_run(
+    postgres: Postgres, tmp_path: Path, value: str
+) -> None:
+    rows = rows_of(postgres)
+    rows.ask(f"INSERT INTO {rows.name} VALUES (1, '{value}', '')")
+    flow = rows.flow(tmp_path, SparkEngine())
+    source = cast("JdbcRows", flow.feed.platform.source(flow.feed.dataflow))
+    assert source.observe(["at"], NOW).maxima == {"at": None}
+    assert flow.run().status == "nothing"
+
+
+@pytest.mark.parametrize("change", ["TYPE numeric(12, 4)", "TYPE text"])
+def test_a_slice_that_was_begun_is_not_finished_with_a_column_that_changed_its_type(
+    postgres: Postgres, tmp_path: Path, engine: SparkEngine, change: str
+) -> None:
+    """Its values would be rounded, or cast."""
+    rows = rows_of(postgres)
+    table = made(rows, "timestamptz", "numeric(10, 2)", values=(("'2026-01-01'", "1.25"),))
+    flow = flow_of(rows, tmp_path, engine, table)
+    with pytest.raises(KeyboardInterrupt):
+        flow.feed.run(dies_after(Step.INTENT_PUT))
+    rows.ask(f"ALTER TABLE {table} ALTER COLUMN c1 {change}")
+    error = flow.fail()
+    assert error.code == "schema"
+    assert "c1 was decimal(10,2), is " in error.message
+    assert not flow.feed.table.exists()
+    rows.ask(f"ALTER TABLE {table} ALTER COLUMN c1 TYPE numeric(10, 2) USING c1::numeric")
+    flow.run()
+    assert flow.feed.rows("id", "c1") == [(1, Decimal("1.25"))]
 
 
 @pytest.mark.parametrize("change", ["drop", "text", "flag"])

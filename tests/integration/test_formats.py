@@ -357,6 +357,20 @@ class TestSchema:
         feed.load()
         assert feed.rows("id", "größe") == [(1, "weiß �"), (2, "breit"), (3, "weiß")]
 
+    @pytest.mark.parametrize("schema", [None, "name string"])
+    def test_a_json_file_in_another_encoding_is_named_with_its_line(
+        self, make_feed: MakeFeed, schema: str | None
+    ) -> None:
+        feed = make_feed(source={"format": "ndjson", "schema": schema})
+        feed.put_text("a.ndjson", '{"name": "a"}\n')
+        (feed.landing / "b.ndjson").write_bytes('{"name": "x"}\n{"name": "weiß"}\n'.encode("cp1252"))
+        error = feed.run().error
+        assert error is not None
+        assert "file b.ndjson, line 2: expected text in UTF-8, found other bytes" in error.message
+        feed.define(source={"options": {"encoding": "windows-1252", "lineSep": "\n"}})
+        feed.load()
+        assert feed.rows("name") == [("a",), ("weiß",), ("x",)]
+
     def test_with_on_bad_file_quarantine_files_with_an_open_quote_are_passed_over(
         self, make_feed: MakeFeed
     ) -> None:

@@ -201,6 +201,25 @@ def test_windows_that_are_read_again_update_by_keys_and_leave_later_rows(
     assert made.rows == [(1, 3), (2, 2)], "an upsert deletes nothing"
 
 
+def test_forced_windows_update_by_keys_and_delete_what_is_gone(tmp_path: Path, engine: SparkEngine) -> None:
+    made = windows_on_lake(
+        tmp_path,
+        engine,
+        watermark=watermark("2026-05-28", units=None),
+        target=UPSERT,
+        source={"window_column": "at"},
+    )
+    made.table.put(event(1, "2026-05-28"), event(2, "2026-05-28"), event(3, "2026-05-29", value=3))
+    made.run("2026-05-30")
+    made.table.drop(2)
+    made.table.put(event(1, "2026-05-28", value=1), event(4, "2026-05-28"))
+    made.table.add(event(3, "2026-05-28T01:00", value=0))
+    answer = made.feed.cli("run", NAME, "--now", "2026-05-30", "--force", "2026-05-28..2026-05-29")
+    assert answer.code == 0, answer.err
+    assert made.rows == [(1, 1), (3, 3), (4, 0)], "the row of 3 has a later time"
+    assert made.feed.entries[-1].total_rows == 3
+
+
 def _history(feed: Feed) -> list[tuple[Any, ...]]:
     return feed.rows("id", "value", "_valid_from", "_valid_to", "_is_current")
 
@@ -251,6 +270,22 @@ def test_a_reset_that_replaces_makes_the_history_again_and_a_rewind_adds_to_it(
         assert done.code == 0, done.err
         feed.load()
         assert _history(feed) == expected
+
+
+@pytest.mark.parametrize("target", [UPSERT, SCD2 | {"effective_column": "since"}], ids=["upsert", "scd2"])
+def test_a_first_file_that_cannot_be_read_leaves_a_table_that_takes_the_next(
+    tmp_path: Path, engine: SparkEngine, target: dict[str, Any]
+) -> None:
+    source = {"format": "ndjson", "schema": "id long, since long, value string"}
+    feed = Feed(tmp_path, engine, {"source": source, "target": target})
+    feed.put_text("a.ndjson", "not JSON\n")
+    assert feed.run().error is not None
+    feed.put("a.ndjson", {"id": 1, "since": 1, "value": "a"}, {"id": 1, "since": 2, "value": "b"})
+    feed.load()
+    feed.put("b.ndjson", {"id": 1, "since": 3, "value": "c"})
+    feed.load()
+    assert feed.rows("value")[-1] == ("c",)
+    assert len(feed.ids) == (1 if target is UPSERT else 3)
 
 
 @pytest.mark.parametrize(

@@ -126,9 +126,9 @@ def test_a_replace_by_keys_leaves_the_rows_that_its_rule_says(
         table.write(rows, load, Tag("app", number, "o"), "s", base=table.tip("app").version)
         expected = _replaced(expected, batch)
         assert _read(spark, folder) == _sorted(expected)
-        found = table.head(None, "app").find_tagged_commit(number)
-        assert found is not None
-        assert found.rows == len(batch)
+        commit = table.head(None, "app").find_tagged_commit(number)
+        assert commit is not None
+        assert commit.rows == len(batch)
 
 
 changes = st.builds(
@@ -159,8 +159,8 @@ def test_versions_are_those_that_their_rule_says(
         expected = _versions([row[:5] for row in expected], batch)
         columns = ["k", "k2", "_valid_from", "fact", "_valid_to", "_is_current"]
         there = spark.read.format("delta").load(str(folder / "t")).select(*columns).collect()
-        told = [(*row[:4], *row[5:]) for row in expected]
-        assert sorted(map(str, map(tuple, there))) == sorted(map(str, told))
+        expected_rows = [(*row[:4], *row[5:]) for row in expected]
+        assert sorted(map(str, map(tuple, there))) == sorted(map(str, expected_rows))
 
 
 def _read(spark: SparkSession, folder: Path) -> list[Any]:

@@ -6,25 +6,33 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import obstore
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from partitions.load import Append
 from platform_assets.platform import CACHE
 from resources.connect_server import connect_server
 from resources.places import Place
 from resources.spark import SparkEngine
+from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.table import Tag
 from tests.support.engine import QUICK
 from tests.support.feed import call_of
 from tests.support.http import serving
-from tests.support.proxy import CountingProxy
+from tests.support.proxy import CountingProxy, Record
 from tests.support.seaweed import Seaweed
 from tests.support.workbooks import xlsx
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.s3, pytest.mark.timeout(900)]
 
@@ -181,3 +189,101 @@ def test_workbooks_and_packed_files_of_a_bucket_are_read_and_nothing_stays_stage
     assert (code, first["rows"], first["error"]) == (0, 2, None)
     assert cloud.rows() == [(1, "2024-01-02", name), (2, "2024-01-02", name)]
     assert [meta for page in cloud.place.child("lake/_staging").store.list() for meta in page] == []
+
+
+@dataclass
+class OwnTable:
+    """A table in a bucket behind a proxy, and a session that writes to it."""
+
+    place: Place
+    spark: SparkSession
+    record: Record
+
+    def write(self, app: str, number: int, *ids: int) -> None:
+        """Append rows under a number of a dataflow."""
+        table = DeltaLakeTable(self.place, ("unit",))
+        rows = self.spark.createDataFrame(
+            [(each, f"a b:c%/{each % 2}") for each in ids], "id long, unit string"
+        )
+        tag = Tag(app, number, f"owner {number} of {app}")
+        table.write(rows.coalesce(1), Append(), tag, "{}", base=table.tip(app).version)
+
+    @property
+    def rows(self) -> list[tuple[int, str]]:
+        """As Spark reads them."""
+        read = self.spark.read.format("delta").load(self.place.spark_url)
+        return sorted((row["id"], row["unit"]) for row in read.collect())
+
+    @property
+    def commits(self) -> list[tuple[bool, str]]:
+        """Whether each commit was put conditionally, and its name, in the order of the requests."""
+        log = [(path, conditional) for path, conditional in self.record.puts if "/_delta_log/0" in path]
+        return [(conditional, path.rpartition("/")[2]) for path, conditional in log]
+
+    @property
+    def engines(self) -> set[str]:
+        """What has made the commits."""
+        log = DeltaLog(self.place)
+        return {
+            log._text(version).split(b'"engineInfo":"')[1].split(b'"')[0][:8].decode()
+            for version in log.versions(None)
+        }
+
+    @property
+    def stray_files(self) -> set[str]:
+        """Data files that no version knows."""
+        paths = {meta["path"] for page in self.place.store.list() for meta in page}
+        return {path.rpartition("/")[2] for path in paths if path.endswith(".parquet")} - DeltaLog(
+            self.place
+        ).files()
+
+
+@pytest.fixture
+def own_table(seaweed: Seaweed, s3_server: str) -> Iterator[OwnTable]:
+    with seaweed.bucket() as bucket, serving(CountingProxy(seaweed.port)) as proxy:
+        place = replace(bucket.child("lake/t"), connection=seaweed.through(proxy.port))
+        engine = SparkEngine(remote=s3_server, places=(place,))
+        yield OwnTable(place, engine.session(), proxy.record)
+
+
+def _expected(*ids: int) -> list[tuple[int, str]]:
+    return [(each, f"a b:c%/{each % 2}") for each in sorted(ids)]
+
+
+def test_each_commit_is_a_conditional_put_of_files_that_were_never_renamed(own_table: OwnTable) -> None:
+    own_table.write("app", 1, 1, 2)
+    own_table.write("app", 2, 3, 4)
+    own_table.write("app", 2, 3, 4)
+    assert own_table.rows == _expected(1, 2, 3, 4)
+    assert own_table.commits == [(True, f"{version:020d}.json") for version in range(2)]
+    assert (own_table.engines, own_table.stray_files) == ({"delta-rs"}, set())
+    copies = [
+        path for method, path in own_table.record.requests if method == "PUT" and "copy" in path.lower()
+    ]
+    assert copies == []
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_commit_whose_answer_is_lost_lands_once(own_table: OwnTable, version: int) -> None:
+    for number in range(1, version + 1):
+        own_table.write("app", number, number)
+    own_table.record.lose_at, own_table.record.lose = f"_delta_log/{version:020d}.json", 1
+    own_table.write("app", version + 1, 7)
+    assert own_table.record.lose == 0
+    assert own_table.rows == _expected(*range(1, version + 1), 7)
+    assert (len(DeltaLog(own_table.place).versions(None)), own_table.stray_files) == (version + 1, set())
+
+
+def test_of_two_drivers_that_commit_at_once_each_lands_once(own_table: OwnTable) -> None:
+    own_table.write("app 0", 1, 0)
+
+    def driver(which: int) -> None:
+        for number in (2, 3, 4):
+            # Two of the drivers have each app id, as a run and the recovery of that run have.
+            own_table.write(f"app {which % 2}", number, 10 * (which % 2) + number)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(driver, range(4)))
+    assert own_table.rows == _expected(0, 2, 3, 4, 12, 13, 14)
+    assert len(DeltaLog(own_table.place).versions(None)) == 7
+    assert own_table.stray_files == set()

@@ -69,7 +69,12 @@ class ApiClient:
     """Asks one API, over connections that are kept. Use it as a context."""
 
     def __init__(
-        self, connection: ApiConnection, max_page_bytes: int, *, retry_for: timedelta | None = None
+        self,
+        connection: ApiConnection,
+        max_page_bytes: int,
+        *,
+        retry_for: timedelta | None = None,
+        once: bool = False,
     ) -> None:
         """Use an API; nothing is opened yet.
 
@@ -77,12 +82,14 @@ class ApiClient:
             connection: how it is reached.
             max_page_bytes: of one page, unpacked.
             retry_for: how long a page is waited for at most, and asked for again if it fails in passing; None: as the connection says.
+            once: ask for no page again.
         """
         import requests
 
         _be_quiet()
         self._connection, self._max_bytes = connection, max_page_bytes
         self._retry_for = min(retry_for or connection.retry_for, connection.retry_for)
+        self._attempts = 1 if once else None
         self._timeout = min(retry_for or connection.timeout, connection.timeout)
         self._session = requests.Session()
         self._session.headers.update(connection.sent_headers)
@@ -115,7 +122,7 @@ class ApiClient:
         where = f"API {request.method} {shown}, {page}"
         tries = attempts_while(
             self._pause,
-            attempts=None,
+            attempts=self._attempts,
             timeout=self._retry_for,
             wait_initial=1.0,
             wait_max=30.0,
@@ -126,8 +133,9 @@ class ApiClient:
                 with attempt:
                     return self._once(request, position, url, where, read)
         except _Passing as error:
+            asked = "" if self._attempts else f"; it was asked for {self._retry_for.total_seconds():g} s"
             raise SourceUnreachable(
-                f"{error}; it was asked for {self._retry_for.total_seconds():g} s. Nothing of this slice was saved, and the next run asks again"
+                f"{error}{asked}. Nothing of this slice was saved, and the next run asks again"
             ) from None
         raise AssertionError("a try either returns or raises")
 

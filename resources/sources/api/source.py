@@ -6,11 +6,12 @@ use, so an API that takes no notice of its parameters doubles no row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, tzinfo
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from partitions.api.document import Record
 from partitions.api.ranges import ranges
@@ -37,12 +38,14 @@ from resources.sources.api.pages import pages
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.source import FileSource
 from resources.sources.schema import check_columns, kinds, pinned_struct, strict
-from resources.sources.source import NUMBER
+from resources.sources.source import NUMBER, ReadsAbove
 from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
+
+T = TypeVar("T")
 
 _SAMPLE_PAGES, _SAMPLE_REQUESTS = 3, 20
 """Pages of a request that a schema is inferred from, and requests until one has a record."""
@@ -86,6 +89,7 @@ class ApiRows:
         """
         self._connection, self._source, self._dataflow, self._staging = connection, source, dataflow, staging
         self._zone: tzinfo = dataflow.zone
+        self._asks_once = False
         self._fetched: dict[str, _Fetched] = {}
         self._fetched_in: Place | None = None
         self._last: tuple[SparkSession, str, Sequence[_Fetched]] | None = None
@@ -236,6 +240,14 @@ class ApiRows:
 
     # Rows above a column watermark
 
+    def in_one_look(self, ask: Callable[[ReadsAbove], T], seconds: float | None = None) -> T:
+        """Ask for each page once if there is a limit: the sensor and ``list`` look again anyway. An API answers as of no moment."""
+        if seconds is None:
+            return ask(self)  # it keeps what it has fetched
+        look = copy(self)
+        look._asks_once = True
+        return ask(look)
+
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
         """Ask nothing: the clock is the run's, and of the columns only a declared schema tells."""
         known = {name: kind for name in columns if (kind := self._declared.get(name)) is not None}
@@ -270,7 +282,7 @@ class ApiRows:
     def holds_any(self, rows: Predicate, version: object) -> bool:  # noqa: ARG002 - an API has no versions
         """Read pages until one holds such a row; of an API that is told the lower bound the first has one."""
         held = {name: self._kind_in(rows, name) for name in columns_of(rows)}
-        with self._client(_LOOK) as client:
+        with self._client(_LOOK, once=self._asks_once) as client:
             return any(
                 _may_match(rows, record, held)
                 for request, _ in self._above(rows)
@@ -337,8 +349,8 @@ class ApiRows:
 
     # Fetching
 
-    def _client(self, retry_for: timedelta | None = None) -> ApiClient:
-        return ApiClient(self._connection, int(self._source.max_page_bytes), retry_for=retry_for)
+    def _client(self, retry_for: timedelta | None = None, *, once: bool = False) -> ApiClient:
+        return ApiClient(self._connection, int(self._source.max_page_bytes), retry_for=retry_for, once=once)
 
     def _fetch(self, request: Request, watched: Sequence[str] = ()) -> _Fetched:
         """The rows of a request, staged, once a slice."""

@@ -27,7 +27,7 @@ OPEN_QUOTE = "open_quote"
 """Code of a CSV file with a quote that opens a value and is not closed in its line."""
 
 BAD_ENCODING = "bad_encoding"
-"""Code of a CSV file with bytes that are no text in UTF-8, if no encoding is named."""
+"""Code of a file of CSV or JSON with bytes that are no text in UTF-8, if no encoding is named."""
 
 _LONGEST_RECORD = 200
 _MOST_NAMES = 10
@@ -112,12 +112,12 @@ def open_quote(path: str, line: int | None) -> BadFile:
     )
 
 
-def bad_encoding(path: str, line: int | None) -> BadFile:
-    """The error for a CSV file that is no UTF-8."""
+def bad_encoding(path: str, line: int | None, options: str = "encoding: windows-1252") -> BadFile:
+    """The error for a file of text that is no UTF-8; ``options`` would read it, if that is its encoding."""
     where = f"line {line}: " if line else ""
     why = f"{where}expected text in UTF-8, found other bytes"
     return BadFile(
-        f"file {path}, {why}. Name the encoding of the files in `options` of the source, such as `{{encoding: windows-1252}}`, or mend or remove"
+        f"file {path}, {why}. Name the encoding of the files in `options` of the source, such as `{{{options}}}`, or mend or remove"
         " the file. Nothing of it was loaded; the watermark stays below it",
         path=path,
         why=why,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +32,10 @@ class BadRecord(NamedTuple):
     text: str
     why: str
     line: int | None = None
+
+
+_DECIMAL_COMMA = re.compile(r"[-+]?[\d.]*\d,\d+")
+_OTHER_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b|\d{4}[./]\d{1,2}[./]\d{1,2}\b|\d{8}$")
 
 
 def misfit_in_document(document: str, parsed: Sequence[Mapping[str, Any]], schema: StructType) -> BadRecord:
@@ -108,8 +113,19 @@ def misfit_in_line(text: str, parsed: Mapping[str, Any], schema: StructType, sep
         return f"expected {counted(len(fields), 'value')}, found {len(values)}"
     for value, field in zip(values, fields, strict=True):
         if value != "" and parsed.get(field.name) is None:
-            return misfit_of_field(field.name, field.dataType, "other text")
+            return misfit_of_field(field.name, field.dataType, _kind_of_text(value, field.dataType))
     return NOTHING_KNOWN
+
+
+def _kind_of_text(text: str, kind: DataType) -> str:
+    """What a text is, as far as this tells which option or type would read it; never the text itself."""
+    from pyspark.sql.types import DateType, FractionalType, TimestampNTZType, TimestampType
+
+    if isinstance(kind, FractionalType) and _DECIMAL_COMMA.fullmatch(text.strip()):
+        return "a number with a decimal comma, which a decimal holds if options.locale names a country that writes it so"
+    if isinstance(kind, DateType | TimestampType | TimestampNTZType) and _OTHER_DATE.match(text.strip()):
+        return "a date in another form, which options.dateFormat or timestampFormat names"
+    return "other text"
 
 
 def misfit_of_field(name: str, kind: DataType, found: str) -> str:

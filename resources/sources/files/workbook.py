@@ -126,6 +126,7 @@ def _chosen(workbook: CalamineWorkbook, path: str, wanted: str | int) -> Calamin
     name = wanted if isinstance(wanted, str) else next(iter(names[wanted - 1 : wanted]), None)
     if name not in names:
         asked = f"a sheet named {wanted}" if isinstance(wanted, str) else f"at least {wanted} sheets"
+        asked += " (options.sheet)"
         raise _bad(path, f"expected {asked}, found {', '.join(names) or 'no sheet'}")
     return workbook.get_sheet_by_name(name)
 

@@ -55,7 +55,8 @@ class Commit:
                 tags[action["appId"]] = int(action["version"])
             elif line.startswith(b'{"metaData"'):
                 configuration = json.loads(line)["metaData"].get("configuration") or {}
-            elif not first and line.startswith(b'{"add"'):
+            # A file that is added once more with a deletion vector was there before.
+            elif not first and line.startswith(b'{"add"') and b'"deletionVector"' not in line:
                 first = json.loads(line)["add"]
         parameters = info.get("operationParameters") or {}
         dynamic = bool(parameters.get("isDynamicPartitionOverwrite")) and first.get("partitionValues") != {}

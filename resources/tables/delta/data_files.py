@@ -1,4 +1,4 @@
-"""Parquet files that Spark has written for a commit: found in their folder, with what their footers say of rows and columns.
+"""Parquet files that Spark writes for a commit: into a folder of their own, found there with what their footers say of rows and columns.
 
 Belongs here: what the Delta protocol wants of a file that is added. Which files are added is the commit's to say.
 """
@@ -7,18 +7,42 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from partitions.errors import StrandlineError
+from resources.listing.failures import store_failures
+from resources.places import Place
+from resources.spark import settings_for_a_while
+
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
+_OPTIONS = {
+    # A job's files become visible when the whole job has succeeded, and each task's at once.
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+_COMMITTER = {
+    "spark.sql.sources.commitProtocolClass": "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol",
+    "spark.sql.parquet.output.committer.class": "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter",
+}
+_S3_OPTIONS = {
+    "mapreduce.outputcommitter.factory.scheme.s3a": "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory",
+    "fs.s3a.committer.name": "magic",
+}
+"""Uploads of all tasks are completed when the job has succeeded: S3 has no rename."""
+_FOOTER_BYTES = 64 * 2**10
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _INDEXED = 32
 """Columns that statistics are kept of, as Delta does by default; those of a struct count each."""
@@ -50,43 +74,102 @@ class DataFile:
     statistics: str = field(repr=False)
 
 
-def written_files(table: Path, folder: str, schema: StructType) -> list[DataFile]:
+def write_files(rows: DataFrame, folder: Place, partition_by: Sequence[str]) -> None:
+    """Write rows as Parquet files into a folder that is not there yet, all or none of them, without a copy on the way."""
+    writer = rows.write.format("parquet").mode("error").options(**_OPTIONS)
+    if partition_by:
+        writer = writer.partitionBy(*partition_by)
+    if folder.local is not None:
+        writer.save(folder.spark_url)
+        return
+    with settings_for_a_while(rows.sparkSession, _COMMITTER):
+        writer.options(**_S3_OPTIONS).save(folder.spark_url)
+
+
+def lacks_committer(error: Exception) -> bool:
+    """Return whether Spark has not written because it does not know the committer: a server of the user's own, started without its jar."""
+    return any(name in str(error) for name in _COMMITTER.values())
+
+
+def written_files(table: Place, folder: str, schema: StructType) -> list[DataFile]:
     """Return the files with rows below a folder of a table, in order of their paths.
 
     Args:
-        table: the table's folder.
+        table: the table's place.
         folder: relative to it.
         schema: of the rows, partition columns included.
 
     Raises:
-        OSError: if one cannot be read.
+        SourceError: the folder cannot be listed, or a file not be read.
+        ValueError: a partition column has a value that Python has no word for, as a time after the year 9999.
     """
-    files = (_data_file(table, path, schema) for path in sorted(_parquet_files(table / folder)))
+    with store_failures(table):
+        found = _local(table.local, folder) if table.local is not None else _remote(table, folder)
+        files = [_data_file(*each, schema) for each in sorted(found, key=itemgetter(0))]
     return [file for file in files if file.rows]
 
 
-def _parquet_files(folder: Path) -> Iterator[Path]:
-    """The files of a folder of Spark's: below it are folders of partitions, whose columns may begin with any letter, and of tasks that have failed."""
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if "=" in name]
-        yield from (Path(parent, name) for name in names if not name.startswith(("_", ".")))
+def remove_files(table: Place, folder: str) -> None:
+    """Remove a folder of a table; what cannot be removed is VACUUM's."""
+    if table.local is not None:
+        shutil.rmtree(table.local / folder, ignore_errors=True)
+        return
+    with suppress(StrandlineError), store_failures(table):
+        for page in table.store.list(f"{folder}/"):
+            table.store.delete([meta["path"] for meta in page])
 
 
-def _data_file(table: Path, path: Path, schema: StructType) -> DataFile:
+_Found = tuple[str, int, int, "FileMetaData"]
+"""Path relative to the table, size, time, footer."""
+
+
+def _local(table: Path, folder: str) -> Iterator[_Found]:
     import pyarrow.parquet as pq
 
-    relative, status = path.relative_to(table), path.stat()
-    with path.open("rb") as file:
-        footer = pq.read_metadata(file)
-    partition = dict(_partition_value(part, schema) for part in relative.parts[1:-1])
-    return DataFile(
-        relative.as_posix(),
-        partition,
-        status.st_size,
-        status.st_mtime_ns // 1_000_000,
-        footer.num_rows,
-        _statistics(footer, [each for each in schema.fields if each.name not in partition]),
-    )
+    for path in (Path(parent, name) for parent, _, names in os.walk(table / folder) for name in names):
+        relative = path.relative_to(table).as_posix()
+        if _is_of_the_job(relative):
+            status = path.stat()
+            with path.open("rb") as file:
+                footer = pq.read_metadata(file)
+            yield relative, status.st_size, status.st_mtime_ns // 1_000_000, footer
+
+
+def _remote(table: Place, folder: str) -> Iterator[_Found]:
+    for page in table.store.list(f"{folder}/"):
+        for meta in page:
+            if meta["size"] and _is_of_the_job(
+                meta["path"]
+            ):  # some stores list folders, too, which are empty
+                footer = _footer(table, meta["path"], meta["size"])
+                yield meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000), footer
+
+
+def _is_of_the_job(path: str) -> bool:
+    """Whether a file is a result of Spark's job.
+
+    Below its folder are folders of partitions, whose columns may begin with any letter, and the committer's own, which hold what failed tasks wrote.
+    """
+    _, *folders, name = path.split("/")
+    return all("=" in folder for folder in folders) and not name.startswith(("_", "."))
+
+
+def _footer(table: Place, path: str, size: int) -> FileMetaData:
+    """The footer of an object, in one request as a rule: its length stands before the last four bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tail = bytes(table.store.get_range(path, start=max(0, size - _FOOTER_BYTES), end=size))
+    length = int.from_bytes(tail[-8:-4], "little") + 8
+    if length > len(tail):
+        tail = bytes(table.store.get_range(path, start=size - length, end=size))
+    return pq.read_metadata(pa.BufferReader(tail))
+
+
+def _data_file(path: str, size: int, modified: int, footer: FileMetaData, schema: StructType) -> DataFile:
+    partition = dict(_partition_value(part, schema) for part in path.split("/")[1:-1])
+    statistics = _statistics(footer, [each for each in schema.fields if each.name not in partition])
+    return DataFile(path, partition, size, modified, footer.num_rows, statistics)
 
 
 def _partition_value(folder: str, schema: StructType) -> tuple[str, str | None]:

@@ -5,8 +5,7 @@ Delta takes the tag and the text of a MERGE's commit from the session, and skips
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -18,11 +17,12 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.history import CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, changed_versions
 from resources.places import Place
+from resources.spark import settings_for_a_while
 from resources.sql import quoted
 from resources.tables.table import Tag
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.merge import MergeIntoWriter
     from pyspark.sql.types import StructType
 
@@ -54,7 +54,7 @@ def merge(place: Place, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, tag:
         rows = changed_versions(rows, there, load)
     names = {name.lower(): f"{_GIVEN}{number}" for number, name in enumerate(rows.columns)}
     given = rows.toDF(*names.values())
-    with _settings(session, _tagged(tag, text)):
+    with settings_for_a_while(session, _tagged(tag, text)):
         match load:
             case Upsert():
                 merging = _upsert(given, _name(place), load, table, names)
@@ -143,13 +143,9 @@ def _check_columns(place: Place, rows: DataFrame, table: StructType) -> None:
     there = {field.name.lower(): field.dataType.simpleString() for field in table}
     for name, kind in rows.dtypes:
         if there.get(name.lower()) != kind:
-            found = there.get(name.lower())
-            expected = (
-                f"a column {name} of type {found}"
-                if found
-                else f"columns of the table ({', '.join(table.names)})"
-            )
-            raise RowsRefused(f"table {place}: expected {expected}, found {name} of type {kind}")
+            theirs = there.get(name.lower())
+            expected = f"type {theirs}" if theirs else f"one of its columns ({', '.join(table.names)})"
+            raise RowsRefused(f"table {place}: expected {expected}, found column {name} of type {kind}")
 
 
 def _name(place: Place) -> str:
@@ -164,19 +160,3 @@ def _tagged(tag: Tag, text: str) -> dict[str, str]:
         # A MERGE looks at its rows twice; a source is read once, and may have changed the second time.
         "spark.databricks.delta.merge.materializeSource": "all",
     }
-
-
-@contextmanager
-def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set what a session has of these for a while; what it had before it has again, whatever happens."""
-    before = {key: session.conf.get(key, None) for key in settings}
-    try:
-        for key, value in settings.items():
-            session.conf.set(key, value)
-        yield
-    finally:
-        for key, was in before.items():
-            if was is None:
-                session.conf.unset(key)
-            else:
-                session.conf.set(key, was)

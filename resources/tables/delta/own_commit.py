@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from uuid import uuid4
 
-from partitions.errors import RowsRefused, StrandlineError, TargetError, in_one_line
+from partitions.errors import RowsRefused, SourceError, StrandlineError, TargetError, in_one_line
 from partitions.extents import Match, match_of
 from partitions.load import Append, Load, Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
+from resources.places import Place
 from resources.tables.delta.commit import file_name
-from resources.tables.delta.data_files import DataFile, written_files
+from resources.tables.delta.data_files import (
+    DataFile,
+    lacks_committer,
+    remove_files,
+    write_files,
+    written_files,
+)
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import (
     extents_of,
@@ -172,8 +177,8 @@ class OwnCommit:
             RowsRefused: as the contract says.
             TargetError: the commit failed otherwise.
         """
-        folder = self.log.place.local
-        if folder is None or not takes_place(self.log.place):
+        place = self.log.place
+        if not takes_place(place):
             return False
         table, schema = self.log.table(), rows.schema
         if self._is_taken(table):
@@ -185,10 +190,16 @@ class OwnCommit:
             return False
         staged = f"{self.tag.number:010d}-{uuid4().hex}"
         try:
-            self._write_files(rows, Append() if first else load, folder / staged, layout)
-            files = written_files(folder, staged, schema)
-        except Exception:
-            shutil.rmtree(folder / staged, ignore_errors=True)
+            self._write_files(rows, Append() if first else load, place.child(staged), layout)
+            files = written_files(place, staged, schema)
+        except Exception as error:
+            remove_files(place, staged)
+            if lacks_committer(error) or isinstance(error, ValueError):
+                return False
+            if isinstance(error, SourceError):
+                raise TargetError(
+                    f"table {place}: what was written cannot be read: {error.message}"
+                ) from error
             raise
         return self.land(Change(load, _Begun.of(table), schema, layout, staged, files))
 
@@ -212,22 +223,18 @@ class OwnCommit:
         try:
             outcome = self._add(change)
         except StrandlineError:
-            self._discard(change)
+            if change.staged:
+                remove_files(self.log.place, change.staged)
             raise
-        if outcome is not _Outcome.ADDED or not change.files:
-            self._discard(change)
+        if change.staged and (outcome is not _Outcome.ADDED or not change.files):
+            remove_files(self.log.place, change.staged)
         return outcome is not _Outcome.UNFIT
-
-    def _discard(self, change: Change) -> None:
-        """Remove files that no version of the table knows. What a process that died has left is VACUUM's."""
-        if change.staged and self.log.place.local is not None:
-            shutil.rmtree(self.log.place.local / change.staged, ignore_errors=True)
 
     def _is_taken(self, table: DeltaTable | None) -> bool:
         highest = table.transaction_version(self.tag.app_id) if table is not None else None
         return highest is not None and highest >= self.tag.number
 
-    def _write_files(self, rows: DataFrame, load: Load, folder: Path, partition_by: Sequence[str]) -> None:
+    def _write_files(self, rows: DataFrame, load: Load, folder: Place, partition_by: Sequence[str]) -> None:
         """Write Parquet files.
 
         Raises:
@@ -236,10 +243,7 @@ class OwnCommit:
         outside: Callable[[], int] = int
         if isinstance(load, Replace):
             rows, outside = self._counting_outside(rows, load)
-        writer = rows.write.format("parquet").mode("error")
-        if partition_by:
-            writer = writer.partitionBy(*partition_by)
-        writer.save(str(folder))
+        write_files(rows, folder, partition_by)
         if count := outside():
             raise RowsRefused(f"{count:,} rows are not among those that the slice replaces", code=OUTSIDE)
 
@@ -294,7 +298,8 @@ class OwnCommit:
             if table is None:
                 return
             properties = table.metadata().configuration
-            if table.version() % int(properties.get("delta.checkpointInterval") or _CHECKPOINT_INTERVAL) == 0:
+            interval = int(properties.get("delta.checkpointInterval") or _CHECKPOINT_INTERVAL)
+            if table.version() and table.version() % interval == 0:
                 table.create_checkpoint()
                 if str(properties.get("delta.enableExpiredLogCleanup")).lower() != "false":
                     table.cleanup_metadata()

@@ -45,8 +45,8 @@ _WITHIN_MILLISECOND = timedelta(microseconds=999)
 
 
 def takes_place(place: Place) -> bool:
-    """Return whether a table at a place can be committed to: a folder whose name deltalake takes as it stands."""
-    return place.local is not None and not _MISTAKEN & set(place.url)
+    """Return whether a table at a place can be committed to: a folder or a bucket of S3 whose name deltalake takes as it stands."""
+    return (place.local is not None or place.url.startswith("s3://")) and not _MISTAKEN & set(place.url)
 
 
 def is_plain(table: DeltaTable, load: Load) -> bool:

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.sources.formats import Option
+from resources.sources.files.failures import bad_encoding
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.records import corrupt_files, corrupt_records, rows_of
 from resources.sources.files.formats.variants import unknown_in_records
-from resources.sources.files.lines import line_of, line_with_field, whole_text
+from resources.sources.files.lines import (
+    line_of,
+    line_with_field,
+    undecodable_line,
+    whole_text,
+)
 from resources.sources.files.misfit import BadRecord, misfit_in_document, misfit_in_object
 from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 
 class _Json(FormatReader):
@@ -26,6 +34,24 @@ class _Json(FormatReader):
     ) -> Mapping[str, list[str]]:
         """Parse all records once for it."""
         return unknown_in_records(self, spark, files, pinned)
+
+    def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
+        """Return the columns that stand in these files; an error of the parser names no file, so one that is no UTF-8 is looked for."""
+        try:
+            return super().infer(spark, files)
+        except Exception as error:
+            found = (self._undecodable(file) for file in files if "JsonParseException" in str(error))
+            if (bad := next((bad for bad in found if bad is not None), None)) is not None:
+                raise bad from error
+            raise
+
+    def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
+        """Look at the bytes as well: what is no UTF-8 fails wherever the parser stumbles over it."""
+        return super().closer(spark, file, pinned) or self._undecodable(file)
+
+    def _undecodable(self, file: SourceFile) -> BadFile | None:
+        line = undecodable_line(self.place, file.path)
+        return bad_encoding(file.path, line, 'encoding: windows-1252, lineSep: "\\n"') if line else None
 
 
 class NdjsonFiles(_Json):

@@ -150,3 +150,10 @@ def test_single_records_that_are_alike_are_no_loop_behind_different_cursors(give
     for number in range(3):
         walk.advance(PageSeen(1, b"a", f"x{number}"))
     assert walk.number == 4
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_more_pages_without_a_cursor_to_them_are_an_error(value: Any) -> None:
+    walk = PageWalk(paging(**CURSOR, more="more"), 1000)
+    with pytest.raises(PagingError, match="expected a cursor at next on a page behind which there are more"):
+        walk.advance(PageSeen(3, b"a", value, True))

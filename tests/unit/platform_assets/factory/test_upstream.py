@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -96,6 +97,20 @@ def test_a_load_upstream_asks_for_one_run_of_what_is_due(ticker: Ticker) -> None
     assert [ticker.tick(), ticker.tick()] == [READ, NONE]
     upstream(ticker, rows=1)
     assert asked(ticker.tick()).run_key != request.run_key
+
+
+def test_a_load_of_a_number_that_a_restored_log_uses_again_asks_for_a_run(
+    ticker: Ticker, tmp_path: Path
+) -> None:
+    upstream(ticker, rows=3)
+    shutil.copytree(tmp_path / "state", tmp_path / "backup")
+    upstream(ticker, rows=1)
+    run_of(ticker, DagsterRunStatus.SUCCESS, asked(ticker.tick()).tags)
+    assert [ticker.tick(), ticker.tick()] == [READ, NONE]
+    shutil.rmtree(tmp_path / "state")
+    shutil.copytree(tmp_path / "backup", tmp_path / "state")
+    upstream(ticker, rows=1)
+    asked(ticker.tick())
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ def test_an_api_goes_together_with_columns_and_windows(make: Make, source: str, 
 # Keys of the source and the watermark; then key, found and a part of expected of each error.
 REFUSED = [
     ("connection: erp", COLUMN, [("source.connection", "erp, of type jdbc", "type api")]),
+    ("type: http", COLUMN, [("source.type", "http", "files, jdbc, api, python or table")]),
     ("path: 'https://x/y'", COLUMN, [("source.path", "https://x/y", "a path below the connection's base_url")]),
     ("path: '/a?b=c'", COLUMN, [("source.path", "/a?b=c", "its parameters stand in params")]),
     ("path: '/a/{strat}'", WINDOW, [("source.path", "the placeholder {strat}", "{start}, {end} or {unit.NAME}")]),
@@ -75,6 +76,7 @@ REFUSED = [
     ("watermark_param_timezone: Mars/Base", COLUMN, [("source.watermark_param_timezone", "Mars/Base", "a time zone")]),
     ("watermark_to_param: until", "watermark: {type: column, columns: [a, b], backward: {days: 1}}\ntarget: {load: merge_overwrite, replace_by_watermark: true}\n", [("source.watermark_to_param", "until beside 2 columns", "one column")]),
     ("params: {a: 1}", "watermark: {type: column, columns: [a], nulls: fail}\n", [("watermark.nulls", "fail", "first or skip")]),
+    ("params: {a: 1}", "watermark: {type: column, columns: [a], nulls: read}\ntarget: {load: merge_upsert, merge_keys: [id]}\n", [("watermark.nulls", "read", "first or skip")]),
     (UNIT, WINDOW, [("source.window_column", "nothing", "path or params with {start} and {end}")]),
     ("window_column: at", WINDOW, [("source.unit_columns.shop", "nothing", "{unit.shop} in path or params")]),
     (UNIT + ", watermark_param_mapping: {at: since}", WINDOW, [("source.watermark_to_param", "nothing", "the parameter for a window's end")]),

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql.types import ArrayType, LongType, StringType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from resources.sources.files.misfit import misfit_in_line, misfit_in_object
 
@@ -57,3 +67,20 @@ def test_a_csv_record_is_told_by_its_column_or_by_how_many_values_it_has(
 ) -> None:
     schema = StructType().add("id", LongType()).add("text", StringType())
     assert misfit_in_line(text, parsed, schema, ";") == why
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "found"),
+    [
+        (DoubleType(), "1.234,5", "a number with a decimal comma, which a decimal holds if options.locale"),
+        (DoubleType(), "1,2,3", "other text"),
+        (DateType(), "28.12.2024", "a date in another form, which options.dateFormat"),
+        (TimestampType(), "12/28/2024 10:00", "a date in another form, which options.dateFormat"),
+        (DateType(), "soon", "other text"),
+    ],
+)
+def test_a_text_that_an_option_would_read_names_the_option(kind: DataType, text: str, found: str) -> None:
+    schema = StructType([StructField("x", kind)])
+    assert misfit_in_line(text, {"x": None}, schema, ";").startswith(
+        f"field x: expected {kind.simpleString()}, found {found}"
+    )

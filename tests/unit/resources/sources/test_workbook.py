@@ -87,8 +87,8 @@ def test_a_sheet_is_chosen_by_its_name_or_its_place(tmp_path: Path, sheet: str |
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"sheet": "None"}, "expected a sheet named None, found Data, More"),
-        ({"sheet": 3}, "expected at least 3 sheets, found Data, More"),
+        ({"sheet": "None"}, "expected a sheet named None (options.sheet), found Data, More"),
+        ({"sheet": 3}, "expected at least 3 sheets (options.sheet), found Data, More"),
     ],
 )
 def test_a_sheet_that_is_not_there_makes_the_file_bad(
