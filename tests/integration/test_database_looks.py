@@ -93,12 +93,14 @@ def test_a_look_cannot_write(rows: DatabaseRows, tmp_path: Path) -> None:
     assert rows.ask(f"SELECT count(*) FROM {rows.name}") == [(0,)]
 
 
-def test_a_look_that_fails_closes_its_connection(rows: DatabaseRows, tmp_path: Path) -> None:
+def test_a_look_that_fails_and_the_one_that_names_the_columns_there_are_close_their_connections(
+    rows: DatabaseRows, tmp_path: Path
+) -> None:
     with proxied(rows.own_port) as proxy:
         rows.port = proxy.port
         with pytest.raises(SourceError, match="nope"):
             source(rows, tmp_path).observe(["nope"], NOW)
-        assert (proxy.breakage.connections, proxy.left_open) == (1, 0)
+        assert (proxy.breakage.connections, proxy.left_open) == (2, 0)
 
 
 @pytest.mark.usefixtures("at_once")

@@ -9,7 +9,13 @@ from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources.jdbc.failures import error_of, source_error
 from resources.spark import SparkEngine
-from resources.spark_runtime import DELTA_PACKAGE, HADOOP_AWS_PACKAGE, MARIADB_PACKAGE, POSTGRESQL_PACKAGE
+from resources.spark_runtime import (
+    COMMITTERS_PACKAGE,
+    DELTA_PACKAGE,
+    HADOOP_AWS_PACKAGE,
+    MARIADB_PACKAGE,
+    POSTGRESQL_PACKAGE,
+)
 
 SECRET = "sesame-open"
 
@@ -112,6 +118,7 @@ def test_a_driver_is_there_where_a_database_of_its_kind_is_read() -> None:
     assert engine.with_places([one, other, Place("s3://b")]).packages == (
         DELTA_PACKAGE,
         HADOOP_AWS_PACKAGE,
+        COMMITTERS_PACKAGE,
         MARIADB_PACKAGE,
         POSTGRESQL_PACKAGE,
     )
