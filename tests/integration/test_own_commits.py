@@ -22,6 +22,7 @@ from partitions.load import Append, Load, Replace, Scd2
 from partitions.predicate import Among, Between
 from resources.places import Place
 from resources.spark import SparkEngine
+from resources.tables.delta import own_commit
 from resources.tables.delta.own_commit import Change, OwnCommit
 from resources.tables.delta.own_limits import extents_of
 from resources.tables.delta.table import DeltaLakeTable
@@ -220,8 +221,8 @@ def test_partitions_are_replaced_whoever_wrote_them_and_whatever_letters_they_ha
     assert table.writers[before : before + 2] == (["own"] * 2 if writer == "own" else ["Delta"] * 2)
 
 
-def test_files_are_replaced_whole_and_a_part_of_a_file_is_left_to_delta(
-    spark: SparkSession, tmp_path: Path
+def test_files_are_replaced_whole_or_in_part(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = Table(tmp_path / "t")
     for number, ids in enumerate((range(10), range(10, 20), range(20, 30)), start=1):
@@ -229,14 +230,15 @@ def test_files_are_replaced_whole_and_a_part_of_a_file_is_left_to_delta(
     table.write(4, spark.range(12, 14).coalesce(1), Replace(Between("id", 10, 20)))
     table.write(5, spark.range(40, 41), Replace(Between("id", 40, 50)))
     assert [row["id"] for row in table.query("id")] == [*range(10), 12, 13, *range(20, 30), 40]
-    assert table.writers == ["own"] * 5
-    head = table.table.head(None, APP)
-    assert [
-        (table.table.counted(each, 0).rows, table.table.counted(each, 0).removed) for each in head.tagged
-    ][3:] == [(2, 10), (1, 0)]
-    table.write(6, spark.range(25, 26).coalesce(1), Replace(Between("id", 25, 28)))
+    table.write(6, spark.range(25, 26).coalesce(1), Replace(Between("id", 5, 28)))
+    assert [row["id"] for row in table.query("id")] == [*range(5), 25, 28, 29, 40]
+    assert table.writers == ["own"] * 6
+    counted = [table.table.counted(each, 0) for each in table.table.head(None, APP).tagged]
+    assert [(each.rows, each.removed) for each in counted][3:] == [(2, 10), (1, 0), (1, 15)]
+    monkeypatch.setattr(own_commit, "_MOST_COPIED", 0)
+    table.write(7, spark.range(29, 30).coalesce(1), Replace(Between("id", 29, 30)))
     assert table.writers[-1] == "Delta"
-    assert [row["id"] for row in table.query("id")] == [*range(10), 12, 13, *range(20, 26), 28, 29, 40]
+    assert [row["id"] for row in table.query("id")] == [*range(5), 25, 28, 29, 40]
 
 
 def test_rows_outside_of_what_is_replaced_are_refused_and_leave_nothing(
@@ -549,7 +551,7 @@ def test_of_many_writers_at_once_each_lands_once(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_written_is_told_and_nothing_stays(
     interrupted: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(self: OwnCommit, table: Any, change: Change, removed: Any) -> None:
+    def refused(self: OwnCommit, table: Any, change: Change, removals: Any) -> None:
         raise OSError("No space left on device")
 
     before = interrupted.folders

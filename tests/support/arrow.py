@@ -36,7 +36,7 @@ from partitions.load import Replace
 from partitions.predicate import Among, matches
 from resources.places import Place
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_commit import Change, OwnCommit
+from resources.tables.delta.own_commit import Change, OwnCommit, Removals
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Tag
 
@@ -83,6 +83,10 @@ class Rows:
     def write(self) -> Writer:
         """A writer of these rows."""
         return Writer(self)
+
+    def unionByName(self, other: Rows) -> Rows:  # noqa: N802 - Spark's name
+        """These rows and those."""
+        return replace(self, table=pa.concat_tables([self.table, other.table.select(self.columns)]))
 
     def limit(self, count: int) -> Rows:
         """The first rows."""
@@ -410,7 +414,9 @@ class OwnWrite:
         folder = self.own.log.place.local
         assert folder is not None
         files = [pq.read_table(folder / file.path, partitioning=None) for file in self.change.files]
-        return [path for rows in files for path in rows["_source_file"].to_pylist()]
+        paths = [path for rows in files for path in rows["_source_file"].to_pylist()]
+        # Rows that were only copied do not come from a file.
+        return paths if self.deleted == set() else [path for path in paths if path in (self.deleted or ())]
 
     @property
     def owned(self) -> dict[str, Any]:
@@ -457,16 +463,22 @@ class HeardCommit(OwnCommit):
 
     hear: Hear = lambda when, write: None
 
-    def _commit(self, table: DeltaTable | None, change: Change, removed: Any) -> None:
+    def _commit(self, table: DeltaTable | None, change: Change, removals: Removals) -> None:
         write = OwnWrite(OwnCommit(self.log, self.tag, self.text), change)
         self.hear("before", write)
-        super()._commit(table, change, removed)
+        super()._commit(table, change, removals)
         self.hear("after", write)
 
 
 class _ArrowCommit(HeardCommit):
     def _counting_outside(self, rows: Any, load: Replace) -> tuple[Any, Callable[[], int]]:
         return rows, lambda: sum(not matches(load.where, row) for row in rows.table.to_pylist())
+
+    def _kept_rows(self, rows: Any, load: Replace, removals: Removals) -> tuple[Any, Callable[[], int]]:
+        files = [_local(self) / unquote(action["path"]) for action in removals.part]
+        there = [row for file in files for row in pq.read_table(file, partitioning=None).to_pylist()]
+        kept = [row for row in there if not matches(load.where, row)]
+        return Rows(pa.Table.from_pylist(kept, schema=rows.table.schema)), lambda: len(kept)
 
 
 class ArrowTable(DeltaLakeTable):

@@ -47,7 +47,7 @@ from resources.tables.table import Tag
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 OUTSIDE = "rows_outside"
@@ -57,6 +57,8 @@ _TRIES = 100
 """Versions that other writers may take first, one after another, before a run gives way to them."""
 _CHECKPOINT_INTERVAL = 10
 """Commits, as Delta's own writer has it by default."""
+_MOST_COPIED = 64 * 2**20
+"""Bytes of files that are read, and of which a part is written again, without a look whether they hold rows that go."""
 _NEW_TABLES = "spark.databricks.delta.properties.defaults."
 
 
@@ -84,6 +86,29 @@ class _Begun:
 
 
 @dataclass(frozen=True)
+class Removals:
+    """Files that a commit removes.
+
+    Attributes:
+        whole: of which it deletes each row.
+        part: of which it may delete some rows: the others are copied.
+    """
+
+    whole: Sequence[Mapping[str, Any]] = ()
+    part: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def all(self) -> tuple[Mapping[str, Any], ...]:
+        """Both, as deltalake tells them."""
+        return (*self.whole, *self.part)
+
+    @property
+    def copied(self) -> frozenset[str]:
+        """Paths of the files whose other rows are copied."""
+        return frozenset(action["path"] for action in self.part)
+
+
+@dataclass(frozen=True)
 class Change:
     """What a commit does.
 
@@ -94,6 +119,8 @@ class Change:
         partition_by: the table's columns of partitions.
         staged: the folder of the files, below the table's; empty if there are none.
         files: that are added.
+        copied: paths of the files whose rows that stay are among those that are added.
+        copied_rows: how many these are.
     """
 
     load: Load
@@ -102,8 +129,10 @@ class Change:
     partition_by: Sequence[str] = ()
     staged: str = ""
     files: Sequence[DataFile] = ()
+    copied: frozenset[str] = frozenset()
+    copied_rows: int = 0
 
-    def removals(self, table: DeltaTable | None, log: DeltaLog) -> list[Mapping[str, Any]] | None:
+    def removals(self, table: DeltaTable | None, log: DeltaLog) -> Removals | None:
         """Return the files that are removed from a table as it is now; None if Delta's own writer must do it.
 
         Raises:
@@ -113,7 +142,7 @@ class Change:
         now = _Begun.of(table)
         if self.begun is None:
             if now is None:
-                return []
+                return Removals()
             raise RowsRefused(
                 f"table {log.place}: expected no table, as when the slice was planned, found one that was made since"
             )
@@ -124,9 +153,10 @@ class Change:
             )
         if not is_plain(table, self.load) or not (self.schema is None or fits(table, self.schema)):
             return None
-        return _removals(table, self.load)
+        removals = _removals(table, self.load)
+        return removals if removals is not None and removals.copied == self.copied else None
 
-    def described(self, removed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def described(self, removals: Removals) -> dict[str, Any]:
         """Return what the commit says of itself, in the words of Delta's own writer."""
         parameters = {
             "mode": "Append" if self.begun else "ErrorIfExists",
@@ -141,8 +171,12 @@ class Change:
         if self.begun and isinstance(self.load, Replace):
             blind = False
             parameters |= {"mode": "Overwrite", "predicate": sql(self.load.where, SPARK)}
-            deleted = sum(action["num_records"] for action in removed)
-            counts |= {"numRemovedFiles": len(removed), "numDeletedRows": deleted}
+            gone = sum(action["num_records"] for action in removals.all)
+            counts |= {
+                "numRemovedFiles": len(removals.all),
+                "numCopiedRows": self.copied_rows,
+                "numDeletedRows": gone - self.copied_rows,
+            }
         return {
             "operationParameters": parameters,
             "operationMetrics": {name: str(count) for name, count in counts.items()},
@@ -183,14 +217,17 @@ class OwnCommit:
         table, schema = self.log.table(), rows.schema
         if self._is_taken(table):
             return True
-        if first != (table is None) or not _suits(table, schema, load, rows.sparkSession):
+        removals = Removals() if table is None else _removals(table, load)
+        if removals is None or first != (table is None) or not _suits(table, schema, load, rows.sparkSession):
             return False
         layout = _named_as(partition_by, schema) if table is None else table.metadata().partition_columns
         if not lays_out(schema, layout):
             return False
         staged = f"{self.tag.number:010d}-{uuid4().hex}"
         try:
-            self._write_files(rows, Append() if first else load, place.child(staged), layout)
+            copied = self._write_files(
+                rows, Append() if first else load, removals, place.child(staged), layout
+            )
             files = written_files(place, staged, schema)
         except Exception as error:
             remove_files(place, staged)
@@ -201,7 +238,9 @@ class OwnCommit:
                     f"table {place}: what was written cannot be read: {error.message}"
                 ) from error
             raise
-        return self.land(Change(load, _Begun.of(table), schema, layout, staged, files))
+        return self.land(
+            Change(load, _Begun.of(table), schema, layout, staged, files, removals.copied, copied)
+        )
 
     def give_up(self) -> bool:
         """Take the number by a commit that changes no row, in a table that is there; return False if Delta's own writer must do it."""
@@ -234,28 +273,43 @@ class OwnCommit:
         highest = table.transaction_version(self.tag.app_id) if table is not None else None
         return highest is not None and highest >= self.tag.number
 
-    def _write_files(self, rows: DataFrame, load: Load, folder: Place, partition_by: Sequence[str]) -> None:
-        """Write Parquet files.
+    def _write_files(
+        self, rows: DataFrame, load: Load, removals: Removals, folder: Place, partition_by: Sequence[str]
+    ) -> int:
+        """Write Parquet files, with the rows that stay of files that go in part; return how many these are.
 
         Raises:
             RowsRefused: rows are not among those that the load replaces.
         """
         outside: Callable[[], int] = int
+        copied: Callable[[], int] = int
         if isinstance(load, Replace):
             rows, outside = self._counting_outside(rows, load)
+            if removals.part:
+                kept, copied = self._kept_rows(rows, load, removals)
+                rows = rows.unionByName(kept)
         write_files(rows, folder, partition_by)
         if count := outside():
             raise RowsRefused(f"{count:,} rows are not among those that the slice replaces", code=OUTSIDE)
+        return copied()
 
     def _counting_outside(self, rows: DataFrame, load: Replace) -> tuple[DataFrame, Callable[[], int]]:
         """The rows, and what tells how many of them the load does not replace once they are written."""
-        from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
-        inside = F.coalesce(F.expr(sql(load.where, SPARK)), F.lit(False))
-        counted = Observation()
-        rows = rows.observe(counted, F.count_if(~inside).alias("outside"))
-        return rows, lambda: int(counted.get["outside"])
+        return _counting(rows, ~F.coalesce(F.expr(sql(load.where, SPARK)), F.lit(False)))
+
+    def _kept_rows(
+        self, rows: DataFrame, load: Replace, removals: Removals
+    ) -> tuple[DataFrame, Callable[[], int]]:
+        """The rows that stay of files that go in part, and what tells how many they are once they are written."""
+        from pyspark.sql import functions as F
+
+        # Not through Delta: a file is read as it is, without the state of the whole table.
+        paths = [self.log.place.child(unquote(action["path"])).spark_url for action in removals.part]
+        reader = rows.sparkSession.read.schema(rows.schema).option("__globPaths__", "false")
+        stays = ~F.coalesce(F.expr(sql(load.where, SPARK)), F.lit(False))
+        return _counting(reader.parquet(*paths).where(stays), F.lit(True))
 
     def _add(self, change: Change) -> _Outcome:
         """Commit as the version after the newest; if another writer takes that, look again."""
@@ -263,11 +317,11 @@ class OwnCommit:
             table = self.log.table()
             if self._is_taken(table):
                 return _Outcome.TAKEN
-            removed = change.removals(table, self.log)
-            if removed is None:
+            removals = change.removals(table, self.log)
+            if removals is None:
                 return _Outcome.UNFIT
             try:
-                self._commit(table, change, removed)
+                self._commit(table, change, removals)
             except Exception as error:  # deltalake has many; what counts is what the log says now
                 now = self.log.table()
                 if self._is_taken(now):
@@ -304,12 +358,12 @@ class OwnCommit:
                 if str(properties.get("delta.enableExpiredLogCleanup")).lower() != "false":
                     table.cleanup_metadata()
 
-    def _commit(self, table: DeltaTable | None, change: Change, removed: Sequence[Mapping[str, Any]]) -> None:
+    def _commit(self, table: DeltaTable | None, change: Change, removals: Removals) -> None:
         from deltalake import CommitProperties, PostCommitHookProperties, Schema
         from deltalake.transaction import Transaction, create_table_with_add_actions
 
         said = CommitProperties(
-            custom_metadata={"userMetadata": self.text, **change.described(removed)},
+            custom_metadata={"userMetadata": self.text, **change.described(removals)},
             max_commit_retries=0,
             app_transactions=[Transaction(self.tag.app_id, self.tag.number, int(time.time() * 1000))],
         )
@@ -317,7 +371,7 @@ class OwnCommit:
         place = self.log.place
         if table is not None:
             table.create_write_transaction(
-                [*(_remove_action(action) for action in removed), *adds],
+                [*(_remove_action(action) for action in removals.all), *adds],
                 "append",
                 table.schema(),
                 partition_by=list(change.partition_by) or None,
@@ -350,26 +404,41 @@ def _named_as(columns: Sequence[str], rows: StructType) -> list[str]:
 def _suits(table: DeltaTable | None, schema: StructType, load: Load, spark: SparkSession) -> bool:
     """Whether a load of these rows is for this module, as far as the table tells now."""
     if table is not None:
-        return is_plain(table, load) and fits(table, schema) and _removals(table, load) is not None
+        return is_plain(table, load) and fits(table, schema)
     settings: Any = spark.conf.getAll  # a property or a method, as the kind of session has it
     defaults = settings() if callable(settings) else settings
     return may_make(schema, {key: value for key, value in defaults.items() if key.startswith(_NEW_TABLES)})
 
 
-def _removals(table: DeltaTable, load: Load) -> list[Mapping[str, Any]] | None:
-    """The files of which a load deletes each row; None if it deletes some rows of a file, or may."""
+def _counting(rows: DataFrame, which: Column) -> tuple[DataFrame, Callable[[], int]]:
+    """The rows, and what tells how many of them meet a condition once they are written."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    counted = Observation()
+    return rows.observe(counted, F.count_if(which).alias("rows")), lambda: int(counted.get["rows"])
+
+
+def _removals(table: DeltaTable, load: Load) -> Removals | None:
+    """The files that a load removes; None if Delta's own writer must do it."""
     if not isinstance(load, Replace):
-        return [] if isinstance(load, Append) else None
+        return Removals() if isinstance(load, Append) else None
     import pyarrow as pa
 
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     matches = [(file, match_of(load.where, extents_of(file, load))) for file in files]
-    if any(match is Match.UNKNOWN for _, match in matches):
+    removals = Removals(
+        [file for file, match in matches if match is Match.ALL],
+        [file for file, match in matches if match is Match.UNKNOWN],
+    )
+    # The values of partitions stand in no file; and of many rows Delta first looks which files have some that go.
+    if removals.part and (
+        table.metadata().partition_columns or sum(file["size_bytes"] for file in removals.part) > _MOST_COPIED
+    ):
         return None
-    removed = [file for file, match in matches if match is Match.ALL]
-    if any(file["num_records"] is None or not may_remove(file["path"]) for file in removed):
+    if any(file["num_records"] is None or not may_remove(file["path"]) for file in removals.all):
         return None
-    return removed
+    return removals
 
 
 def _add_action(file: DataFile) -> AddAction:
