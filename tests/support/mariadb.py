@@ -65,6 +65,7 @@ class MariaDB:
             str(_program(_SERVER)),
             "--no-defaults",
             f"--datadir={self._data}",
+            f"--tmpdir={self.folder}",  # servers that share one remove each other's temporary tables
             f"--port={self.port}",
             "--bind-address=127.0.0.1",
             f"--socket={self.folder / 'socket'}",
