@@ -7,7 +7,6 @@ What a run that died has left is removed by the next that stages (docs/architect
 from __future__ import annotations
 
 import io
-import shutil
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from pydantic import ValidationError
 from partitions.errors import StrandlineError
 from partitions.path.source import SourceFile
 from resources.listing.failures import store_failures
+from resources.listing.removal import remove_folder
 from resources.loop import holder as holders
 from resources.places import Place
 from resources.watermarks.entry import Holder
@@ -118,7 +118,7 @@ class Staging:
         if self._folder is None:
             return
         with suppress(StrandlineError):
-            _remove(self._folder)
+            remove_folder(self._folder)
         holders.mark_inactive(self._id)
         self._folder = None
 
@@ -142,7 +142,7 @@ class Staging:
         for sibling in siblings:
             folder = self.place.child(sibling.strip("/"))
             if folder.url != own.url and _is_left_over(folder, own):
-                _remove(folder)
+                remove_folder(folder)
 
 
 class _Writer(ABC):
@@ -344,12 +344,3 @@ def _newest(folder: Place) -> datetime | None:
     """When the newest file came into a folder, by the store's clock; None for a folder that is being made."""
     with store_failures(folder):
         return max((meta["last_modified"] for page in folder.store.list() for meta in page), default=None)
-
-
-def _remove(folder: Place) -> None:
-    if folder.local is not None:
-        shutil.rmtree(folder.local, ignore_errors=True)
-        return
-    with store_failures(folder):
-        for page in folder.store.list():
-            folder.store.delete([meta["path"] for meta in page])

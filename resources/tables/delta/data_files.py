@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 from partitions.errors import StrandlineError
 from resources.listing.failures import store_failures
+from resources.listing.removal import remove_folder
 from resources.places import Place
 from resources.spark import settings_for_a_while
 
@@ -111,12 +112,8 @@ def written_files(table: Place, folder: str, schema: StructType) -> list[DataFil
 
 def remove_files(table: Place, folder: str) -> None:
     """Remove a folder of a table; what cannot be removed is VACUUM's."""
-    if table.local is not None:
-        shutil.rmtree(table.local / folder, ignore_errors=True)
-        return
-    with suppress(StrandlineError), store_failures(table):
-        for page in table.store.list(f"{folder}/"):
-            table.store.delete([meta["path"] for meta in page])
+    with suppress(StrandlineError):
+        remove_folder(table.child(folder))
 
 
 _Found = tuple[str, int, int, "FileMetaData"]
@@ -138,9 +135,8 @@ def _local(table: Path, folder: str) -> Iterator[_Found]:
 def _remote(table: Place, folder: str) -> Iterator[_Found]:
     for page in table.store.list(f"{folder}/"):
         for meta in page:
-            if meta["size"] and _is_of_the_job(
-                meta["path"]
-            ):  # some stores list folders, too, which are empty
+            # Some stores list folders, too, which are empty.
+            if meta["size"] and _is_of_the_job(meta["path"]):
                 footer = _footer(table, meta["path"], meta["size"])
                 yield meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000), footer
 
@@ -187,22 +183,19 @@ def _partition_value(folder: str, schema: StructType) -> tuple[str, str | None]:
 
 def _statistics(footer: FileMetaData, columns: Sequence[Any]) -> str:
     """The JSON text: rows, and bounds and NULLs of each column that the footer tells of."""
-    leaves = list(_leaves([(field.name, field.dataType) for field in columns]))
+    leaves = islice(_leaves([(field.name, field.dataType) for field in columns]), _INDEXED)
+    bounded = _LEGACY_CALENDAR not in (footer.metadata or {})
     lower: dict[str, Any] = {}
     upper: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
-    indexed = 0
     for number, (path, repeated) in enumerate(leaves):
-        if indexed == _INDEXED:
-            break
-        indexed += 1
         if repeated:  # a list or a map: what the footer counts are its elements
             continue
         groups = [footer.row_group(group).column(number).statistics for group in range(footer.num_row_groups)]
         if any(group is None or not group.has_null_count for group in groups):
             continue
         _put(nulls, path, str(sum(group.null_count for group in groups)))
-        bounds = None if _LEGACY_CALENDAR in (footer.metadata or {}) else _bounds(groups)
+        bounds = _bounds(groups) if bounded else None
         if bounds is not None:
             _put(lower, path, bounds[0])
             _put(upper, path, bounds[1])

@@ -217,11 +217,11 @@ class OwnCommit:
         table, schema = self.log.table(), rows.schema
         if self._is_taken(table):
             return True
-        removals = Removals() if table is None else _removals(table, load)
-        if removals is None or first != (table is None) or not _suits(table, schema, load, rows.sparkSession):
-            return False
         layout = _named_as(partition_by, schema) if table is None else table.metadata().partition_columns
-        if not lays_out(schema, layout):
+        if first != (table is None) or not _suits(table, schema, layout, load, rows.sparkSession):
+            return False
+        removals = Removals() if table is None else _removals(table, load)
+        if removals is None:
             return False
         staged = f"{self.tag.number:010d}-{uuid4().hex}"
         try:
@@ -295,9 +295,7 @@ class OwnCommit:
 
     def _counting_outside(self, rows: DataFrame, load: Replace) -> tuple[DataFrame, Callable[[], int]]:
         """The rows, and what tells how many of them the load does not replace once they are written."""
-        from pyspark.sql import functions as F
-
-        return _counting(rows, ~F.coalesce(F.expr(sql(load.where, SPARK)), F.lit(False)))
+        return _counting(rows, _is_outside(load))
 
     def _kept_rows(
         self, rows: DataFrame, load: Replace, removals: Removals
@@ -308,8 +306,7 @@ class OwnCommit:
         # Not through Delta: a file is read as it is, without the state of the whole table.
         paths = [self.log.place.child(unquote(action["path"])).spark_url for action in removals.part]
         reader = rows.sparkSession.read.schema(rows.schema).option("__globPaths__", "false")
-        stays = ~F.coalesce(F.expr(sql(load.where, SPARK)), F.lit(False))
-        return _counting(reader.parquet(*paths).where(stays), F.lit(True))
+        return _counting(reader.parquet(*paths).where(_is_outside(load)), F.lit(True))
 
     def _add(self, change: Change) -> _Outcome:
         """Commit as the version after the newest; if another writer takes that, look again."""
@@ -331,7 +328,7 @@ class OwnCommit:
                     raise TargetError(f"table {self.log.place}: its log cannot be written: {said}") from error
                 time.sleep(random.uniform(0, 0.1))  # noqa: S311 - so that two writers do not meet again
             else:
-                self._make_checkpoint()
+                _make_checkpoint(table)
                 return _Outcome.ADDED
         raise TargetError(
             f"table {self.log.place}: other writers were first {_TRIES} times in a row. Nothing is lost: run again"
@@ -345,19 +342,6 @@ class OwnCommit:
             for commit in self.log.commits(change.begun.version if change.begun else None)
         )
 
-    def _make_checkpoint(self) -> None:
-        """Have readers begin with a checkpoint, as often as Delta does; the commit stands whether this succeeds or not."""
-        with suppress(Exception):
-            table = self.log.table()
-            if table is None:
-                return
-            properties = table.metadata().configuration
-            interval = int(properties.get("delta.checkpointInterval") or _CHECKPOINT_INTERVAL)
-            if table.version() and table.version() % interval == 0:
-                table.create_checkpoint()
-                if str(properties.get("delta.enableExpiredLogCleanup")).lower() != "false":
-                    table.cleanup_metadata()
-
     def _commit(self, table: DeltaTable | None, change: Change, removals: Removals) -> None:
         from deltalake import CommitProperties, PostCommitHookProperties, Schema
         from deltalake.transaction import Transaction, create_table_with_add_actions
@@ -367,6 +351,8 @@ class OwnCommit:
             max_commit_retries=0,
             app_transactions=[Transaction(self.tag.app_id, self.tag.number, int(time.time() * 1000))],
         )
+        # Checkpoints are made as often as Delta makes them, which deltalake does not.
+        hooks = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
         adds = [_add_action(file) for file in change.files]
         place = self.log.place
         if table is not None:
@@ -376,9 +362,7 @@ class OwnCommit:
                 table.schema(),
                 partition_by=list(change.partition_by) or None,
                 commit_properties=said,
-                post_commithook_properties=PostCommitHookProperties(
-                    create_checkpoint=False, cleanup_expired_logs=False
-                ),
+                post_commithook_properties=hooks,
             )
         elif change.schema is not None:
             create_table_with_add_actions(
@@ -389,10 +373,26 @@ class OwnCommit:
                 list(change.partition_by),
                 storage_options=place.storage_options or None,
                 commit_properties=said,
-                post_commithook_properties=PostCommitHookProperties(
-                    create_checkpoint=False, cleanup_expired_logs=False
-                ),
+                post_commithook_properties=hooks,
             )
+
+
+def _make_checkpoint(table: DeltaTable | None) -> None:
+    """Have readers begin with a checkpoint, as often as Delta does; the commit stands whether this succeeds or not.
+
+    Args:
+        table: as it was right before the commit; None if the commit has made it, which needs none.
+    """
+    if table is None:
+        return
+    with suppress(Exception):
+        properties = table.metadata().configuration
+        interval = int(properties.get("delta.checkpointInterval") or _CHECKPOINT_INTERVAL)
+        if (table.version() + 1) % interval == 0:
+            table.update_incremental()
+            table.create_checkpoint()
+            if str(properties.get("delta.enableExpiredLogCleanup")).lower() != "false":
+                table.cleanup_metadata()
 
 
 def _named_as(columns: Sequence[str], rows: StructType) -> list[str]:
@@ -401,13 +401,24 @@ def _named_as(columns: Sequence[str], rows: StructType) -> list[str]:
     return [names.get(column.lower(), column) for column in columns]
 
 
-def _suits(table: DeltaTable | None, schema: StructType, load: Load, spark: SparkSession) -> bool:
-    """Whether a load of these rows is for this module, as far as the table tells now."""
+def _suits(
+    table: DeltaTable | None, schema: StructType, layout: Sequence[str], load: Load, spark: SparkSession
+) -> bool:
+    """Whether a load of these rows is for this module, as far as the table and its columns tell now."""
+    if not lays_out(schema, layout):
+        return False
     if table is not None:
         return is_plain(table, load) and fits(table, schema)
     settings: Any = spark.conf.getAll  # a property or a method, as the kind of session has it
     defaults = settings() if callable(settings) else settings
     return may_make(schema, {key: value for key, value in defaults.items() if key.startswith(_NEW_TABLES)})
+
+
+def _is_outside(load: Replace) -> Column:
+    """Whether a row is not among those that a load replaces."""
+    from pyspark.sql import functions as F
+
+    return ~F.coalesce(F.expr(sql(load.where, SPARK)), F.lit(False))
 
 
 def _counting(rows: DataFrame, which: Column) -> tuple[DataFrame, Callable[[], int]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.extents import Extent
 from partitions.load import Append, Load, Replace
+from partitions.predicate import columns_of
 from resources.places import Place
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def fits(table: DeltaTable, rows: StructType) -> bool:
     fields = json.loads(table.schema().to_json())["fields"]
     return (
         all(_takes_anything(field) for field in fields)
-        and {field["name"]: _type(field["type"]) for field in fields} == columns_of(rows)
+        and {field["name"]: _type(field["type"]) for field in fields} == _columns(rows)
         and len(fields) == len(rows.fields)
     )
 
@@ -79,12 +80,12 @@ def may_remove(path: str) -> bool:
 
 def lays_out(rows: StructType, partition_by: Sequence[str]) -> bool:
     """Return whether the values of the columns of partitions are kept by the names of Spark's folders: bytes are not always a text."""
-    kinds = columns_of(rows)
+    kinds = _columns(rows)
     return all(kinds.get(name) != "binary" for name in partition_by)
 
 
-def columns_of(rows: StructType) -> dict[str, Any]:
-    """Return name and type of each column, without what rows say of NULL."""
+def _columns(rows: StructType) -> dict[str, Any]:
+    """Name and type of each column, without what rows say of NULL."""
     return {field["name"]: _type(field["type"]) for field in json.loads(rows.json())["fields"]}
 
 
@@ -119,9 +120,7 @@ def extents_of(action: Mapping[str, Any], load: Replace) -> dict[str, Extent]:
         action: of the file, as deltalake flattens it.
         load: whose columns are meant.
     """
-    from partitions.predicate import columns_of as compared
-
-    return {column: _extent(action, column) for column in compared(load.where)}
+    return {column: _extent(action, column) for column in columns_of(load.where)}
 
 
 def _extent(action: Mapping[str, Any], column: str) -> Extent:
