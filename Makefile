@@ -27,7 +27,7 @@ ui: setup ## open the Dagster UI with this project's dataflows
 	@$(VENV)/python -m scripts.sources $(VENV)/strandline dev $(ARGS)
 
 test: setup ## run all tests but the long ones
-	@$(VENV)/python -m pytest -m "not full" --hypothesis-profile repeatable $(or $(ARGS),-n 3 --dist loadfile --no-loadscope-reorder tests)
+	@$(VENV)/python -m pytest -m "not full" --hypothesis-profile repeatable $(or $(ARGS),-n 4 --dist loadfile --no-loadscope-reorder tests)
 
 # 5 is pytest's "no tests were collected".
 test-full: setup ## run the long crash matrix, and thousands of schedules; ARGS="tests/model --hypothesis-profile exploring" searches for new ones

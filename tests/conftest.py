@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -122,6 +123,31 @@ def engine(request: pytest.FixtureRequest) -> SparkEngine:
         return JvmlessEngine()
     spark: SparkEngine = request.getfixturevalue("spark_engine")
     return spark
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cases of a test on Spark every second one is `full`, so that `make test` has each rule, and half of the places where it holds."""
+    cases = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        if isinstance(item, pytest.Function) and _runs_on_spark(item):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for name, of_test in cases.items():
+        first = crc32(name.encode()) % 2 if len(of_test) > 1 else 0
+        for item in of_test[1 - first :: 2]:
+            item.add_marker(pytest.mark.full)
+
+
+def _runs_on_spark(item: pytest.Function) -> bool:
+    """Whether a case that is not all of a test, and is in `make test` by itself, asks for Spark."""
+    if (
+        not hasattr(item, "callspec")
+        or item.get_closest_marker("full")
+        or item.get_closest_marker("each_case")
+    ):
+        return False
+    engine = item.callspec.params.get("engine", _IN_SPARK)
+    return engine == _IN_SPARK and bool({"engine", "spark_engine"} & set(item.fixturenames))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -259,6 +259,7 @@ DIAGONAL = [
 ]
 
 
+@pytest.mark.each_case
 @pytest.mark.parametrize(("name", "step"), DIAGONAL)
 @pytest.mark.parametrize("store", ["folder"], indirect=True)
 def test_a_killed_run_is_finished_by_the_next_whatever_it_loads(

@@ -45,6 +45,7 @@ def assert_loaded_once(feed: Feed, *more: int) -> None:
     assert feed.open_intent is None
 
 
+@pytest.mark.each_case
 @pytest.mark.parametrize("step", STEPS)
 def test_a_client_killed_after_any_step_leaves_every_row_exactly_once_after_the_next_run(
     make_feed: MakeFeed, step: Step

@@ -185,6 +185,7 @@ SOME = [
 ]
 
 
+@pytest.mark.each_case
 @pytest.mark.parametrize(("name", "step", "store"), SOME, indirect=["store"])
 def test_a_killed_decision_was_made_or_was_not(
     make: Callable[[dict[str, Any]], Feed], name: str, step: str

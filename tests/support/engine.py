@@ -20,7 +20,11 @@ from resources.spark_runtime import AVRO_PACKAGE, MARIADB_PACKAGE, POSTGRESQL_PA
 QUICK = {
     # For a JVM that lives for minutes, on two cores, and handles a few rows at a time: half the time of a commit goes
     # into compiling plans that run once. With one compiler Java would keep room for 48 MB of code, which thousands of sessions fill.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
+    # What a test leaves is collected in few large steps.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Xmn1200m",
+    "spark.driver.memory": "3g",
+    # The state of a table of five files is one task's work, and Delta makes it anew for each of its commits.
+    "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
