@@ -225,7 +225,8 @@ class Dataflow(Model):
             "kind": self.kind,
             "source": self.source.identity() | own.pop("source", {}),
             **own,
-            "target": {"table": self.table, "format": self.target.format},
+            "target": {"table": self.table, "format": self.target.format}
+            | ({"shared": True} if self.target.shared else {}),
         }
 
     @property

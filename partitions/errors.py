@@ -162,6 +162,13 @@ class TargetError(StrandlineError):
     code = "target"
 
 
+class WriteConflict(TargetError):
+    """Another writer has committed first, and touched what this write builds on; the same write may succeed now."""
+
+    code = "write_conflict"
+    transient = True
+
+
 class RowsRefused(TargetError):
     """The rows of a slice cannot go into the table, now or later, as where their columns are others."""
 

@@ -1,4 +1,7 @@
-"""Which dataflow reads the table of which: what runs before what, and cycles, in which nothing could."""
+"""Which dataflow reads the table of which: what runs before what, and cycles, in which nothing could.
+
+A table may have several makers: the dataflows that share it.
+"""
 
 from __future__ import annotations
 
@@ -37,21 +40,27 @@ class Upstream(NamedTuple):
 
 
 class Lineage:
-    """Of the dataflows of a project. If two write the same table, which is refused elsewhere, the later dataflow counts."""
+    """Of the dataflows of a project."""
 
     def __init__(self, flows: Iterable[Maker] = ()) -> None:
         """Look at what they read and write."""
         known = {flow.name: flow for flow in flows}
         self._table_of_asset = {flow.asset: flow.table for flow in known.values()}
-        self._maker_of_table = {flow.table: flow for flow in known.values()}
+        self._makers: dict[str, list[Maker]] = {}
+        for flow in known.values():
+            self._makers.setdefault(flow.table, []).append(flow)
         self._upstream = {
             flow.name: tuple(
                 Upstream(given, maker.name)
                 for given in flow.tables_read
-                if (maker := self._maker_of_table.get(self._table(given)))
+                for maker in self.makers(self._table(given))
             )
             for flow in known.values()
         }
+
+    def makers(self, table: str) -> Sequence[Maker]:
+        """The dataflows that write a table."""
+        return self._makers.get(table, ())
 
     def table_of(self, asset: str) -> str:
         """The table of an asset: a dataflow's may have another name, all others are named alike."""
@@ -65,18 +74,16 @@ class Lineage:
         assets: dict[str, None] = {}
         for given in flow.tables_read:
             table = self._table(given)
-            maker = self._maker_of_table.get(table)
-            if maker is not None:
-                assets[maker.asset] = None
-            elif table not in self._table_of_asset:
+            makers = self.makers(table)
+            assets |= dict.fromkeys(maker.asset for maker in makers)
+            if not makers and table not in self._table_of_asset:
                 assets[table] = None
         return tuple(assets)
 
-    def upstream_tables(self, flow: Maker) -> dict[str, str | None]:
-        """The tables that a dataflow reads, each with the name of the dataflow that makes it; None: no dataflow does."""
+    def upstream_tables(self, flow: Maker) -> dict[str, tuple[str, ...]]:
+        """The tables that a dataflow reads, each with the names of the dataflows that make it; none: no dataflow does."""
         tables = dict.fromkeys(self._table(given) for given in flow.tables_read)
-        makers = {table: self._maker_of_table.get(table) for table in tables}
-        return {table: None if maker is None else maker.name for table, maker in makers.items()}
+        return {table: tuple(maker.name for maker in self.makers(table)) for table in tables}
 
     def upstream_dataflows(self, name: str) -> tuple[str, ...]:
         """The dataflows whose tables a dataflow reads, each once."""

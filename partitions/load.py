@@ -5,9 +5,9 @@ Belongs here: which loads there are, and what each means for the rows that the t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from partitions.predicate import NOTHING, Predicate
+from partitions.predicate import EVERYTHING, NOTHING, Predicate, all_of
 from partitions.target import ORIGIN_COLUMNS, Target
 
 
@@ -59,12 +59,14 @@ class Upsert:
         order: by which one of several rows of a key was taken.
         guard: rows of the table that are later in this order stay as they are; without one, what is loaded last counts.
         where: over the table's columns. Rows that fit it and whose key the slice does not have are deleted.
+        within: over the table's columns. Only rows that fit it are updated or deleted; those that are added fit it, too.
     """
 
     keys: tuple[str, ...]
     order: Order
     guard: Order = ()
     where: Predicate = NOTHING
+    within: Predicate = EVERYTHING
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,31 @@ class Scd2:
 
 
 Load = Append | Replace | ReplaceAll | Upsert | ReplaceKeys | Scd2
+
+
+def within(load: Load, rows: Predicate) -> Load:
+    """Return a load that leaves all rows of the table as they are but some, which it deletes or updates as before.
+
+    Args:
+        load: what it adds is among these rows.
+        rows: that it may delete or update.
+
+    Raises:
+        ValueError: for a load that cannot leave rows of others alone (:meth:`partitions.target.Target.refusals`).
+    """
+    match load:
+        case _ if rows == EVERYTHING:
+            return load
+        case Append():
+            return load
+        case ReplaceAll():
+            return Replace(rows)
+        case Replace(where):
+            return Replace(all_of((rows, where)))
+        case Upsert():
+            where = load.where if load.where == NOTHING else all_of((rows, load.where))
+            return replace(load, where=where, within=rows)
+    raise ValueError(f"{type(load).__name__} cannot leave rows of others alone")
 
 
 def load_into(target: Target, where: Predicate, order: Order, guard: Order = ()) -> Load:

@@ -27,6 +27,7 @@ _NEW_FILES = (
 _NEW_ROWS = "append, merge_upsert or merge_overwrite (each run reads new rows only: an overwrite would delete all others)"
 _FILES = "a source of type files (a path watermark needs files)"
 _PINNED = "its columns are pinned"
+_NOT_SHARED = "format: delta, or a table of its own"
 
 Fits = Mapping[str, str | None]
 """The words that a user writes, each with what is expected instead; None: it goes together."""
@@ -85,6 +86,9 @@ FORMATS: Mapping[str, Fits] = {
 }
 """By format of the table: the loads that it can do."""
 
+SHARED: Fits = {"delta": None}
+"""By format of the table: whether several dataflows can load it. Of all other formats: ``_NOT_SHARED``."""
+
 UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {"api": None}
 """By form of the records: why fields that the schema lacks cannot be left out. Of all other forms: ``_PINNED``."""
 
@@ -113,6 +117,8 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
         yield Refusal(("target", "load"), target.load, expected)
     if (expected := FORMATS[target.format][target.load]) is not None:
         yield Refusal(("target", "load"), f"{target.load} beside format {target.format}", expected)
+    if target.shared and (expected := SHARED.get(target.format, _NOT_SHARED)) is not None:
+        yield Refusal(("target", "shared"), f"true beside format {target.format}", expected)
     yield from target.refusals()
     if isinstance(watermark, PathWatermark):
         yield from path.refusals(source, target, parts.schedule, parts.late_files, parts.on_bad_file)

@@ -14,6 +14,9 @@ from partitions.sources.table import TableName
 ORIGIN_COLUMNS = ("_source_file", "_ingested_at", "_run_id")
 """Which file or run a row came from; they tell nothing of the row itself."""
 
+DATAFLOW_COLUMN = "_dataflow"
+"""Of a table that several dataflows share: whose row it is."""
+
 HISTORY_COLUMNS = ("_valid_from", "_valid_to", "_is_current")
 """Of a table that keeps versions of rows: from when on a version holds, up to when, and whether it is the last one."""
 
@@ -37,6 +40,8 @@ class Target(Model):
             slice with the same keys only the latest stays.
         effective_column: beside ``scd2``: from when on a row holds.
         origin_columns: whether rows carry ``_source_file``, ``_ingested_at`` and ``_run_id``.
+        shared: whether other dataflows may load the same table. Rows carry ``_dataflow`` then, and each dataflow deletes, updates and counts
+            its own alone.
     """
 
     load: Annotated[
@@ -51,6 +56,7 @@ class Target(Model):
     partition_by: tuple[str, ...] = ()
     schema_mode: Literal["strict"] = "strict"
     origin_columns: bool = True
+    shared: bool = False
 
     @property
     def merges(self) -> bool:
@@ -74,6 +80,25 @@ class Target(Model):
                 f"no such key beside load: {self.load} (it compares nothing), or load: merge_upsert",
             )
         yield from self._history_refusals()
+        if self.shared and (why := self._why_alone) is not None:
+            yield Refusal(
+                ("target", "shared"),
+                f"true beside load: {self.load}",
+                f"append, merge_upsert, or merge_overwrite with replace_by_watermark: true ({why}); or a table of its own",
+            )
+
+    @property
+    def _why_alone(self) -> str | None:
+        """Why other dataflows cannot load the same table; None if they can."""
+        if self.load == "overwrite":
+            return (
+                "an overwrite replaces the table with its columns, so that rows of others have no place in it"
+            )
+        if self.load == "scd2":
+            return "the versions of a key must follow each other, which no dataflow can see to for the keys of another"
+        if self.load == "merge_overwrite" and not self.replace_by_watermark:
+            return "a key that has moved to another dataflow would stay in the rows of the first one"
+        return None
 
     def _history_refusals(self) -> Iterator[Refusal]:
         key, effective = ("target", "effective_column"), self.effective_column

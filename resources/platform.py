@@ -44,7 +44,7 @@ from resources.sources.files.source import FileSource
 from resources.spark import SparkEngine
 from resources.staging import Staging
 from resources.tables import find_table, open_table
-from resources.tables.table import Table
+from resources.tables.table import Table, share_of
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.entry import Entry
@@ -187,9 +187,10 @@ class Platform:
         return self.files(dataflow).root
 
     def table(self, dataflow: Dataflow) -> Table:
-        """Return the table that the dataflow loads into."""
+        """Return the table that the dataflow loads into; if others load into it, too, as this one sees it."""
         target = dataflow.target
-        return open_table(target.format, self.lake.child(dataflow.table), target.partition_by)
+        table = open_table(target.format, self.lake.child(dataflow.table), target.partition_by)
+        return share_of(table, dataflow.name) if target.shared else table
 
     def inputs(self, dataflow: Dataflow) -> InputTables:
         """Return the tables that the dataflow's step reads beside its own rows."""

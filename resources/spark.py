@@ -21,6 +21,7 @@ from partitions.errors import ConfigurationError, StrandlineError
 from resources.api import ApiConnection
 from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
+from resources.log_store import JAR, SETTING, log_store_settings
 from resources.places import Place
 from resources.spark_process import java_end, java_runs, last_words, said, start_java
 from resources.spark_runtime import (
@@ -206,6 +207,11 @@ class SparkEngine:
         )
         return tuple(dict.fromkeys(needed))
 
+    @property
+    def commits_to_s3(self) -> bool:
+        """Whether tables on S3 may be written, so that the log store is needed."""
+        return HADOOP_AWS_PACKAGE in self.packages
+
     def settings(self) -> dict[str, str]:
         """All settings of the process's Spark."""
         cores = str(os.cpu_count() or 2)
@@ -236,7 +242,11 @@ class SparkEngine:
             }
         theirs = {key: value for key, value in self.conf.items() if key != "spark.jars.packages"}
         own_jars = "spark.jars" in theirs  # Spark takes either list, so theirs must go with coordinates
-        return ours | jar_settings(None if own_jars else self.cache, self.packages) | theirs
+        settings = ours | jar_settings(None if own_jars else self.cache, self.packages) | theirs
+        if not self.commits_to_s3:
+            return settings
+        jars = [*filter(None, [settings.get("spark.jars")]), str(JAR)]
+        return log_store_settings(settings) | settings | {"spark.jars": ",".join(jars)}
 
     def _embed(self) -> SparkSession:
         from dagster_pyspark import LazyPySparkResource
@@ -251,15 +261,22 @@ class SparkEngine:
             base = LazyPySparkResource(spark_config=settings).spark_session
         except Exception as error:
             raise SparkUnavailable(_no_spark(error), choices=("strandline doctor",)) from error
-        for key in _STATIC:
+        for key in (*_STATIC, *({SETTING} & settings.keys())):
             current = base.conf.get(key, None)
             if current != settings[key]:
                 raise ConfigurationError(
                     f"Spark runs in this process already with {key}={current!r}, and {settings[key]!r} is asked for:"
                     " a static setting cannot change while it runs. Use another process, or the same setting"
                 )
-        if starts and self.cache is not None and "spark.jars" not in settings:
-            remember_jars(self.cache, self.packages, base.conf.get("spark.jars", "") or "")
+        if (
+            starts
+            and self.cache is not None
+            and "spark.jars.packages" in settings
+            and "spark.jars" not in self.conf
+        ):
+            jars = (base.conf.get("spark.jars", "") or "").split(",")
+            fetched = [jar for jar in jars if not jar.endswith(f"/{JAR.name}")]
+            remember_jars(self.cache, self.packages, ",".join(fetched))
         return cast("SparkSession", base.newSession())
 
     def _check_jars(self) -> None:

@@ -20,9 +20,12 @@ from platform_assets.sources import look_at_source
 from resources.api import ApiConnection
 from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
+from resources.log_store import FOR_ALL_SCHEMES, SETTING, log_store_problem
 from resources.places import Place
 from resources.sources.files.formats import packages_of
+from resources.spark import SparkEngine
 from resources.watermarks.blobs import open_blobs
+from resources.watermarks.blobs.protocol import Blobs
 
 _CORRECT = "set the variable, or correct the key, that this names"
 
@@ -89,8 +92,16 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
             f"source {flow.name}", partial(look_at_source, project, flow), "check `source` and its connection"
         )
     yield _tried("dagster", lambda: _dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml")
-    if not no_spark:
-        yield _tried("spark", lambda: _spark(project), "run `make setup`, which fetches the jars")
+    if no_spark:
+        return
+    spark = _tried("spark", lambda: _spark(_engine(project)), "run `make setup`, which fetches the jars")
+    yield spark
+    if spark.ok and _is_on_s3(project):
+        yield _tried(
+            "commits to S3",
+            lambda: _log_store(_engine(project)),
+            "start Spark with these settings, see docs/s3.md",
+        )
 
 
 def _tried(check: str, act: Callable[[], str], todo: str) -> Finding:
@@ -107,8 +118,16 @@ def _tried(check: str, act: Callable[[], str], todo: str) -> Finding:
 
 def _state(project: Project) -> str:
     """Return that the store writes, and refuses to write twice, which the log depends on; raise if it does not."""
-    place = project.state
-    blobs, key = open_blobs(place), f".doctor/{uuid4().hex}"
+    return _refuses_twice(project.state, open_blobs(project.state))
+
+
+def _lake(project: Project) -> str:
+    """Return that the lake writes, and refuses to write twice, as commits need it; raise if it does not."""
+    return _refuses_twice(project.lake, open_blobs(project.lake, "lake"))
+
+
+def _refuses_twice(place: object, blobs: Blobs) -> str:
+    key = f".doctor/{uuid4().hex}"
     first = blobs.put_if_absent(key, b"1")  # if this fails there is nothing to delete
     try:
         second = blobs.put_if_absent(key, b"2")
@@ -121,16 +140,14 @@ def _state(project: Project) -> str:
     return f"{place}: writes, and refuses to write twice"
 
 
-def _lake(project: Project) -> str:
-    place = project.lake
-    blobs, key = open_blobs(place, "lake"), f".doctor/{uuid4().hex}"
-    blobs.put(key, b"1")
-    blobs.delete(key)
-    return f"{place}: writes"
+def _is_on_s3(project: Project) -> bool:
+    with suppress(ConfigurationError):  # which the check of the lake reports
+        return project.lake.url.startswith("s3://")
+    return False
 
 
-def _spark(project: Project) -> str:
-    """Return Spark's version as runs start it, for all valid places; the check of each place reports an invalid one."""
+def _engine(project: Project) -> SparkEngine:
+    """Return the engine as runs start it, for all valid places; the check of each place reports an invalid one."""
     places: list[Place | JdbcConnection | ApiConnection | UserCode] = []
     finds: list[Callable[[], Place | JdbcConnection | ApiConnection | UserCode]] = [lambda: project.lake]
     finds += [partial(project.source_place, flow) for flow in project.dataflows.values()]
@@ -138,8 +155,20 @@ def _spark(project: Project) -> str:
         with suppress(ConfigurationError):
             places.append(find())
     readers = [package for flow in project.dataflows.values() for package in packages_of(flow)]
-    engine = build_engine(project).with_places(places, readers)
+    return build_engine(project).with_places(places, readers)
+
+
+def _spark(engine: SparkEngine) -> str:
+    """Return Spark's version."""
     return f"Spark {engine.session().version}, {engine.remote or engine.master}, {', '.join(engine.packages)}"
+
+
+def _log_store(engine: SparkEngine) -> str:
+    """Return that Spark commits to S3 by conditional puts; raise if it does not."""
+    conf = engine.session().conf
+    if problem := log_store_problem(conf.get(SETTING, None), conf.get(FOR_ALL_SCHEMES, None)):
+        raise StrandlineError(problem)
+    return "Spark commits by conditional puts: of two drivers that commit at the same moment one wins"
 
 
 def _dagster(project: Path) -> str:

@@ -48,7 +48,7 @@ def dataflow_assets(
 
     @multi_asset(
         name=dataflow.name,
-        outs=_outs(dataflow),
+        outs=_outs(dataflow, platform),
         check_specs=[check.spec for check in checks] or None,
         deps=_deps(dataflow, platform),
         pool=pool(dataflow.name),
@@ -71,7 +71,7 @@ def dataflow_assets(
     return load
 
 
-def _outs(dataflow: Dataflow) -> dict[str, AssetOut]:
+def _outs(dataflow: Dataflow, platform: Platform) -> dict[str, AssetOut]:
     freshness = dataflow.freshness and FreshnessPolicy.time_window(
         fail_window=dataflow.freshness.fail, warn_window=dataflow.freshness.warn
     )
@@ -88,6 +88,7 @@ def _outs(dataflow: Dataflow) -> dict[str, AssetOut]:
             description=dataflow.description or loaded,
             kinds={dataflow.target.format, "spark"},
             tags=dataflow.tags,
+            metadata=_sharing(dataflow, platform),
             **common,
         ),
         "watermark": AssetOut(
@@ -98,6 +99,14 @@ def _outs(dataflow: Dataflow) -> dict[str, AssetOut]:
             **common,
         ),
     }
+
+
+def _sharing(dataflow: Dataflow, platform: Platform) -> dict[str, str]:
+    """Return the table of a dataflow and who else loads it, if several dataflows share it."""
+    if not dataflow.target.shared:
+        return {}
+    others = [maker.name for maker in platform.lineage.makers(dataflow.table) if maker.name != dataflow.name]
+    return {"table": dataflow.table, "shared_with": ", ".join(others) or "no other dataflow"}
 
 
 def _deps(dataflow: Dataflow, platform: Platform) -> list[AssetDep]:

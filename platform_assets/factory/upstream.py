@@ -7,7 +7,7 @@ Dagster, has the same effect on dataflows downstream either way. Of a table that
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -86,8 +86,8 @@ class _UpstreamTables:
     def loaded(self) -> Mapping[str, Version]:
         """Return by table the newest entry that loaded something into it, or its version; tables without either are missing."""
         found = {
-            table: self._version(table) if maker is None else self._load(maker)
-            for table, maker in self._tables.items()
+            table: self._loads(makers) if makers else self._version(table)
+            for table, makers in self._tables.items()
         }
         return {table: version for table, version in found.items() if version is not None}
 
@@ -98,6 +98,11 @@ class _UpstreamTables:
             if error.code != "source_missing":
                 raise
             return None
+
+    def _loads(self, makers: Sequence[str]) -> str | None:
+        """The newest load of each dataflow that shares a table; None if none has loaded anything."""
+        loads = [load for maker in makers if (load := self._load(maker)) is not None]
+        return " ".join(loads) or None
 
     def _load(self, maker: str) -> str | None:
         """The id of the entry: a log that was restored uses its numbers again."""

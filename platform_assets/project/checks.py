@@ -85,20 +85,40 @@ def _no_secrets(flow: Checked[Dataflow]) -> None:
 
 
 def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:
-    """Refuse dataflows that write the same table."""
+    """Refuse dataflows that write the same table, unless each of them says so, and they lay it out alike."""
     by_table: dict[str, list[Checked[Dataflow]]] = {}
     for flow in flows:
         if flow.model is not None:
             by_table.setdefault(flow.model.table, []).append(flow)
     for table, sharing in by_table.items():
-        for flow in sharing:
-            others = [_where(other) for other in sharing if other is not flow]
-            if others:
-                flow.refuse(
-                    ("target", "table"),
-                    f"the table {table}, which is also that of {', '.join(others)}",
-                    "a table of its own",
-                )
+        for flow in sharing if len(sharing) > 1 else ():
+            _share(flow, table, [other for other in sharing if other is not flow])
+
+
+def _share(flow: Checked[Dataflow], table: str, others: Sequence[Checked[Dataflow]]) -> None:
+    """Check one of several dataflows with the same table."""
+    assert flow.model is not None
+    target = flow.model.target
+    alone = [other for other in (flow, *others) if other.model and not other.model.target.shared]
+    if alone:
+        flow.refuse(
+            ("target", "table"),
+            f"the table {table}, which is also that of {', '.join(map(_where, others))}",
+            "a table of its own, or target.shared: true in each of these files",
+        )
+        return
+    for other in others:
+        if other.model and other.model.target.partition_by != target.partition_by:
+            flow.refuse(
+                ("target", "partition_by"),
+                f"{_listed(target.partition_by)}, and {_listed(other.model.target.partition_by)} in {_where(other)}",
+                f"the same in each file whose table is {table}",
+            )
+            return
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "nothing"
 
 
 def check_cycles(flows: Sequence[Checked[Dataflow]]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.target import HISTORY_COLUMNS
+from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
 from resources.functions import user_function
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Batch:
 def transformed(
     spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: Batch, folder: Path
 ) -> DataFrame:
-    """Apply the user's step, whose module may lie in the project's folder, then add the origin columns.
+    """Apply the user's step, whose module may lie in the project's folder, then add the columns that tell a row's origin.
 
     Raises:
         ConfigurationError: if the function cannot be found, or the rows lack a column of ``partition_by`` or ``merge_keys``.
@@ -56,6 +56,8 @@ def transformed(
     if dataflow.target.origin_columns:
         df = df.withColumn("_ingested_at", F.lit(batch.time).cast("timestamp"))
         df = df.withColumn("_run_id", F.lit(batch.run_id).cast("string"))
+    if dataflow.target.shared:
+        df = df.withColumn(DATAFLOW_COLUMN, F.lit(dataflow.name))
     target = dataflow.target
     _check_columns(dataflow, "partition_by", target.partition_by, df)
     _check_columns(dataflow, "merge_keys", target.merge_keys, df)

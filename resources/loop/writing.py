@@ -14,7 +14,7 @@ from resources.loop.appending import replaced_until
 from resources.loop.context import RunContext
 from resources.loop.entries import claimed, is_last_query
 from resources.loop.giving_up import give_up
-from resources.loop.interruptions import outlasting_interruptions
+from resources.loop.interruptions import outlasting_conflicts, outlasting_interruptions
 from resources.loop.outcome import NotCommitted, Step
 from resources.loop.rows import slice_rows
 from resources.loop.verifying import find_commit
@@ -69,11 +69,16 @@ def write(
 
     Raises:
         SourceInterrupted: the source broke off in every attempt; the intent stays, and the next run finishes it.
-        TargetError: the write failed for another reason than its rows; the intent stays, as before.
+        TargetError: the write failed for another reason than its rows, or other writers of the table were faster in every attempt; the intent
+            stays, as before.
         NeedsDecision: it failed, and state and table do not belong together any more.
     """
     analysed = iter((rows,))  # which serves one attempt; each later one makes its rows again
-    return outlasting_interruptions(lambda: _write_once(run, entry, intent, slice_, next(analysed, None)))
+    return outlasting_conflicts(
+        lambda: outlasting_interruptions(
+            lambda: _write_once(run, entry, intent, slice_, next(analysed, None))
+        )
+    )
 
 
 def _write_once(

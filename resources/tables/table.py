@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from partitions.errors import ConfigurationError
 from partitions.load import Load
 from partitions.predicate import Predicate
 
@@ -209,6 +210,7 @@ class Table(Protocol):
                 with the columns of ``rows``. A table that came since is refused: nobody has decided about its rows.
 
         Raises:
+            WriteConflict: another writer was faster, and touched what this write builds on; the same write may succeed now.
             RowsRefused: the table cannot take these rows, now or later; nothing was committed, and the number is given up. Spark's
                 AnalysisException means the same. After any other error the next run writes the same slice again.
         """
@@ -325,6 +327,32 @@ class CanAdopt(Protocol):
 def adopted_state(table: Table, app_id: str | None = None) -> Adopted | None:
     """Return what a table tells, if its format can; see :meth:`CanAdopt.adopted`."""
     return table.adopted(app_id) if isinstance(table, CanAdopt) else None
+
+
+@runtime_checkable
+class CanBeShared(Protocol):
+    """A format whose tables several dataflows may load (docs/loads.md, Tables that dataflows share)."""
+
+    def share_of(self, dataflow: str) -> Table:
+        """Return the table as one of the dataflows that share it sees it.
+
+        It deletes, updates and counts the rows whose ``_dataflow`` is that dataflow alone, adopts the states of its commits alone, and takes a
+        table that another one has made for its own.
+        """
+        ...
+
+
+def share_of(table: Table, dataflow: str) -> Table:
+    """Return a dataflow's share of a table; see :meth:`CanBeShared.share_of`.
+
+    Raises:
+        ConfigurationError: its format cannot be shared.
+    """
+    if isinstance(table, CanBeShared):
+        return table.share_of(dataflow)
+    raise ConfigurationError(
+        f"dataflow {dataflow}: expected a table of a format that dataflows can share, found another. Remove target.shared, and give it a table of its own"
+    )
 
 
 @runtime_checkable

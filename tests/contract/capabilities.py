@@ -75,6 +75,7 @@ _NO_VERSION = "files have no versions; each is compared with what was listed"
 
 SUITES = (
     Suite("test_table", "Table formats", ("delta",), {}),
+    Suite("test_shared_table", "Table formats, for dataflows that share a table", ("delta",), {}),
     Suite(
         "test_source",
         "Sources",

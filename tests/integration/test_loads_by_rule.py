@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from partitions.load import ByPath, ByValue, ReplaceKeys, Scd2, Upsert
+from partitions.load import Append, ByPath, ByValue, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.path.order import FileKey
 from partitions.predicate import Among
 from resources.deduplication import latest_rows
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables import open_table
-from resources.tables.table import Tag
+from resources.tables.table import Tag, share_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -161,6 +161,58 @@ def test_versions_are_those_that_their_rule_says(
         there = spark.read.format("delta").load(str(folder / "t")).select(*columns).collect()
         expected_rows = [(*row[:4], *row[5:]) for row in expected]
         assert sorted(map(str, map(tuple, there))) == sorted(map(str, expected_rows))
+
+
+LOADS: dict[str, Load] = {
+    "append": Append(),
+    "upsert": Upsert(("k", "k2"), (ByValue("at"),)),
+    "replace": Replace(Among("file", ("a",))),
+    "all": ReplaceAll(),
+}
+
+
+def _loaded(table: list[Row], load: str, batch: list[Row]) -> list[Row]:
+    """The rows of one dataflow after a load, as if it had the table for itself."""
+    match load:
+        case "append":
+            return table + batch
+        case "replace":
+            return [row for row in table if row[3] != "a"] + batch
+        case "all":
+            return batch
+    latest, there = _latest(batch), {row[:2] for row in table}
+    return [latest.get(row[:2], row) for row in table] + [
+        row for key, row in latest.items() if key not in there
+    ]
+
+
+turns = st.tuples(st.sampled_from("xy"), st.sampled_from(sorted(LOADS)), st.lists(rows, max_size=4))
+
+
+@_FEW
+@given(st.lists(turns, min_size=4, max_size=7))
+def test_each_of_two_dataflows_that_share_a_table_has_the_rows_that_it_would_have_alone(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[tuple[str, str, list[Row]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("shared")
+    expected: dict[str, list[Row]] = {"x": [], "y": []}
+    for number, (name, load, given_rows) in enumerate(drawn, 1):
+        batch = [(*row[:3], "a") for row in given_rows] if load == "replace" else given_rows
+        table = share_of(open_table("delta", Place(str(folder / "t"))), name)
+        frame = _frame(spark, batch)
+        frame = latest_rows(frame, ("k", "k2"), (ByValue("at"),)) if load == "upsert" else frame
+        frame = frame.selectExpr("*", f"'{name}' AS _dataflow")
+        table.write(frame, LOADS[load], Tag(name, number, "o"), "s", base=table.tip(name).version)
+        expected[name] = _loaded(expected[name], load, batch)
+        assert {each: _of(spark, folder, each) for each in expected} == {
+            each: _sorted(there) for each, there in expected.items()
+        }
+        assert table.count_rows() == len(expected[name])
+
+
+def _of(spark: SparkSession, folder: Path, dataflow: str) -> list[Any]:
+    there = spark.read.format("delta").load(str(folder / "t")).where(f"_dataflow = '{dataflow}'")
+    return _sorted([tuple(row) for row in there.select("k", "k2", "at", "file").collect()])
 
 
 def _read(spark: SparkSession, folder: Path) -> list[Any]:

@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 from partitions.load import Append
 from platform_assets.platform import CACHE
 from resources.connect_server import connect_server
+from resources.log_store import CLASS, JAR, SETTING
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables.delta.log import DeltaLog
@@ -169,6 +170,19 @@ def test_wrong_credentials_and_a_missing_bucket_fail_with_1_and_are_told_apart_a
     flow.write_text(flow.read_text().replace(cloud.place.url, "s3://no-such-bucket"))
     code, (answer,) = cloud.run("run", "cloud")
     assert (code, answer["error"]["code"]) == (1, "source_missing")
+
+
+def test_doctor_tells_a_spark_server_that_would_overwrite_the_commits_of_other_drivers(
+    cloud: Cloud, engine: SparkEngine
+) -> None:
+    def commits() -> dict[str, Any]:
+        _, answer = cloud.run("doctor")
+        return next(check for check in answer["checks"] if check["check"] == "commits to S3")
+
+    assert commits()["ok"]
+    cloud.remote = engine.remote or ""
+    result = commits()
+    assert (result["ok"], f"--jars {JAR} --conf {SETTING}={CLASS}" in result["found"]) == (False, True)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_the_wheel_has_every_file_of_the_packages(shipped: list[str]) -> None:
         path.relative_to(ROOT).as_posix()
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
-        if path.is_file() and path.suffix in {".py", ".typed", ".yaml"}
+        if path.is_file() and path.suffix in {".py", ".typed", ".yaml", ".java", ".jar"}
     }
     assert here - set(shipped) == set()
 

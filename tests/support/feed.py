@@ -81,7 +81,7 @@ class Answer:
 
 @dataclass
 class Feed:
-    """One dataflow named ``flow``, whose definition is a mapping like its YAML file.
+    """One dataflow, whose definition is a mapping like its YAML file.
 
     Attributes:
         folder: the project's; ``landing``, ``lake`` and ``state`` lie in it, unless the settings say otherwise.
@@ -89,6 +89,7 @@ class Feed:
         definition: the dataflow.
         settings: platform.yaml.
         environment: variables that the project and its commands see.
+        name: of the dataflow. A second one of a project has a landing zone of its own.
     """
 
     folder: Path
@@ -96,6 +97,7 @@ class Feed:
     definition: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    name: str = NAME
 
     def __post_init__(self) -> None:
         """Write the project."""
@@ -103,7 +105,7 @@ class Feed:
         self.landing.mkdir(exist_ok=True)
         settings = {"state": "./state", "lake": "./lake"} | self.settings
         (self.folder / "platform.yaml").write_text(yaml.safe_dump(settings))
-        files = {"type": "files", "path": "./landing", "format": "ndjson", "schema": "id long"}
+        files = {"type": "files", "path": f"./{self.landing.name}", "format": "ndjson", "schema": "id long"}
         base = {
             "source": files if self.definition.get("source", {}).get("type", "files") == "files" else {},
             "watermark": {"type": "path"},
@@ -115,22 +117,24 @@ class Feed:
     def copy(self, folder: Path) -> Feed:
         """The same dataflow with all that it has, in another folder."""
         shutil.copytree(self.folder, folder, symlinks=True)
-        return Feed(folder, self.engine, self.definition, self.settings, self.environment)
+        return Feed(folder, self.engine, self.definition, self.settings, self.environment, self.name)
 
     @property
     def landing(self) -> Path:
         """The landing zone."""
-        return self.folder / "landing"
+        return self.folder / ("landing" if self.name == NAME else f"landing_{self.name}")
 
     @property
     def table(self) -> Path:
         """The table's folder, whether it is there or not."""
-        return self.folder / "lake" / "bronze" / NAME
+        return (
+            self.folder / "lake" / str(self.definition.get("target", {}).get("table", f"bronze/{self.name}"))
+        )
 
     @property
     def state(self) -> Path:
         """The watermark log's folder of this dataflow, where the settings leave it in the project's."""
-        return self.folder / "state" / NAME
+        return self.folder / "state" / self.name
 
     def define(self, **changes: Any) -> Feed:
         """Change the definition, key by key; a None removes a key."""
@@ -166,7 +170,7 @@ class Feed:
     @property
     def dataflow(self) -> Dataflow:
         """The dataflow, through the project's own loader."""
-        return load_project(self.folder, environment=self.environment).named([NAME])[0]
+        return load_project(self.folder, environment=self.environment).named([self.name])[0]
 
     @property
     def in_arrow(self) -> bool:
@@ -214,7 +218,7 @@ class Feed:
     @property
     def newest(self) -> Entry | None:
         """The newest entry."""
-        return self.platform.log.newest(NAME)
+        return self.platform.log.newest(self.name)
 
     @property
     def watermark(self) -> Any:
@@ -230,7 +234,7 @@ class Feed:
     @property
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
-        return list(self.platform.log.history(NAME))[::-1]
+        return list(self.platform.log.history(self.name))[::-1]
 
     @property
     def commits(self) -> list[Commit]:
@@ -240,7 +244,7 @@ class Feed:
     @property
     def open_intent(self) -> Intent | None:
         """The intent of the number after the newest entry, if one was put."""
-        return self.platform.log.open_intent(NAME, self.newest)
+        return self.platform.log.open_intent(self.name, self.newest)
 
     def cli(self, *arguments: str) -> Answer:
         """Call ``strandline --json`` in this process; Spark is the engine's server."""
@@ -264,7 +268,7 @@ class Feed:
         return self.environment | ({SPARK_REMOTE: self.engine.remote} if self.engine.remote else {})
 
     def _write(self) -> None:
-        (self.folder / "dataflows" / f"{NAME}.yaml").write_text(yaml.safe_dump(self.definition))
+        (self.folder / "dataflows" / f"{self.name}.yaml").write_text(yaml.safe_dump(self.definition))
 
 
 def dies_after(step: Step) -> Observer:

@@ -28,6 +28,10 @@ class Record:
         busy: how many requests, from now on, are answered with 503 and not passed on.
         hold: of how many PUT requests, from now on, the answer is kept back after the store has done what they ask for,
             until ``released`` is set.
+        delay: how many PUT requests, from now on, reach the store only when ``released`` is set; ``delayed`` is set when one waits.
+        delay_at: which ones: those with this in their path.
+        repeat: how many PUT requests, from now on, reach the store twice, of which the second answer is given.
+        repeat_at: which ones: those with this in their path.
     """
 
     lists: list[str] = field(default_factory=list)
@@ -39,6 +43,11 @@ class Record:
     lose_at: str = ""
     busy: int = 0
     hold: int = 0
+    delay: int = 0
+    delay_at: str = ""
+    delayed: Event = field(default_factory=Event)
+    repeat: int = 0
+    repeat_at: str = ""
     released: Event = field(default_factory=Event)
 
 
@@ -65,16 +74,10 @@ class _Handler(QuietHandler):
             return
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length) if length else None
-        upstream = http.client.HTTPConnection("127.0.0.1", self.server.upstream, timeout=20)
-        try:
-            upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-            for name, value in self.headers.items():
-                upstream.putheader(name, value)
-            upstream.endheaders(body)
-            response = upstream.getresponse()
-            data = response.read()
-        finally:
-            upstream.close()
+        self._delay()
+        if self._repeats():
+            self._ask(body)
+        response, data = self._ask(body)
         if self._loses() or self._holds():
             self._hang_up()
             return
@@ -82,6 +85,32 @@ class _Handler(QuietHandler):
         if self.command == "HEAD" and (size := response.getheader("Content-Length")):
             headers["Content-Length"] = size
         self.answer(response.status, headers, data)
+
+    def _ask(self, body: bytes | None) -> tuple[http.client.HTTPResponse, bytes]:
+        upstream = http.client.HTTPConnection("127.0.0.1", self.server.upstream, timeout=20)
+        try:
+            upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():
+                upstream.putheader(name, value)
+            upstream.endheaders(body)
+            response = upstream.getresponse()
+            return response, response.read()
+        finally:
+            upstream.close()
+
+    def _delay(self) -> None:
+        record = self.server.record
+        if self.command == "PUT" and record.delay and record.delay_at in self.path:
+            record.delay -= 1
+            record.delayed.set()
+            record.released.wait(_PATIENCE)
+
+    def _repeats(self) -> bool:
+        record = self.server.record
+        if self.command != "PUT" or not record.repeat or record.repeat_at not in self.path:
+            return False
+        record.repeat -= 1
+        return True
 
     def _loses(self) -> bool:
         record = self.server.record

@@ -81,6 +81,10 @@ class Commit:
         except (ValueError, TypeError, KeyError):
             return {}
 
+    def is_of_another(self, dataflow: str | None) -> bool:
+        """Return whether it is the commit of another dataflow that shares the table; None: nobody shares it."""
+        return dataflow is not None and self.ours.get("dataflow", dataflow) != dataflow
+
     @property
     def id(self) -> str:
         """What tells the commit from any other: the id of the intent or fence that it belongs to, else the hash of its text."""

@@ -15,8 +15,17 @@ _TAGS_EXPIRE = "delta.setTransactionRetentionDuration"
 """The property by which Delta forgets tags, so that a write of an old number would not be skipped."""
 
 
-def compared(log: DeltaLog, recorded: TableCommit | None, app_id: str | None) -> TableHead:
-    """Compare: one listing, and one read for each commit from the recorded one on; see :meth:`resources.tables.table.Table.head`."""
+def compared(
+    log: DeltaLog, recorded: TableCommit | None, app_id: str | None, dataflow: str | None = None
+) -> TableHead:
+    """Compare: one listing, and one read for each commit from the recorded one on; see :meth:`resources.tables.table.Table.head`.
+
+    Args:
+        log: of the table.
+        recorded: the commit that it must have.
+        app_id: the dataflow's.
+        dataflow: its name, in a table that several share: commits of the others do not come between its own.
+    """
     since = None if recorded is None or recorded.version is None else int(recorded.version)
     versions = log.versions(since - 1 if since else None)
     if not versions and since is None:
@@ -27,7 +36,7 @@ def compared(log: DeltaLog, recorded: TableCommit | None, app_id: str | None) ->
         return _other_table(log, since, app_id)
     cleaned = since is not None and commits[0].version > since
     later = [commit for commit in commits if since is None or commit.version > since]
-    tagged = _tagged_commits(app_id, later)
+    tagged = _following_own(_tagged_commits(app_id, later), later, since, dataflow)
     # Without a recorded commit every commit is later, and a log that does not begin at 0 was cleaned.
     incomplete = commits[0].version > (since or 0)
     return TableHead(
@@ -125,6 +134,22 @@ def _expiry(log: DeltaLog, commits: Sequence[Commit], *, whole: bool) -> str | N
         table = log.table()
         properties = table.metadata().configuration if table else {}
     return _TAGS_EXPIRE if properties and properties.get(_TAGS_EXPIRE) else None
+
+
+def _following_own(
+    tagged: Sequence[TaggedCommit], later: Sequence[Commit], since: int | None, dataflow: str | None
+) -> tuple[TaggedCommit, ...]:
+    """The commits, each following the one before it that is not another dataflow's."""
+    if dataflow is None:
+        return tuple(tagged)
+    known = [commit.version for commit in later if not commit.is_of_another(dataflow)]
+    return tuple(
+        replace(
+            commit,
+            follows=max((version for version in known if version < int(commit.version)), default=since),
+        )
+        for commit in tagged
+    )
 
 
 def _tagged_commits(app_id: str | None, commits: Sequence[Commit]) -> tuple[TaggedCommit, ...]:

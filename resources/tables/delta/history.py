@@ -59,13 +59,21 @@ class RowHistory:
         return None
 
 
-def adopted(log: DeltaLog, app_id: str | None) -> Adopted | None:
-    """Return what Strandline's commits tell; see :class:`resources.tables.table.CanAdopt`."""
+def adopted(log: DeltaLog, app_id: str | None, dataflow: str | None = None) -> Adopted | None:
+    """Return what Strandline's commits tell; see :class:`resources.tables.table.CanAdopt`.
+
+    Args:
+        log: of the table.
+        app_id: whose commits count.
+        dataflow: whose commits count, in a table that several share.
+    """
     beyond = False
     history = RowHistory(log, app_id)
     for commit in history:
         ours = commit.ours if app_id is None or app_id in commit.tags else {}
-        if not ours or ours.get("gives_up"):  # which says nothing of the rows that are there
+        if (
+            not ours or commit.is_of_another(dataflow) or ours.get("gives_up")
+        ):  # which says nothing of the rows that are there
             continue
         number = int(ours.get("number", 0))
         app_id = app_id or next((key for key, tag in commit.tags.items() if tag == number), None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused
 from partitions.load import ReplaceKeys, Scd2, Upsert
-from partitions.predicate import NOTHING, Predicate
+from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from resources.deduplication import position
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -78,7 +78,8 @@ def _upsert(
         )
         newer = mine >= theirs
     values = _values(schema, names)
-    merging = given.mergeInto(table, _same_keys(load.keys, names))
+    same = _same_keys(load.keys, names)
+    merging = given.mergeInto(table, same if load.within == EVERYTHING else same & _condition(load.within))
     merging = merging.whenMatched(newer).update(values).whenNotMatched().insert(values)
     return _clearing(merging, load.where)
 
@@ -116,9 +117,14 @@ def _change_versions(
 
 
 def _clearing(merging: MergeIntoWriter, where: Predicate) -> MergeIntoWriter:
+    return merging if where == NOTHING else merging.whenNotMatchedBySource(_condition(where)).delete()
+
+
+def _condition(rows: Predicate) -> Column:
+    """With literals, by which Delta passes over files, and sees that another commit touches none of these rows."""
     from pyspark.sql import functions as F
 
-    return merging if where == NOTHING else merging.whenNotMatchedBySource(F.expr(sql(where, SPARK))).delete()
+    return F.expr(sql(rows, SPARK))
 
 
 def _same_keys(keys: tuple[str, ...], names: Mapping[str, str]) -> Column:

@@ -41,8 +41,10 @@ def distinct_rows(log: DeltaLog, columns: Sequence[str], most: int) -> Iterator[
     return chain.from_iterable(batch.to_pylist() for batch in batches)
 
 
-def count_rows(log: DeltaLog, version: int | None = None) -> int:
-    """Count the rows of a version (None: the newest) from its files' statistics, or by a scan if a file has none; 0 if there is no table.
+def count_rows(log: DeltaLog, version: int | None = None, rows: Predicate = EVERYTHING) -> int:
+    """Count the rows of a version (None: the newest), or some of them; 0 if there is no table.
+
+    All are counted from the files' statistics, if each file has some; else the table is scanned.
 
     Raises:
         TargetError: if the version cannot be opened.
@@ -52,7 +54,7 @@ def count_rows(log: DeltaLog, version: int | None = None) -> int:
     if table is None:
         return 0
     counts = file_counts(table)
-    return _scan(table, log.place) if None in counts else sum(counts)
+    return _scan(table, log.place, rows) if rows != EVERYTHING or None in counts else sum(counts)
 
 
 def file_counts(table: DeltaTable) -> list[Any]:
@@ -141,11 +143,12 @@ def missing(place: Place) -> SourceError:
     )
 
 
-def _scan(table: DeltaTable, place: Place) -> int:
+def _scan(table: DeltaTable, place: Place, rows: Predicate) -> int:
     from deltalake import QueryBuilder
 
+    query = f"SELECT count(*) FROM source WHERE {sql(rows, DATAFUSION)}"  # noqa: S608 - names are quoted, values are literals
     try:
-        batches = QueryBuilder().register("source", table).execute("SELECT count(*) FROM source")
+        batches = QueryBuilder().register("source", table).execute(query)
         return int(next(iter(batches)).column(0)[0].as_py())
     except Exception as error:
         raise _unreadable(place, error) from error

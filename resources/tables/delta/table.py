@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import RowsRefused, SourceError, TargetError
-from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
-from partitions.predicate import Predicate
+from partitions.errors import RowsRefused, SourceError, TargetError, WriteConflict, in_one_line
+from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert, within
+from partitions.predicate import EVERYTHING, Among, Predicate, all_of
+from partitions.target import DATAFLOW_COLUMN
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.history import first_versions
 from resources.places import Place
+from resources.spark_process import said
 from resources.sql import literal, quoted
+from resources.tables.delta.conflicts import is_conflict
 from resources.tables.delta.head import compared, tip_of
 from resources.tables.delta.history import adopted
 from resources.tables.delta.log import DeltaLog
@@ -52,16 +55,23 @@ _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 class DeltaLakeTable:
     """One Delta table; it need not exist."""
 
-    def __init__(self, place: Place, partition_by: Sequence[str] = ()) -> None:
-        """Use the table at a place, which the first write makes, partitioned as given."""
+    def __init__(
+        self, place: Place, partition_by: Sequence[str] = (), *, dataflow: str | None = None
+    ) -> None:
+        """Use the table at a place, which the first write makes, partitioned as given; for all, or for one of the dataflows that share it."""
         self._place = place
+        self._dataflow = dataflow
         self._partition_by = tuple(partition_by)
         self._log = DeltaLog(place)
         self._wrote_by_delta = False
 
+    def share_of(self, dataflow: str) -> DeltaLakeTable:
+        """Return the table as one of the dataflows that share it sees it."""
+        return DeltaLakeTable(self._place, self._partition_by, dataflow=dataflow)
+
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's log with what was recorded of it."""
-        return compared(self._log, recorded, app_id)
+        return compared(self._log, recorded, app_id, self._dataflow)
 
     def tip(self, app_id: str | None) -> TableHead:
         """Return what the table is now."""
@@ -69,7 +79,7 @@ class DeltaLakeTable:
 
     def adopted(self, app_id: str | None = None) -> Adopted | None:
         """Return the state that the commits tell which the table's rows go back to."""
-        return adopted(self._log, app_id)
+        return adopted(self._log, app_id, self._dataflow)
 
     def exists(self) -> bool:
         """Return whether there is a Delta log."""
@@ -80,6 +90,9 @@ class DeltaLakeTable:
         table = self._log.table()
         if table is None:
             return False
+        if (own := self._own_rows()) != EVERYTHING:
+            tagged = any(commit.ours.get("dataflow") == self._dataflow for commit in self._log.commits(None))
+            return tagged or holds_any(self._log, table.version(), own)
         if any(count is None or count > 0 for count in file_counts(table)):
             return True
         return any(commit.tags for commit in self._log.commits(None))
@@ -95,12 +108,12 @@ class DeltaLakeTable:
         try:
             before, after = count_rows(self._log, version - 1), count_rows(self._log, version)
         except TargetError:
-            after = count_rows(self._log)
+            after = self.count_rows()
         return replace(commit, removed=max(0, before + commit.rows - after), uncounted=False)
 
     def count_rows(self) -> int:
-        """Return the number of rows, from the files' statistics if they all have some."""
-        return count_rows(self._log)
+        """Return the number of rows, from the files' statistics if they all have some; a table that is shared is scanned for the dataflow's."""
+        return count_rows(self._log, rows=self._own_rows())
 
     def columns(self) -> list[str]:
         """Return the names of the columns."""
@@ -116,13 +129,18 @@ class DeltaLakeTable:
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
         """Ask for them, without Spark."""
-        return highest_values(self._log, columns, None if version is None else int(version), rows)
+        asked = all_of((self._own_rows(), EVERYTHING if rows is None else rows))
+        return highest_values(self._log, columns, None if version is None else int(version), asked)
 
     def texts(self, column: str) -> set[str]:
         """Return all texts of a column."""
         if column not in self.columns():
             return set()
-        distinct = self.distinct_rows([column], _MOST_TEXTS)
+        if self._own_rows() == EVERYTHING:
+            distinct = self.distinct_rows([column], _MOST_TEXTS)
+        else:
+            both = self.distinct_rows([column, DATAFLOW_COLUMN], _MOST_TEXTS)
+            distinct = (row for row in both if row[DATAFLOW_COLUMN] == self._dataflow)
         return {row[column] for row in distinct if row[column] is not None}
 
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
@@ -152,8 +170,22 @@ class DeltaLakeTable:
         return spark.read.format("delta").option("versionAsOf", str(version)).load(self._place.spark_url)
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
-        """Load rows in one commit: Strandline's own where it can, else Delta's, which skips one whose tag the table knows."""
-        own, first = self._own(tag, state), base is None
+        """Load rows in one commit; of a table that several dataflows share, whichever of them has made it."""
+        first = base is None and (self._dataflow is None or not self.exists())
+        try:
+            self._write(rows, within(load, self._own_rows()), tag, state, first=first)
+        except Exception as error:
+            # Another dataflow may have made the table just now.
+            if is_conflict(error) or (first and self._dataflow is not None and self.exists()):
+                raise WriteConflict(
+                    f"table {self._place}: another writer committed first: {in_one_line(said(error))}. Nothing is lost: the next run tries"
+                    " again"
+                ) from error
+            raise
+
+    def _write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> None:
+        """Load rows: Strandline's own commit where it can, else Delta's, which skips one whose tag the table knows."""
+        own = self._own(tag, state)
         if isinstance(load, Upsert | ReplaceKeys | Scd2) and not first:
             self._wrote_by_delta = True
             merge(self._place, rows, load, tag, own.text)
@@ -169,11 +201,18 @@ class DeltaLakeTable:
         own = self._own(tag, state)
         if first_rows is None and own.give_up():
             return
+        first = first_rows is not None and (self._dataflow is None or not self.exists())
         rows = first_rows() if first_rows else self._rows(spark).limit(0)
-        self._commit(rows, Append(), tag, own.text, first=first_rows is not None)
+        self._commit(rows, Append(), tag, own.text, first=first)
 
     def _own(self, tag: Tag, state: str) -> OwnCommit:
-        return OwnCommit(self._log, tag, commit_text(self._place, tag, state))
+        return OwnCommit(self._log, tag, commit_text(self._place, tag, state, self._dataflow))
+
+    def _own_rows(self) -> Predicate:
+        """The rows that the dataflow deletes, updates and counts: all, unless the table is shared by now."""
+        if self._dataflow is None or DATAFLOW_COLUMN not in self.columns():
+            return EVERYTHING
+        return Among(DATAFLOW_COLUMN, (self._dataflow,))
 
     def _rows(self, spark: SparkSession) -> DataFrame:
         return spark.read.format("delta").load(self._place.spark_url)

@@ -16,15 +16,17 @@ _LONGEST_STATE = 8 * 1024
 """Characters of a state that a commit carries itself."""
 
 
-def commit_text(place: Place, tag: Tag, state: str) -> str:
+def commit_text(place: Place, tag: Tag, state: str, dataflow: str | None = None) -> str:
     """Return the user metadata of a commit, and put the state beside the table if the text cannot hold it.
 
     Args:
         place: of the table.
         tag: of the commit.
         state: sentinel JSON text of the watermark after it.
+        dataflow: whose commit it is, in a table that several share.
     """
     owned = {
+        **({"dataflow": dataflow} if dataflow else {}),
         "owner": tag.owner,
         "number": tag.number,
         "gives_up": tag.gives_up,

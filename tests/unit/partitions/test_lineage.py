@@ -90,6 +90,20 @@ def test_an_input_is_the_table_whatever_the_asset_of_its_maker_is_called(
     assert lineage.upstream_assets(reader) == assets
 
 
+def test_a_table_that_several_dataflows_share_is_made_by_all_of_them() -> None:
+    reader = reading("reader", "silver/both")
+    lineage = Lineage([Flow("a", "silver/both"), reader, Flow("b", "silver/both")])
+    assert lineage.upstream_dataflows("reader") == ("a", "b")
+    assert lineage.upstream_assets(reader) == ("bronze/a", "bronze/b")
+    assert lineage.upstream_tables(reader) == {"silver/both": ("a", "b")}
+    assert lineage.in_order(["reader", "b", "a"])[-1] == "reader"
+
+
+def test_a_dataflow_that_reads_the_table_that_it_shares_is_circular() -> None:
+    both = [Flow("a", "silver/both"), Flow("b", "silver/both", [Input(("source", "table"), "silver/both")])]
+    assert [each.maker for each in Lineage(both).circular("b")] == ["b"]
+
+
 def test_only_dataflows_of_a_cycle_are_circular() -> None:
     into, first, second = (
         reading("into", "bronze/first"),

@@ -452,6 +452,51 @@ def test_two_dataflows_with_one_table_are_both_named(make: Make) -> None:
     assert project.dataflows == {}
 
 
+SHARED = GOOD + "target: {load: append, table: bronze/both, shared: true}\n"
+
+
+def test_dataflows_that_all_say_so_share_a_table(make: Make) -> None:
+    project = make(SHARED, files={"dataflows/other.yaml": SHARED})
+    assert (project.errors, [flow.table for flow in project.dataflows.values()]) == ([], ["bronze/both"] * 2)
+
+
+def test_a_table_is_shared_only_if_each_of_its_dataflows_says_so(make: Make) -> None:
+    alone = SHARED.replace(", shared: true", "")
+    project = make(SHARED, files={"dataflows/other.yaml": alone})
+    assert [(error.file, error.key, error.expected) for error in project.errors] == [
+        (f"dataflows/{name}.yaml", "target.table", "a table of its own, or target.shared: true in each of these files")
+        for name in ("flow", "other")
+    ]  # fmt: skip
+
+
+def test_dataflows_that_share_a_table_lay_it_out_alike(make: Make) -> None:
+    parted = SHARED.replace("shared: true", "shared: true, partition_by: [_dataflow]")
+    project = make(SHARED, files={"dataflows/other.yaml": parted})
+    assert [(error.file, error.key, error.found) for error in project.errors] == [
+        ("dataflows/flow.yaml", "target.partition_by", "nothing, and _dataflow in dataflows/other.yaml:3"),
+        ("dataflows/other.yaml", "target.partition_by", "_dataflow, and nothing in dataflows/flow.yaml:3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        "load: merge_overwrite, merge_keys: [id]",
+        "load: scd2, merge_keys: [id], effective_column: at",
+        "load: overwrite",
+    ],
+)
+def test_a_load_that_cannot_leave_rows_of_others_alone_is_refused_beside_shared(
+    make: Make, load: str
+) -> None:
+    errors = make(SHARED.replace("load: append", load)).errors
+    (error,) = [error for error in errors if error.key == "target.shared"]
+    assert error.found == f"true beside {load.split(',')[0]}"
+    assert error.expected.startswith(
+        "append, merge_upsert, or merge_overwrite with replace_by_watermark: true ("
+    )
+
+
 def test_a_source_around_the_lake_is_refused_if_a_listing_would_see_it(make: Make) -> None:
     around = GOOD.replace("./landing", "./data")
     (error,) = make(around, platform="lake: ./data/tables\n").errors

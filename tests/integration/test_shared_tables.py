@@ -1,0 +1,187 @@
+"""Dataflows that share a table, from their sources to the table and through decisions and crashes (docs/loads.md, Tables that dataflows share)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from resources.loop.outcome import Step
+from resources.spark import SparkEngine
+from tests.support.crash_runner import WRITING, crash
+from tests.support.feed import NAME, Feed, answer_of
+from tests.support.window_feed import BY_COLUMNS, REPLACED, LakeTable, event, instant, watermark
+
+BOTH = {"table": "bronze/both", "shared": True}
+UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
+OTHER = "other"
+SLOW = "SELECT * FROM input WHERE coalesce(java_method('java.lang.Thread', 'sleep', 300L), '') <> 'x'"
+"""Slow enough to be killed in its middle; the write goes on at the server."""
+
+
+def _pair(folder: Path, engine: SparkEngine, **definition: Any) -> tuple[Feed, Feed]:
+    """Two dataflows of one project that share a table, each with a landing zone of its own."""
+    target = BOTH | definition.pop("target", {})
+    made = [Feed(folder, engine, {**definition, "target": target}, name=name) for name in (NAME, OTHER)]
+    return made[0], made[1]
+
+
+def _rows(feed: Feed) -> list[tuple[Any, ...]]:
+    """Whose each row is, and its id."""
+    return feed.rows("_dataflow", "id")
+
+
+def test_each_row_says_whose_it_is_and_each_dataflow_counts_its_own(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, other = _pair(tmp_path, engine)
+    for feed, ids in ((flow, (1, 2)), (other, (3,)), (flow, (4,)), (other, (5, 6))):
+        feed.put(f"d=1/{ids[0]}.ndjson", *ids)
+        assert feed.load().rows == len(ids)
+    assert _rows(flow) == [(NAME, 1), (NAME, 2), (NAME, 4), (OTHER, 3), (OTHER, 5), (OTHER, 6)]
+    assert [feed.entries[-1].total_rows for feed in (flow, other)] == [3, 3]
+    assert [feed.platform.table(feed.dataflow).count_rows() for feed in (flow, other)] == [3, 3]
+    assert [feed.load().status for feed in (flow, other)] == ["nothing", "nothing"]
+
+
+def test_a_key_of_two_dataflows_is_a_row_of_each(tmp_path: Path, engine: SparkEngine) -> None:
+    source = {"format": "ndjson", "schema": "id long, value string"}
+    flow, other = _pair(tmp_path, engine, source=source, target=UPSERT)
+    for feed in (flow, other):
+        feed.put("a.ndjson", {"id": 1, "value": "old"}, {"id": 2, "value": feed.name})
+        feed.load()
+    flow.put("b.ndjson", {"id": 1, "value": "new"})
+    assert flow.load().committed[0].removed == 1
+    assert flow.rows("_dataflow", "id", "value") == [
+        (NAME, 1, "new"),
+        (NAME, 2, NAME),
+        (OTHER, 1, "old"),
+        (OTHER, 2, OTHER),
+    ]
+
+
+def test_a_window_that_is_empty_at_its_source_leaves_the_rows_of_the_other_dataflow(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    sources = {name: LakeTable(tmp_path / "lake" / "raw" / name) for name in (NAME, OTHER)}
+    feeds = {
+        name: Feed(
+            tmp_path,
+            engine,
+            {
+                "source": {"type": "table", "table": f"raw/{name}", **BY_COLUMNS},
+                "watermark": watermark("2026-05-28", units="a", grace="P9D"),
+                "target": BOTH | REPLACED,
+            },
+            name=name,
+        )
+        for name in (NAME, OTHER)
+    }
+    for number, name in enumerate((NAME, OTHER)):
+        sources[name].put(event(number, "2026-05-28"), event(10 + number, "2026-05-29"))
+        assert feeds[name].run(now=instant("2026-05-30")).error is None
+    sources[NAME].drop(0)
+    assert feeds[NAME].run(now=instant("2026-05-31")).error is None
+    assert _rows(feeds[NAME]) == [(NAME, 10), (OTHER, 1), (OTHER, 11)]
+    assert feeds[NAME].entries[-1].total_rows == 1
+
+
+@pytest.mark.parametrize("decision", [("reset",), ("rewind", "--to", "0")], ids=["reset", "rewind"])
+def test_a_decision_that_replaces_deletes_the_rows_of_its_dataflow_alone(
+    tmp_path: Path, engine: SparkEngine, decision: tuple[str, ...]
+) -> None:
+    flow, other = _pair(tmp_path, engine)
+    for feed in (flow, other):
+        feed.put("a.ndjson", 1, 2)
+        feed.load()
+    flow.put("a.ndjson", 3)
+    verb, *rest = decision
+    done = flow.cli("state", verb, NAME, *rest, "--replace", "--reason", "test", "--yes")
+    assert done.code == 0, done.err
+    flow.load()
+    assert _rows(flow) == [(NAME, 3), (OTHER, 1), (OTHER, 2)]
+    assert flow.entries[-1].total_rows == 1
+    assert other.load().status == "nothing"
+
+
+def test_a_dataflow_joins_a_table_that_holds_rows_of_another_without_a_decision(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, other = _pair(tmp_path, engine)
+    flow.put("a.ndjson", 1)
+    flow.load()
+    other.put("a.ndjson", 2)
+    assert other.load().status == "committed"
+    assert _rows(flow) == [(NAME, 1), (OTHER, 2)]
+
+
+def test_a_dataflow_whose_state_was_lost_stops_and_adopts_its_own(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, other = _pair(tmp_path, engine)
+    for feed in (flow, other):
+        feed.put("b.ndjson", 1)
+        feed.load()
+    flow.state.rename(tmp_path / "lost")
+    flow.put("c.ndjson", 2)
+    assert flow.cli("run", NAME).error["code"] == "state_lost"
+    assert flow.cli("state", "adopt", NAME, "--reason", "test", "--yes").code == 0
+    assert (flow.path, flow.entries[-1].total_rows) == ("b.ndjson", 1)
+    flow.load()
+    assert _rows(flow) == [(NAME, 1), (NAME, 2), (OTHER, 1)]
+
+
+def test_a_restored_table_stops_each_dataflow_that_lost_rows_and_each_adopts_its_own(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, other = _pair(tmp_path, engine)
+    for feed, name in ((flow, "a"), (other, "a"), (flow, "b")):
+        feed.put(f"{name}.ndjson", 1)
+        feed.load()
+    DeltaTable(str(flow.table)).restore(1)
+    assert flow.cli("run", NAME).error["code"] == "table_behind"
+    other.put("b.ndjson", 2)
+    assert other.load().status == "committed"  # all of its rows are still there
+    assert flow.cli("state", "adopt", NAME, "--reason", "test", "--yes").code == 0
+    assert flow.path == "a.ndjson"
+    flow.load()
+    assert _rows(flow) == [(NAME, 1), (NAME, 1), (OTHER, 1), (OTHER, 2)]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first slice", "later slice"])
+@pytest.mark.parametrize("step", [Step.INTENT_PUT, WRITING, Step.WRITTEN, Step.VERIFIED])
+def test_a_run_that_died_is_finished_once_although_the_other_dataflow_has_committed_since(
+    tmp_path: Path, engine: SparkEngine, step: str, first: bool
+) -> None:
+    slow = {"sql": SLOW} if step == WRITING else {}
+    flow, other = _pair(tmp_path, engine, target=UPSERT if step == Step.WRITTEN else {}, **slow)
+    if not first:
+        flow.put("a.ndjson", 1)
+        flow.load()
+    flow.put("b.ndjson", 2, 3)
+    other.put("a.ndjson", 4)
+    crash(flow, step)
+    other.load()
+    assert flow.load().status == "recovered"
+    assert _rows(flow) == ([] if first else [(NAME, 1)]) + [(NAME, 2), (NAME, 3), (OTHER, 4)]
+    assert [flow.load().status, other.load().status] == ["nothing", "nothing"]
+    assert flow.entries[-1].total_rows == (2 if first else 3)
+
+
+@pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
+def test_two_dataflows_that_run_at_the_same_moment_in_two_processes_both_load_all(
+    tmp_path: Path, engine: SparkEngine, load: dict[str, Any]
+) -> None:
+    pair = _pair(tmp_path, engine, target=load, watermark={"checkpoint": {"interval_files": 1}})
+    for turn in range(2):  # the first one makes the table
+        for feed in pair:
+            for number in range(4):
+                feed.put(f"{turn}{number}.ndjson", 10 * turn + number)
+        runs = [feed.start("run", feed.name) for feed in pair]
+        answers = [answer_of(run) for run in runs]
+        assert [answer.code for answer in answers] == [0, 0], [answer.err for answer in answers]
+    ids = [10 * turn + number for turn in range(2) for number in range(4)]
+    assert _rows(pair[0]) == [(name, number) for name in (NAME, OTHER) for number in ids]
+    assert [feed.entries[-1].total_rows for feed in pair] == [8, 8]

@@ -1,0 +1,199 @@
+"""Two Spark drivers that commit to one Delta table on S3, behind a proxy that delays, loses and repeats requests (docs/adr/0020).
+
+Each driver is a process of its own. What they commit here is Delta's own writer's: merges by keys and changes of properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from partitions.load import Append, ByValue, Upsert
+from platform_assets.platform import CACHE
+from resources.connect_server import connect_server
+from resources.places import Place
+from resources.spark import SparkEngine
+from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.table import Tag
+from tests.support.engine import QUICK
+from tests.support.http import serving
+from tests.support.proxy import CountingProxy, Record
+from tests.support.seaweed import Seaweed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.s3, pytest.mark.timeout(900)]
+
+FIRST = f"_delta_log/{1:020d}.json"
+"""The version that the tests' drivers commit, after the one that has made the table."""
+
+Row = tuple[int, str]
+
+
+@pytest.fixture(scope="module")
+def servers(seaweed: Seaweed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
+    """The addresses of two engines, each with a driver of its own."""
+    engine = SparkEngine(
+        master="local[2]", conf=QUICK, cache=CACHE, places=(Place("s3://any", seaweed.connection),)
+    )
+    with ExitStack() as stack:
+        yield tuple(
+            stack.enter_context(
+                connect_server(engine, tmp_path_factory.mktemp("s3") / "connect.log", patience=600)
+            )
+            for _ in range(2)
+        )
+
+
+@dataclass
+class Drivers:
+    """A table in a bucket, and two drivers that write to it through one proxy."""
+
+    place: Place
+    sessions: tuple[SparkSession, ...]
+    record: Record
+
+    def merge(self, driver: int, app: str, number: int, *rows: Row) -> None:
+        """Merge rows by their ids, under a number of a dataflow."""
+        self._write(driver, app, number, rows, Upsert(("id",), (ByValue("value"),)), base=0)
+
+    def make(self, *rows: Row) -> None:
+        """Make the table, as version 0."""
+        self._write(0, "maker", 1, rows, Append(), base=None)
+
+    def _write(
+        self,
+        driver: int,
+        app: str,
+        number: int,
+        rows: tuple[Row, ...],
+        load: Append | Upsert,
+        base: int | None,
+    ) -> None:
+        given = self.sessions[driver].createDataFrame(list(rows), "id long, value string")
+        tag = Tag(app, number, f"owner {number} of {app}")
+        DeltaLakeTable(self.place).write(given, load, tag, "{}", base=base)
+
+    def delayed(self) -> None:
+        """Let the next commit of the first version wait, between its driver's look and the store."""
+        self.record.delay, self.record.delay_at = 1, FIRST
+
+    @property
+    def rows(self) -> list[Row]:
+        """As a new reader sees them."""
+        table = DeltaLog(self.place).table()
+        assert table is not None
+        return sorted((row["id"], row["value"]) for row in table.to_pyarrow_table().to_pylist())
+
+    @property
+    def apps(self) -> list[str | None]:
+        """Whose tag each version has."""
+        return [next(iter(commit.tags), None) for commit in DeltaLog(self.place).commits(None)]
+
+    @property
+    def unconditional(self) -> list[str]:
+        """The commits that were put over whatever was there."""
+        return [path for path, conditional in self.record.puts if _is_commit(path) and not conditional]
+
+
+def _is_commit(path: str) -> bool:
+    return "/_delta_log/0" in path and path.split("?")[0].endswith(".json")
+
+
+@pytest.fixture
+def drivers(seaweed: Seaweed, servers: tuple[str, ...]) -> Iterator[Drivers]:
+    with seaweed.bucket() as bucket, serving(CountingProxy(seaweed.port)) as proxy:
+        place = replace(bucket.child("lake/t"), connection=seaweed.through(proxy.port))
+        sessions = tuple(SparkEngine(remote=url, places=(place,)).session() for url in servers)
+        made = Drivers(place, sessions, proxy.record)
+        made.make((1, "a"), (2, "a"))
+        yield made
+        proxy.record.released.set()
+
+
+def test_each_commit_of_deltas_own_writer_is_a_conditional_put(drivers: Drivers) -> None:
+    drivers.merge(0, "app", 1, (2, "b"), (3, "b"))
+    table = f"delta.`{drivers.place.spark_url}`"
+    drivers.sessions[0].sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('note' = 'x')").collect()
+    assert drivers.rows == [(1, "a"), (2, "b"), (3, "b")]
+    assert drivers.apps == ["maker", "app", None]
+    assert drivers.unconditional == []
+
+
+@pytest.mark.parametrize("fault", ["lose", "repeat"])
+def test_a_commit_whose_answer_is_lost_or_whose_request_comes_twice_lands_once_and_raises_nothing(
+    drivers: Drivers, fault: str
+) -> None:
+    setattr(drivers.record, fault, 1)
+    setattr(drivers.record, f"{fault}_at", FIRST)
+    drivers.merge(0, "app", 1, (2, "b"))
+    assert getattr(drivers.record, fault) == 0
+    assert (drivers.rows, drivers.apps) == ([(1, "a"), (2, "b")], ["maker", "app"])
+
+
+def test_of_two_drivers_that_commit_one_version_one_wins_and_the_other_fails_as_a_conflict(
+    drivers: Drivers,
+) -> None:
+    drivers.delayed()
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(drivers.merge, 0, "slow", 1, (1, "slow"))
+        assert drivers.record.delayed.wait(120)
+        drivers.merge(1, "fast", 1, (2, "fast"))
+        drivers.record.released.set()
+        with pytest.raises(Exception, match=r"DELTA_CONCURRENT|Concurrent"):
+            slow.result()
+    assert (drivers.rows, drivers.apps) == ([(1, "a"), (2, "fast")], ["maker", "fast"])
+    drivers.merge(0, "slow", 1, (1, "slow"))
+    assert (drivers.rows, drivers.apps) == ([(1, "slow"), (2, "fast")], ["maker", "fast", "slow"])
+
+
+def test_a_writer_that_was_believed_dead_cannot_overwrite_its_recovery(drivers: Drivers) -> None:
+    drivers.delayed()
+    with ThreadPoolExecutor(1) as pool:
+        zombie = pool.submit(drivers.merge, 0, "app", 1, (3, "zombie"))
+        assert drivers.record.delayed.wait(120)
+        drivers.merge(1, "app", 1, (3, "recovery"))
+        drivers.record.released.set()
+        with suppress(Exception):  # the protocol looks whose commit holds the number, whatever a write raises
+            zombie.result()
+    assert (drivers.rows, drivers.apps) == ([(1, "a"), (2, "a"), (3, "recovery")], ["maker", "app"])
+
+
+def test_a_writer_that_was_believed_dead_cannot_overwrite_the_fence_of_its_number(drivers: Drivers) -> None:
+    drivers.delayed()
+    with ThreadPoolExecutor(1) as pool:
+        zombie = pool.submit(drivers.merge, 0, "app", 1, (3, "zombie"))
+        assert drivers.record.delayed.wait(120)
+        fence = Tag("app", 1, "fence", gives_up=True)
+        DeltaLakeTable(drivers.place).give_up(drivers.sessions[1], fence, "{}", None)
+        drivers.record.released.set()
+        with suppress(Exception):
+            zombie.result()
+    assert (drivers.rows, drivers.apps) == ([(1, "a"), (2, "a")], ["maker", "app"])
+    commit = DeltaLakeTable(drivers.place).head(None, "app").find_tagged_commit(1)
+    assert commit is not None
+    assert (commit.owner, commit.gives_up) == ("fence", True)
+
+
+def test_merges_of_two_drivers_at_once_all_land_once_they_are_tried_again(drivers: Drivers) -> None:
+    def driver(which: int) -> None:
+        for number in (1, 2, 3):
+            while not _holds(drivers, f"app {which}", number):
+                with suppress(Exception):
+                    drivers.merge(which, f"app {which}", number, (10 * which + number, f"{which}"))
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(driver, range(2)))
+    assert drivers.rows == [(1, "0"), (2, "0"), (3, "0"), (11, "1"), (12, "1"), (13, "1")]
+    assert sorted(map(str, drivers.apps)) == ["app 0"] * 3 + ["app 1"] * 3 + ["maker"]
+
+
+def _holds(drivers: Drivers, app: str, number: int) -> bool:
+    return DeltaLakeTable(drivers.place).tip(app).tag >= number

@@ -1,0 +1,41 @@
+"""The assets of dataflows that share a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dagster import AssetKey, AssetsDefinition
+
+from platform_assets.factory.assets import dataflow_assets
+from platform_assets.platform import build_platform
+from platform_assets.project import load_project
+
+SHARED = (
+    "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
+    "target: {load: append, table: bronze/both, shared: true}\n"
+)
+READER = (
+    "layer: silver\nsource: {type: table, table: bronze/both}\nwatermark: {type: column, columns: [at]}\n"
+)
+
+
+def test_dataflows_that_share_a_table_have_an_asset_each_and_what_reads_it_is_downstream_of_all(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "dataflows").mkdir()
+    for name, text in {"a": SHARED, "b": SHARED, "reader": READER}.items():
+        (tmp_path / f"dataflows/{name}.yaml").write_text(text)
+    project = load_project(tmp_path)
+    assert project.errors == []
+    platform = build_platform(project)
+    assets = {name: dataflow_assets(flow, platform) for name, flow in project.dataflows.items()}
+
+    def shown(definition: AssetsDefinition, key: str) -> dict[str, str]:
+        metadata = definition.specs_by_key[AssetKey(key.split("/"))].metadata
+        return {name: metadata[name] for name in ("table", "shared_with") if name in metadata}
+
+    assert shown(assets["a"], "bronze/a") == {"table": "bronze/both", "shared_with": "b"}
+    assert shown(assets["b"], "bronze/b") == {"table": "bronze/both", "shared_with": "a"}
+    assert shown(assets["reader"], "silver/reader") == {}
+    above = {dep.asset_key for spec in assets["reader"].specs for dep in spec.deps}
+    assert {AssetKey(["bronze", "a"]), AssetKey(["bronze", "b"])} <= above
