@@ -28,6 +28,11 @@ _NEW_ROWS = "append, merge_upsert or merge_overwrite (each run reads new rows on
 _FILES = "a source of type files (a path watermark needs files)"
 _PINNED = "its columns are pinned"
 
+_NO_KEYS = (
+    "append, overwrite, or merge_overwrite with replace_by_watermark: true (a Parquet table replaces whole files: nothing finds a row by its keys),"
+    " or format: delta"
+)
+
 Fits = Mapping[str, str | None]
 """The words that a user writes, each with what is expected instead; None: it goes together."""
 
@@ -81,9 +86,24 @@ KINDS: Mapping[str, Supported] = {
 """By kind of watermark: the sources that it can read, and how it can load what it reads."""
 
 FORMATS: Mapping[str, Fits] = {
-    "delta": {"append": None, "overwrite": None, "merge_upsert": None, "merge_overwrite": None, "scd2": None},
+    "delta": {
+        "append": None,
+        "overwrite": None,
+        "merge_upsert": None,
+        "merge_overwrite": None,
+        "replace_by_watermark": None,
+        "scd2": None,
+    },
+    "parquet": {
+        "append": None,
+        "overwrite": None,
+        "merge_upsert": _NO_KEYS,
+        "merge_overwrite": _NO_KEYS,
+        "replace_by_watermark": None,
+        "scd2": _NO_KEYS,
+    },
 }
-"""By format of the table: the loads that it can do."""
+"""By format of the table: the ways to load that it can do, as ``Target.way`` names them."""
 
 UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {"api": None}
 """By form of the records: why fields that the schema lacks cannot be left out. Of all other forms: ``_PINNED``."""
@@ -111,7 +131,7 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
         yield refused
     if (expected := KINDS[watermark.type].loads[target.load]) is not None:
         yield Refusal(("target", "load"), target.load, expected)
-    if (expected := FORMATS[target.format][target.load]) is not None:
+    if (expected := FORMATS[target.format][target.way]) is not None:
         yield Refusal(("target", "load"), f"{target.load} beside format {target.format}", expected)
     yield from target.refusals()
     if isinstance(watermark, PathWatermark):

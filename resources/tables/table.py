@@ -113,6 +113,8 @@ class TableHead:
             has brought back the rows of the recorded commit, and of those after it under the dataflow's tag.
         rewritten: whether the recorded commit was cleaned from the table's log and the file that it added is in the table no more.
         tags_expire: the table property by which tags are forgotten; None if it is not set.
+        missing_files: data files that are part of the table, and that another writer has removed without a commit.
+        foreign_files: files of other writers that plain readers of the table's folder see, and that no commit has added.
     """
 
     newest: TableCommit | None
@@ -124,6 +126,8 @@ class TableHead:
     undone: str | None = None
     rewritten: bool = False
     tags_expire: str | None = None
+    missing_files: tuple[str, ...] = ()
+    foreign_files: tuple[str, ...] = ()
 
     @property
     def version(self) -> Version | None:

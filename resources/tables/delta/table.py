@@ -18,7 +18,7 @@ from resources.tables.delta.head import compared, tip_of
 from resources.tables.delta.history import adopted
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.merge import merge
-from resources.tables.delta.own_commit import OUTSIDE, OwnCommit
+from resources.tables.delta.own_commit import OwnCommit
 from resources.tables.delta.rows import (
     count_rows,
     distinct_rows,
@@ -29,6 +29,7 @@ from resources.tables.delta.rows import (
     missing,
 )
 from resources.tables.delta.user_metadata import commit_text
+from resources.tables.replacement import OUTSIDE
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
