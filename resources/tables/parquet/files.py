@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -25,11 +26,10 @@ def open_file(folder: Place, path: str) -> ParquetFile:
         FileMoved: it is not there.
         SourceError: it cannot be read.
     """
-    import obstore
     import pyarrow.parquet as pq
 
     with reading(folder, path):
-        source = folder.local / path if folder.local is not None else obstore.open_reader(folder.store, path)
+        source = folder.local / path if folder.local is not None else _Object(folder, path)
         return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
 
 
@@ -50,3 +50,27 @@ def reading(folder: Place, path: str) -> Iterator[None]:
             raise FileMoved(f"{folder}: {path} is gone", code="source_moved") from None
         except pa.ArrowException as error:
             raise SourceError(f"{folder}: {path} cannot be read: {in_one_line(str(error))}") from None
+
+
+class _Object(io.RawIOBase):
+    """An object as Arrow reads a file; obstore's own reader says of itself that it is closed."""
+
+    def __init__(self, folder: Place, path: str) -> None:
+        import obstore
+
+        self._reader = obstore.open_reader(folder.store, path)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._reader.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._reader.tell()
+
+    def read(self, size: int | None = -1) -> bytes:
+        return bytes(self._reader.read(None if size is None or size < 0 else size))
