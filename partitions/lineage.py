@@ -78,6 +78,14 @@ class Lineage:
         makers = {table: self._maker_of_table.get(table) for table in tables}
         return {table: None if maker is None else maker.name for table, maker in makers.items()}
 
+    def readers_of(self, table: str) -> tuple[str, ...]:
+        """The dataflows that read a table, each once."""
+        return tuple(
+            name
+            for name, upstream in self._upstream.items()
+            if any(self._table(each.input) == table for each in upstream)
+        )
+
     def upstream_dataflows(self, name: str) -> tuple[str, ...]:
         """The dataflows whose tables a dataflow reads, each once."""
         return tuple(dict.fromkeys(each.maker for each in self._upstream.get(name, ())))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from partitions.column import refusals as column
 from partitions.column.definition import ColumnWatermark
+from partitions.maintenance import Maintenance
 from partitions.path import refusals as path
 from partitions.path.definition import PathWatermark
 from partitions.refusal import Refusal
@@ -105,6 +106,12 @@ FORMATS: Mapping[str, Fits] = {
 }
 """By format of the table: the ways to load that it can do, as ``Target.way`` names them."""
 
+MAINTAINED: Fits = {
+    "delta": None,
+    "parquet": "no such key (nothing joins or deletes files of Parquet tables yet), or format: delta",
+}
+"""By format of the table: whether it is cared for."""
+
 UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {"api": None}
 """By form of the records: why fields that the schema lacks cannot be left out. Of all other forms: ``_PINNED``."""
 
@@ -120,6 +127,7 @@ class Parts:
     unknown_fields: str
     on_bad_file: str = "stop"
     late_files: str = "ingest"
+    maintenance: Maintenance | None = None
 
 
 def refusals(parts: Parts) -> Iterator[Refusal]:
@@ -133,6 +141,8 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
         yield Refusal(("target", "load"), target.load, expected)
     if (expected := FORMATS[target.format][target.way]) is not None:
         yield Refusal(("target", "load"), f"{target.load} beside format {target.format}", expected)
+    if parts.maintenance is not None and (expected := MAINTAINED[target.format]) is not None:
+        yield Refusal(("maintenance",), f"one beside format {target.format}", expected)
     yield from target.refusals()
     if isinstance(watermark, PathWatermark):
         yield from path.refusals(source, target, parts.schedule, parts.late_files, parts.on_bad_file)

@@ -331,6 +331,56 @@ def adopted_state(table: Table, app_id: str | None = None) -> Adopted | None:
     return table.adopted(app_id) if isinstance(table, CanAdopt) else None
 
 
+@dataclass(frozen=True)
+class Cared:
+    """What a table's care has done.
+
+    Attributes:
+        added: data files that were written.
+        removed: data files that are part of the newest version no more.
+        deleted: files that are gone.
+    """
+
+    added: int = 0
+    removed: int = 0
+    deleted: int = 0
+
+    def counts(self) -> dict[str, int]:
+        """Those that are not 0."""
+        counts = {"files added": self.added, "files removed": self.removed, "files deleted": self.deleted}
+        return {name: count for name, count in counts.items() if count}
+
+
+@runtime_checkable
+class CanMaintain(Protocol):
+    """A format whose tables are cared for. Neither changes a row, nor a tag, and :meth:`Table.head` keeps what was recorded before.
+
+    Who calls them holds the dataflow; other writers may commit meanwhile.
+    """
+
+    def optimize(self, session: Callable[[], SparkSession]) -> Cared:
+        """Join small files into larger ones. Older versions stay readable.
+
+        Args:
+            session: gives one, if it is needed.
+
+        Raises:
+            TargetError: it failed; nothing, or all of it, is in the table.
+        """
+        ...
+
+    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
+        """Delete files that only versions older than the table's retention need, and files that no commit knows and that are as old.
+
+        Args:
+            session: gives one, if it is needed.
+
+        Raises:
+            TargetError: it failed; the next one deletes the rest.
+        """
+        ...
+
+
 @runtime_checkable
 class CanPrepare(Protocol):
     """A format whose first look in a session can be taken in advance."""
