@@ -21,6 +21,7 @@ NAMES = (
     "loading",
     "columns",
     "api_pages",
+    "care",
 )
 SOAK = "soak"
 

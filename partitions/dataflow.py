@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from partitions.column.definition import ColumnWatermark
 from partitions.errors import ConfigurationError
+from partitions.maintenance import Maintenance
 from partitions.model import Duration, Model
 from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit, Refusal
@@ -64,6 +65,7 @@ class Dataflow(Model):
         inputs: tables of the lake that ``sql`` or ``transform`` reads beside the dataflow's own rows, by the names that it gives them.
         run_after_upstream: whether Dagster requests a run when a table that it reads has changed.
         freshness: shown and checked by Dagster.
+        maintenance: how often the table is cared for.
         schedule: cron, in the watermark's time zone: when runs are asked for beside what the sensor finds (not of path watermarks).
     """
 
@@ -85,6 +87,7 @@ class Dataflow(Model):
     owners: tuple[str, ...] = ()
     tags: dict[str, str] = Field(default_factory=dict)
     freshness: Freshness | None = None
+    maintenance: Maintenance | None = None
     schedule: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
@@ -121,6 +124,7 @@ class Dataflow(Model):
             self.unknown_fields,
             self.on_bad_file,
             self.late_files,
+            self.maintenance,
         )
         if refused := list(refusals(parts)):
             raise PartsDoNotFit(refused)

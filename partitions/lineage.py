@@ -85,6 +85,14 @@ class Lineage:
         tables = dict.fromkeys(self._table(given) for given in flow.tables_read)
         return {table: tuple(maker.name for maker in self.makers(table)) for table in tables}
 
+    def readers_of(self, table: str) -> tuple[str, ...]:
+        """The dataflows that read a table, each once."""
+        return tuple(
+            name
+            for name, upstream in self._upstream.items()
+            if any(self._table(each.input) == table for each in upstream)
+        )
+
     def upstream_dataflows(self, name: str) -> tuple[str, ...]:
         """The dataflows whose tables a dataflow reads, each once."""
         return tuple(dict.fromkeys(each.maker for each in self._upstream.get(name, ())))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from partitions.column import refusals as column
 from partitions.column.definition import ColumnWatermark
+from partitions.maintenance import Maintenance
 from partitions.path import refusals as path
 from partitions.path.definition import PathWatermark
 from partitions.refusal import Refusal
@@ -28,6 +29,11 @@ _NEW_ROWS = "append, merge_upsert or merge_overwrite (each run reads new rows on
 _FILES = "a source of type files (a path watermark needs files)"
 _PINNED = "its columns are pinned"
 _NOT_SHARED = "format: delta, or a table of its own"
+
+_NO_KEYS = (
+    "append, overwrite, or merge_overwrite with replace_by_watermark: true (a Parquet table replaces whole files: nothing finds a row by its keys),"
+    " or format: delta"
+)
 
 Fits = Mapping[str, str | None]
 """The words that a user writes, each with what is expected instead; None: it goes together."""
@@ -82,9 +88,30 @@ KINDS: Mapping[str, Supported] = {
 """By kind of watermark: the sources that it can read, and how it can load what it reads."""
 
 FORMATS: Mapping[str, Fits] = {
-    "delta": {"append": None, "overwrite": None, "merge_upsert": None, "merge_overwrite": None, "scd2": None},
+    "delta": {
+        "append": None,
+        "overwrite": None,
+        "merge_upsert": None,
+        "merge_overwrite": None,
+        "replace_by_watermark": None,
+        "scd2": None,
+    },
+    "parquet": {
+        "append": None,
+        "overwrite": None,
+        "merge_upsert": _NO_KEYS,
+        "merge_overwrite": _NO_KEYS,
+        "replace_by_watermark": None,
+        "scd2": _NO_KEYS,
+    },
 }
-"""By format of the table: the loads that it can do."""
+"""By format of the table: the ways to load that it can do, as ``Target.way`` names them."""
+
+MAINTAINED: Fits = {
+    "delta": None,
+    "parquet": "no such key (nothing joins or deletes files of Parquet tables yet), or format: delta",
+}
+"""By format of the table: whether it is cared for."""
 
 SHARED: Fits = {"delta": None}
 """By format of the table: whether several dataflows can load it. Of all other formats: ``_NOT_SHARED``."""
@@ -104,6 +131,7 @@ class Parts:
     unknown_fields: str
     on_bad_file: str = "stop"
     late_files: str = "ingest"
+    maintenance: Maintenance | None = None
 
 
 def refusals(parts: Parts) -> Iterator[Refusal]:
@@ -115,10 +143,12 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
         yield refused
     if (expected := KINDS[watermark.type].loads[target.load]) is not None:
         yield Refusal(("target", "load"), target.load, expected)
-    if (expected := FORMATS[target.format][target.load]) is not None:
+    if (expected := FORMATS[target.format][target.way]) is not None:
         yield Refusal(("target", "load"), f"{target.load} beside format {target.format}", expected)
     if target.shared and (expected := SHARED.get(target.format, _NOT_SHARED)) is not None:
         yield Refusal(("target", "shared"), f"true beside format {target.format}", expected)
+    if parts.maintenance is not None and (expected := MAINTAINED[target.format]) is not None:
+        yield Refusal(("maintenance",), f"one beside format {target.format}", expected)
     yield from target.refusals()
     if isinstance(watermark, PathWatermark):
         yield from path.refusals(source, target, parts.schedule, parts.late_files, parts.on_bad_file)

@@ -52,11 +52,17 @@ class Target(Model):
     replace_by_watermark: bool = False
     effective_column: Annotated[str, Field(min_length=1)] | None = None
     table: TableName | None = None
-    format: Literal["delta"] = "delta"
+    format: Literal["delta", "parquet"] = "delta"
     partition_by: tuple[str, ...] = ()
     schema_mode: Literal["strict"] = "strict"
     origin_columns: bool = True
     shared: bool = False
+
+    @property
+    def way(self) -> str:
+        """The word that tells how rows go into the table: ``load``, or ``replace_by_watermark`` where that tells which rows go."""
+        replaces = self.load == "merge_overwrite" and self.replace_by_watermark
+        return "replace_by_watermark" if replaces else self.load
 
     @property
     def merges(self) -> bool:

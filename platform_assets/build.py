@@ -26,6 +26,7 @@ from platform_assets.factory.assets import broken_asset, dataflow_assets
 from platform_assets.factory.checks import ROW_ACCOUNTING
 from platform_assets.factory.decisions import decision_jobs
 from platform_assets.factory.jobs import dataflow_job, job_name
+from platform_assets.factory.maintenance import maintenance_job, maintenance_schedule
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.definitions import HasLedgerPicture, HasPartitions, KindDefinitions
 from platform_assets.metadata import table_metadata, watermark_metadata
@@ -57,6 +58,7 @@ def build_definitions(
     partitions = _partitions(flows)
     jobs = {flow.name: dataflow_job(flow) for flow in flows}
     triggers = [_of_kind(flow).triggers(flow, platform, options, jobs[flow.name]) for flow in flows]
+    care = [(flow, maintenance_job(flow, platform, options)) for flow in flows if flow.maintenance]
     broken = [broken_asset(project.layer(name), name, errors) for name, errors in project.broken.items()]
     return Definitions(
         assets=[*_assets(flows, platform, partitions), *broken],
@@ -64,10 +66,14 @@ def build_definitions(
         jobs=[
             *jobs.values(),
             *chain.from_iterable(of_flow.jobs for of_flow in triggers),
+            *(made for _, made in care),
             *decision_jobs(project, platform, options),
         ],
         sensors=list(chain.from_iterable(of_flow.sensors for of_flow in triggers)),
-        schedules=list(chain.from_iterable(of_flow.schedules for of_flow in triggers)),
+        schedules=[
+            *chain.from_iterable(of_flow.schedules for of_flow in triggers),
+            *(maintenance_schedule(flow, platform, made) for flow, made in care),
+        ],
         resources=_resources(flows, platform, options, partitions),
         executor=in_process_executor,  # a process, and so a JVM, per step costs 20 s and gains nothing here
     )

@@ -37,7 +37,7 @@ from resources.watermarks.log import WatermarkLog
 Clock = Callable[[], float]
 """Epoch seconds."""
 
-ABANDONED: frozenset[Why] = frozenset({"abandon"})
+NO_PROGRESS: frozenset[Why] = frozenset({"abandon", "maintain"})
 """Entries that make no progress with the work."""
 
 _FAR = 100
@@ -102,7 +102,7 @@ class Work:
     requests: Callable[[str], Sequence[RunRequest]]
     new_keys: Sequence[AddDynamicPartitionsRequest] = ()
     events: Sequence[Any] = ()
-    no_progress: frozenset[Why] = ABANDONED
+    no_progress: frozenset[Why] = NO_PROGRESS
     unfinished: str = "attempt {} did not commit; the next one is in {} s"
 
 

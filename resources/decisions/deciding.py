@@ -47,7 +47,7 @@ def decide(
     log, name = platform.log, dataflow.name
     last = log.newest(name)
     draft = build_draft(platform, dataflow, last)
-    claim = _claim(dataflow, last, draft.entry)
+    claim = claim_of(dataflow, last, draft.entry)
     if not leads_on(dataflow, last, draft):
         try:
             # With the numbers as they are: a decision's must not make the tag of another writer look known.
@@ -78,8 +78,8 @@ def _overtaken(claim: Intent, winner: Intent | None) -> Conflict:
     )
 
 
-def _claim(dataflow: Dataflow, last: Entry | None, entry: Entry) -> Intent:
-    """The intent of a decision. It takes the number after the newest, whichever the entry will have."""
+def claim_of(dataflow: Dataflow, last: Entry | None, entry: Entry) -> Intent:
+    """Return the intent of an entry that writes no rows. It takes the number after the newest, whichever the entry will have."""
     return Intent(
         id=entry.id,
         number=last.number + 1 if last else 1,

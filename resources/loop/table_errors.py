@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from resources.tables.table import TableHead
@@ -76,6 +78,25 @@ class TableErrors:
             lacks="may lack",
         )
 
+    def files_missing(self, head: TableHead) -> NeedsDecision:
+        """Return the error for data files that are gone."""
+        return self._stop(
+            "table_behind",
+            f"{self._says()}, but {_counted(head.missing_files)} of it is gone, and no commit has removed it. It lacks rows that"
+            " count as loaded. Put the files back, or run `state reset --replace` to reload the table",
+            (self._empty,),
+        )
+
+    def files_foreign(self, head: TableHead) -> NeedsDecision:
+        """Return the error for files that others have put into the table's folder."""
+        return self._stop(
+            "foreign_files",
+            f"table {self._table}: expected files that its commits name, found {_counted(head.foreign_files)} beside them. Readers of the folder see"
+            " their rows, and Strandline does not. Move the files away, and load them by a dataflow of their own; or run `state reset --replace`, which"
+            " sets them aside and reloads the table",
+            (self._empty,),
+        )
+
     def _behind(self, how: str, lacks: str = "lacks") -> NeedsDecision:
         return self._stop(
             "table_behind",
@@ -111,3 +132,10 @@ class TableErrors:
 
     def _stop(self, code: str, said: str, choices: tuple[str, ...]) -> NeedsDecision:
         return NeedsDecision(f"dataflow {self._name}: {said}", code=code, choices=choices)
+
+
+def _counted(files: Sequence[str]) -> str:
+    """Name files: the first, and how many there are."""
+    return (
+        f"the file {files[0]}" if len(files) == 1 else f"{len(files):,} files, the first of them {files[0]},"
+    )

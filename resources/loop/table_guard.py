@@ -30,7 +30,7 @@ def check_table(
     Raises:
         NeedsDecision: ``state_lost``: a table with data, of which no entry knows; ``table_missing``, ``table_behind`` and
             ``table_replaced``: the table does not have the recorded commit, or no longer its rows, or is one that came since; ``foreign_tag``: another writer wrote
-            under this dataflow's tag; ``tags_expire``: the table forgets tags.
+            under this dataflow's tag; ``tags_expire``: the table forgets tags; ``foreign_files``: files lie in its folder that no commit has added.
     """
     errors = TableErrors(dataflow, entry)
     if entry is None or entry.table is None:
@@ -65,6 +65,10 @@ def _check_recorded(entry: Entry, head: TableHead, errors: TableErrors, intent: 
         raise errors.undone(head)
     if loaded and head.rewritten:
         raise errors.rewritten()
+    if loaded and head.missing_files:
+        raise errors.files_missing(head)
+    if head.foreign_files and not entry.replace_table:
+        raise errors.files_foreign(head)
     # Of commits that were cleaned from the table's log only the tag is left: it must be the one that was recorded.
     number = intent.number if intent else entry.table_number if head.cleaned else entry.number
     strangers = [commit for commit in head.tagged if not (intent and _finishes(commit, intent))]

@@ -5,9 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from partitions.errors import ConfigurationError, SourceError, TargetError
 from resources.places import Place
 from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.parquet.table import ParquetTable
 from resources.tables.table import Table
 
-FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {"delta": DeltaLakeTable}
+FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {
+    "delta": DeltaLakeTable,
+    "parquet": ParquetTable,
+}
 """By the word that ``target.format`` has for it; the first one is meant if nothing tells."""
 
 

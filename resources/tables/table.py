@@ -114,6 +114,8 @@ class TableHead:
             has brought back the rows of the recorded commit, and of those after it under the dataflow's tag.
         rewritten: whether the recorded commit was cleaned from the table's log and the file that it added is in the table no more.
         tags_expire: the table property by which tags are forgotten; None if it is not set.
+        missing_files: data files that are part of the table, and that another writer has removed without a commit.
+        foreign_files: files of other writers that plain readers of the table's folder see, and that no commit has added.
     """
 
     newest: TableCommit | None
@@ -125,6 +127,8 @@ class TableHead:
     undone: str | None = None
     rewritten: bool = False
     tags_expire: str | None = None
+    missing_files: tuple[str, ...] = ()
+    foreign_files: tuple[str, ...] = ()
 
     @property
     def version(self) -> Version | None:
@@ -327,6 +331,56 @@ class CanAdopt(Protocol):
 def adopted_state(table: Table, app_id: str | None = None) -> Adopted | None:
     """Return what a table tells, if its format can; see :meth:`CanAdopt.adopted`."""
     return table.adopted(app_id) if isinstance(table, CanAdopt) else None
+
+
+@dataclass(frozen=True)
+class Cared:
+    """What a table's care has done.
+
+    Attributes:
+        added: data files that were written.
+        removed: data files that are part of the newest version no more.
+        deleted: files that are gone.
+    """
+
+    added: int = 0
+    removed: int = 0
+    deleted: int = 0
+
+    def counts(self) -> dict[str, int]:
+        """Those that are not 0."""
+        counts = {"files added": self.added, "files removed": self.removed, "files deleted": self.deleted}
+        return {name: count for name, count in counts.items() if count}
+
+
+@runtime_checkable
+class CanMaintain(Protocol):
+    """A format whose tables are cared for. Neither changes a row, nor a tag, and :meth:`Table.head` keeps what was recorded before.
+
+    Who calls them holds the dataflow; other writers may commit meanwhile.
+    """
+
+    def optimize(self, session: Callable[[], SparkSession]) -> Cared:
+        """Join small files into larger ones. Older versions stay readable.
+
+        Args:
+            session: gives one, if it is needed.
+
+        Raises:
+            TargetError: it failed; nothing, or all of it, is in the table.
+        """
+        ...
+
+    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
+        """Delete files that only versions older than the table's retention need, and files that no commit knows and that are as old.
+
+        Args:
+            session: gives one, if it is needed.
+
+        Raises:
+            TargetError: it failed; the next one deletes the rest.
+        """
+        ...
 
 
 @runtime_checkable

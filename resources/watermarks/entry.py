@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 """Of entries and intents. A reader refuses a higher one: it cannot know what it would overlook."""
 
 Why = Literal[
-    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote"
+    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain"
 ]  # fmt: skip
 
 Replaces = Literal["own", "table"]

@@ -73,8 +73,36 @@ class Suite:
 
 _NO_VERSION = "files have no versions; each is compared with what was listed"
 
+_NO_KEYS = "whole files are replaced; nothing finds a row by its keys"
+_BY_KEYS = (
+    "test_an_upsert_updates_the_rows_of_its_keys_and_adds_the_others",
+    "test_a_null_key_is_a_key_like_any_other",
+    "test_an_upsert_leaves_rows_that_are_later_by_its_guard",
+    "test_an_upsert_deletes_the_rows_that_it_was_told_to_and_does_not_have",
+    "test_a_replace_by_keys_deletes_the_rows_of_its_keys_and_adds_all_of_its_own",
+    "test_a_load_by_keys_without_rows_records_its_number_and_changes_nothing",
+    "test_a_number_of_a_load_by_keys_that_is_there_or_below_is_skipped_in_silence",
+    "test_a_fenced_number_keeps_a_load_by_keys_out_and_nothing_of_it_in_the_session",
+    "test_a_row_of_a_key_whose_partition_changed_is_moved",
+    "test_columns_of_a_load_by_keys_are_matched_by_name_and_a_missing_one_is_null",
+    "test_versions_of_a_key_follow_each_other_and_the_last_is_current",
+    "test_a_late_or_corrected_version_moves_the_ends_of_its_neighbours",
+    "test_versions_that_are_there_change_nothing_and_a_skipped_number_adds_none",
+)
+"""Rules of loads that find rows by their keys."""
+
 SUITES = (
-    Suite("test_table", "Table formats", ("delta",), {}),
+    Suite(
+        "test_table",
+        "Table formats",
+        ("delta", "parquet"),
+        {
+            **{(rule, "parquet"): Cannot("never", _NO_KEYS) for rule in _BY_KEYS},
+            ("test_rows_that_others_append_undo_nothing", "parquet"): Cannot(
+                "never", "rows are those of the lists; files of others stop the run (`foreign_files`)"
+            ),
+        },
+    ),
     Suite("test_shared_table", "Table formats, for dataflows that share a table", ("delta",), {}),
     Suite(
         "test_source",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -18,7 +20,7 @@ from partitions.predicate import Among
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables import open_table
-from resources.tables.table import Table, TableCommit, Tag, TaggedCommit, Version, adopted_state
+from resources.tables.table import FollowsUp, Table, TableCommit, Tag, TaggedCommit, Version, adopted_state
 from tests.contract.capabilities import pytest_generate_tests
 
 if TYPE_CHECKING:
@@ -33,20 +35,51 @@ BY_UNIT = ReplaceKeys(("unit",))
 
 @dataclass(frozen=True)
 class Foreign:
-    """What another writer does to a table of a format: appends a row, overwrites all rows, restores a version."""
+    """What another writer does to a table of a format: appends a row, overwrites all rows, restores a version, reads the ids."""
 
     append: Callable[[Path], None]
     overwrite: Callable[[Path], None]
     restore: Callable[[Path, Version], None]
+    ids: Callable[[Path], list[int]]
+
+
+_ROWS = pa.table({"id": pa.array([77], pa.int64()), "unit": ["foreign"]})
 
 
 def _delta_writer(mode: Any) -> Callable[[Path], None]:
-    rows = pa.table({"id": pa.array([77], pa.int64()), "unit": ["foreign"]})
-    return lambda folder: write_deltalake(str(folder), rows, mode=mode)
+    return lambda folder: write_deltalake(str(folder), _ROWS, mode=mode)
 
 
 def _delta_restore(folder: Path, version: Version) -> None:
     DeltaTable(str(folder)).restore(int(version))
+
+
+def _delta_ids(folder: Path) -> list[int]:
+    return sorted(DeltaTable(str(folder)).to_pyarrow_table()["id"].to_pylist())
+
+
+def _parquet_append(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(_ROWS, folder / "foreign.parquet")
+
+
+def _parquet_overwrite(folder: Path) -> None:
+    for file in folder.rglob("*.parquet"):
+        file.unlink()
+    _parquet_append(folder)
+
+
+def _parquet_restore(folder: Path, version: Version) -> None:
+    """As a backup puts it back: without the lists that came later, and without their files."""
+    for file in (folder / "_strandline").iterdir():
+        if int(file.stem) > int(version):
+            for added in json.loads(file.read_text()).get("added", ()):
+                (folder / added["path"]).unlink()
+            file.unlink()
+
+
+def _parquet_ids(folder: Path) -> list[int]:
+    return sorted(pq.read_table(folder)["id"].to_pylist())
 
 
 FOREIGN = {
@@ -54,7 +87,9 @@ FOREIGN = {
         _delta_writer("append"),
         _delta_writer("overwrite"),
         _delta_restore,
-    )
+        _delta_ids,
+    ),
+    "parquet": Foreign(_parquet_append, _parquet_overwrite, _parquet_restore, _parquet_ids),
 }
 
 
@@ -88,6 +123,8 @@ class Subject:
         table = self.table
         made = Tag(APP, number, tag.pop("owner", f"owner {number}"), **tag)
         table.write(self.rows(*rows), load or Append(), made, str(number), base=table.tip(APP).version)
+        if isinstance(table, FollowsUp) and (newest := table.tip(APP).newest):
+            table.after_append(newest)
 
     def give_up(self, number: int) -> None:
         """Fence a number."""
@@ -313,17 +350,27 @@ def test_a_replace_of_all_rows_gives_the_table_new_columns(subject: Subject) -> 
     assert (subject.table.columns(), subject.ids, subject.commit(2).removed) == (["name", "id"], [9], None)
 
 
+def _load_columns(subject: Subject, number: int, load: Load, *columns: str) -> None:
+    table = subject.table
+    rows = subject.rows((number, "b")).select(*columns)
+    table.write(rows, load, Tag(APP, number, "owner"), "s", base=table.tip(APP).version)
+
+
 def test_columns_are_matched_by_name_and_a_missing_one_is_null(subject: Subject) -> None:
     subject.load(1, (1, "a"))
-    loads: tuple[Load, ...] = (Append(), Append(), UPSERT, ReplaceKeys(("id",)))
-    for number, (columns, load) in enumerate(
-        zip((["unit", "id"], ["id"], ["id"], ["id"]), loads, strict=True), 2
-    ):
-        table = subject.table
-        rows = subject.rows((number, "b")).select(*columns)
-        table.write(rows, load, Tag(APP, number, "owner"), "s", base=table.tip(APP).version)
+    _load_columns(subject, 2, Append(), "unit", "id")
+    _load_columns(subject, 3, Append(), "id")
     assert subject.table.columns() == ["id", "unit"]
-    assert subject.all_rows == [(1, "a"), (2, "b"), (3, None), (4, None), (5, None)]
+    assert subject.all_rows == [(1, "a"), (2, "b"), (3, None)]
+
+
+def test_columns_of_a_load_by_keys_are_matched_by_name_and_a_missing_one_is_null(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    _load_columns(subject, 2, UPSERT, "unit", "id")
+    _load_columns(subject, 3, UPSERT, "id")
+    _load_columns(subject, 4, ReplaceKeys(("id",)), "id")
+    assert subject.table.columns() == ["id", "unit"]
+    assert subject.all_rows == [(1, "a"), (2, "b"), (3, None), (4, None)]
 
 
 @pytest.mark.parametrize("other", ["id long, unit string, more string", "id string, unit string"])
@@ -353,7 +400,7 @@ def test_a_first_write_is_refused_where_a_table_has_come_since(subject: Subject)
     subject.foreign.append(subject.folder)
     with pytest.raises(Exception, match="already exist"):
         subject.table.write(subject.rows((1, "a")), Append(), Tag(APP, 1, "owner 1"), "1", base=None)
-    assert subject.ids == [77]
+    assert subject.foreign.ids(subject.folder) == [77]
 
 
 def test_a_first_write_is_skipped_in_silence_where_its_own_number_has_come_since(subject: Subject) -> None:
@@ -415,9 +462,9 @@ def test_a_table_that_was_made_again_does_not_have_the_recorded_commit(subject: 
     recorded = _recorded(subject, 2)
     rmtree(subject.folder)
     assert subject.table.head(recorded, APP).newest is None
-    subject.foreign.append(subject.folder)
+    subject.load(1, (1, "a"), owner="another")
     head = subject.table.head(recorded, APP)
-    assert (head.kept, head.older) == (False, True)
+    assert (head.kept, head.older, [commit.number for commit in head.tagged]) == (False, True, [1])
 
 
 def test_another_dataflows_tags_are_not_this_ones(subject: Subject) -> None:

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from partitions.load import Append
+from partitions.load import Append, Load, Replace
+from partitions.predicate import Among
 from platform_assets.platform import CACHE
 from resources.connect_server import connect_server
 from resources.log_store import CLASS, JAR, SETTING
@@ -24,7 +25,8 @@ from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
-from resources.tables.table import Tag
+from resources.tables.parquet.table import ParquetTable
+from resources.tables.table import TableCommit, Tag
 from tests.support.engine import QUICK
 from tests.support.feed import call_of
 from tests.support.http import serving
@@ -301,3 +303,87 @@ def test_of_two_drivers_that_commit_at_once_each_lands_once(own_table: OwnTable)
     assert own_table.rows == _expected(0, 2, 3, 4, 12, 13, 14)
     assert len(DeltaLog(own_table.place).versions(None)) == 7
     assert own_table.stray_files == set()
+
+
+@dataclass
+class ParquetLoads:
+    """A Parquet table in a bucket behind a proxy, and a session that writes to it."""
+
+    place: Place
+    spark: SparkSession
+    record: Record
+
+    def write(self, number: int, load: Load, *ids: int, app: str = "app") -> None:
+        """Load rows under a number."""
+        table = ParquetTable(self.place, ("unit",))
+        rows = self.spark.createDataFrame(_expected(*ids), "id long, unit string")
+        tag = Tag(app, number, f"owner {number} of {app}")
+        table.write(rows.coalesce(1), load, tag, "{}", base=table.tip(app).version)
+
+    def follow_up(self) -> None:
+        """Have files moved."""
+        ParquetTable(self.place).after_append(TableCommit(None))
+
+    def rows(self, version: int) -> list[tuple[int, str]]:
+        """Of a version, by the product's own reader."""
+        read = ParquetTable(self.place).read(self.spark, version)
+        return sorted((row["id"], row["unit"]) for row in read.collect())
+
+    @property
+    def plain_rows(self) -> list[tuple[int, str]]:
+        """As a reader sees them that knows nothing of lists."""
+        read = self.spark.read.parquet(self.place.spark_url)
+        return sorted((row["id"], row["unit"]) for row in read.collect())
+
+
+@pytest.fixture
+def parquet(seaweed: Seaweed, s3_server: str) -> Iterator[ParquetLoads]:
+    with seaweed.bucket() as bucket, serving(CountingProxy(seaweed.port)) as proxy:
+        place = replace(bucket.child("lake/bronze/t"), connection=seaweed.through(proxy.port))
+        engine = SparkEngine(remote=s3_server, places=(place,))
+        yield ParquetLoads(place, engine.session(), proxy.record)
+
+
+def test_files_of_a_parquet_table_are_copied_to_their_places_and_each_version_stays_readable(
+    parquet: ParquetLoads,
+) -> None:
+    versions = [_expected(1, 2), _expected(1, 2, 3, 4), _expected(2, 4, 5)]
+    odd = Among("unit", (_expected(1)[0][1],))
+    loads: tuple[Load, ...] = (Append(), Append(), Replace(odd))
+    for number, (load, ids) in enumerate(zip(loads, ((1, 2), (3, 4), (5,)), strict=True), 1):
+        parquet.write(number, load, *ids)
+        assert parquet.rows(number) == versions[number - 1]
+        if number != 1:  # the second write finishes what the first has left
+            parquet.follow_up()
+    assert parquet.plain_rows == versions[-1]
+    assert [parquet.rows(number) for number in (1, 2, 3)] == versions
+    table = ParquetTable(parquet.place)
+    assert [row["id"] for row in table.distinct_rows(["id"])] == [2, 4, 5]
+    assert table.texts("unit") == {unit for _, unit in versions[-1]}
+    head = table.head(None, "app")
+    assert (head.missing_files, head.foreign_files, head.tag) == ((), (), 3)
+    puts = [conditional for path, conditional in parquet.record.puts if "/_strandline/0" in path]
+    assert puts == [True] * 3
+
+
+def test_a_list_whose_answer_is_lost_lands_once(parquet: ParquetLoads) -> None:
+    parquet.write(1, Append(), 1)
+    parquet.record.lose_at, parquet.record.lose = f"_strandline/{2:020d}.json", 1
+    parquet.write(2, Append(), 2)
+    assert parquet.record.lose == 0
+    parquet.write(2, Append(), 2)
+    parquet.follow_up()
+    assert (parquet.rows(2), parquet.plain_rows) == (_expected(1, 2), _expected(1, 2))
+
+
+def test_of_two_drivers_that_put_lists_at_once_each_lands_once(parquet: ParquetLoads) -> None:
+    parquet.write(1, Append(), 0, app="app 0")
+
+    def driver(which: int) -> None:
+        for number in (2, 3):
+            parquet.write(number, Append(), 10 * (which % 2) + number, app=f"app {which % 2}")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(driver, range(4)))
+    parquet.follow_up()
+    assert parquet.rows(5) == parquet.plain_rows == _expected(0, 2, 3, 12, 13)

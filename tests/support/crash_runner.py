@@ -57,6 +57,7 @@ def main(folder: Path, wanted: str, occurrence: int, whom: str) -> None:
     flow = project.dataflows[NAME]
     table = project.table_place(flow).local
     assert table is not None
+    layer = table.parent  # some formats stage files beside the table
 
     def die() -> None:
         if whom == "group":
@@ -64,7 +65,7 @@ def main(folder: Path, wanted: str, occurrence: int, whom: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def die_while_writing(before: set[Path]) -> None:
-        while not set(table.rglob("*.parquet")) - before:
+        while not set(layer.rglob("*.parquet")) - before:
             time.sleep(0.01)
         die()
 
@@ -75,7 +76,7 @@ def main(folder: Path, wanted: str, occurrence: int, whom: str) -> None:
             return
         if wanted == WRITING:
             threading.Thread(
-                target=die_while_writing, args=(set(table.rglob("*.parquet")),), daemon=True
+                target=die_while_writing, args=(set(layer.rglob("*.parquet")),), daemon=True
             ).start()
         elif step == wanted:
             die()

@@ -22,7 +22,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import counted
 from platform_assets.factory.keys import pool, run_request, table_key, watermark_key
-from platform_assets.factory.sensors import ABANDONED, Clock, NoWork, SensorShell, Tick, Work, digest
+from platform_assets.factory.sensors import NO_PROGRESS, Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.kinds.path.checks import completeness, late_evaluation
 from platform_assets.metadata import table_metadata, watermark_metadata
 from resources.io_managers import RunOptions, failure, mark_run
@@ -36,7 +36,7 @@ from resources.sweep import unhandled
 from resources.watermarks.entry import Why
 from resources.watermarks.quarantine import read_quarantine
 
-_NOT_OF_LATE_FILES: frozenset[Why] = frozenset({*ABANDONED, "run"})
+_NOT_OF_LATE_FILES: frozenset[Why] = frozenset({*NO_PROGRESS, "run"})
 """Entries that make no progress with late files: a dataflow that loads only new files leaves the late files where they are."""
 
 _INTERVAL = 300

@@ -23,14 +23,14 @@ from partitions.load import Append, Load, Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.places import Place
-from resources.tables.delta.commit import file_name
-from resources.tables.delta.data_files import (
+from resources.tables.data_files import (
     DataFile,
     lacks_committer,
     remove_files,
     write_files,
     written_files,
 )
+from resources.tables.delta.commit import file_name
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import (
     extents_of,
@@ -42,16 +42,14 @@ from resources.tables.delta.own_limits import (
     new_schema,
     takes_place,
 )
+from resources.tables.replacement import OUTSIDE, counting, is_outside
 from resources.tables.table import Tag
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-OUTSIDE = "rows_outside"
-"""Code of the error for rows that are not among those that their load replaces."""
 
 _TRIES = 100
 """Versions that other writers may take first, one after another, before a run gives way to them."""
@@ -295,7 +293,7 @@ class OwnCommit:
 
     def _counting_outside(self, rows: DataFrame, load: Replace) -> tuple[DataFrame, Callable[[], int]]:
         """The rows, and what tells how many of them the load does not replace once they are written."""
-        return _counting(rows, _is_outside(load))
+        return counting(rows, is_outside(load))
 
     def _kept_rows(
         self, rows: DataFrame, load: Replace, removals: Removals
@@ -306,7 +304,7 @@ class OwnCommit:
         # Not through Delta: a file is read as it is, without the state of the whole table.
         paths = [self.log.place.child(unquote(action["path"])).spark_url for action in removals.part]
         reader = rows.sparkSession.read.schema(rows.schema).option("__globPaths__", "false")
-        return _counting(reader.parquet(*paths).where(_is_outside(load)), F.lit(True))
+        return counting(reader.parquet(*paths).where(is_outside(load)), F.lit(True))
 
     def _add(self, change: Change) -> _Outcome:
         """Commit as the version after the newest; if another writer takes that, look again."""
@@ -412,22 +410,6 @@ def _suits(
     settings: Any = spark.conf.getAll  # a property or a method, as the kind of session has it
     defaults = settings() if callable(settings) else settings
     return may_make(schema, {key: value for key, value in defaults.items() if key.startswith(_NEW_TABLES)})
-
-
-def _is_outside(load: Replace) -> Column:
-    """Whether a row is not among those that a load replaces."""
-    from pyspark.sql import functions as F
-
-    return ~F.coalesce(F.expr(sql(load.where, SPARK)), F.lit(False))
-
-
-def _counting(rows: DataFrame, which: Column) -> tuple[DataFrame, Callable[[], int]]:
-    """The rows, and what tells how many of them meet a condition once they are written."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F
-
-    counted = Observation()
-    return rows.observe(counted, F.count_if(which).alias("rows")), lambda: int(counted.get["rows"])
 
 
 def _removals(table: DeltaTable, load: Load) -> Removals | None:

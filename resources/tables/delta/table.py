@@ -20,8 +20,9 @@ from resources.tables.delta.conflicts import is_conflict
 from resources.tables.delta.head import compared, tip_of
 from resources.tables.delta.history import adopted
 from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.maintenance import optimize, vacuum
 from resources.tables.delta.merge import merge
-from resources.tables.delta.own_commit import OUTSIDE, OwnCommit
+from resources.tables.delta.own_commit import OwnCommit
 from resources.tables.delta.rows import (
     count_rows,
     distinct_rows,
@@ -32,9 +33,11 @@ from resources.tables.delta.rows import (
     missing,
 )
 from resources.tables.delta.user_metadata import commit_text
+from resources.tables.replacement import OUTSIDE
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
+    Cared,
     TableCommit,
     TableHead,
     Tag,
@@ -243,6 +246,14 @@ class DeltaLakeTable:
         if isinstance(error, RowsRefused):
             return error.code == OUTSIDE
         return "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in str(error) and "EXPRESSION(" in str(error)
+
+    def optimize(self, session: Callable[[], SparkSession]) -> Cared:
+        """Join small files."""
+        return optimize(self._log, session)
+
+    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
+        """Delete what is older than the table's retention."""
+        return vacuum(self._log, session)
 
     def prepare_next(self, spark: SparkSession) -> None:
         """Make the engine know the table's state, which Delta keeps until the next commit.

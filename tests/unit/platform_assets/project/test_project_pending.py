@@ -34,7 +34,7 @@ FLOWS = [
     ),
     (
         GOOD + "target: {format: iceberg}\n",
-        [("target.format", "iceberg", f"{any_of([*FORMATS])} (Iceberg and Parquet tables are")],
+        [("target.format", "iceberg", f"{any_of([*FORMATS])} (Iceberg tables are")],
     ),
     (
         GOOD + "target: {schema_mode: rescue}\n",

@@ -75,12 +75,19 @@ class DataFile:
     statistics: str = field(repr=False)
 
 
-def write_files(rows: DataFrame, folder: Place, partition_by: Sequence[str]) -> None:
-    """Write rows as Parquet files into a folder that is not there yet, all or none of them, without a copy on the way."""
+def write_files(rows: DataFrame, folder: Place, partition_by: Sequence[str], *, copies: bool = False) -> None:
+    """Write rows as Parquet files into a folder that is not there yet, all or none of them.
+
+    Args:
+        rows: to be written.
+        folder: for the files.
+        partition_by: columns that folders stand for.
+        copies: whether files of a bucket are copied into the folder, file by file, as Spark does without a committer for S3.
+    """
     writer = rows.write.format("parquet").mode("error").options(**_OPTIONS)
     if partition_by:
         writer = writer.partitionBy(*partition_by)
-    if folder.local is not None:
+    if folder.local is not None or copies:
         writer.save(folder.spark_url)
         return
     with settings_for_a_while(rows.sparkSession, _COMMITTER):

@@ -1,0 +1,42 @@
+"""How often a dataflow's table is cared for, as a user declares it (docs/maintenance.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Literal
+
+from pydantic import model_validator
+
+from partitions.model import Duration, Model
+
+Task = Literal["optimize", "vacuum"]
+OPTIMIZE: Task = "optimize"
+VACUUM: Task = "vacuum"
+
+_SHORTEST = timedelta(hours=1)
+
+
+class Maintenance(Model):
+    """How often what is done.
+
+    Attributes:
+        optimize: small files are joined.
+        vacuum: files are deleted that no version within the table's retention needs.
+    """
+
+    optimize: Duration | None = None
+    vacuum: Duration | None = None
+
+    @model_validator(mode="after")
+    def _periods_fit(self) -> Maintenance:
+        if not self.periods():
+            raise ValueError("expected optimize, vacuum or both, such as optimize: P1D")
+        if short := next((task for task, period in self.periods().items() if period < _SHORTEST), None):
+            raise ValueError(f"{short}: expected PT1H or longer")
+        return self
+
+    def periods(self) -> Mapping[Task, timedelta]:
+        """Return the tasks that are done, in their order, each with its period."""
+        given: dict[Task, timedelta | None] = {VACUUM: self.vacuum, OPTIMIZE: self.optimize}
+        return {task: period for task, period in given.items() if period is not None}

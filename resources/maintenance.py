@@ -1,0 +1,155 @@
+"""Care of a dataflow's table: under the dataflow's hold, and never where something unfinished may need what it removes (docs/maintenance.md).
+
+It takes the next number by an intent that writes no rows, as decisions do. So no run can begin a slice meanwhile, and one that died in it is
+ended by the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import Conflict
+from partitions.maintenance import OPTIMIZE, VACUUM, Task
+from resources.decisions.deciding import claim_of
+from resources.loop.entries import in_table
+from resources.loop.giving_up import drop
+from resources.loop.intents import beaten, holding
+from resources.loop.table_guard import check_table
+from resources.loop.waiting import Patience, abandoned_intent
+from resources.platform import Platform
+from resources.tables.table import CanMaintain, Cared
+from resources.watermarks.entry import Entry, following, new_id, utc_now
+
+_NOTE = "maintained"
+_LONG_UNFINISHED = timedelta(hours=1)
+"""After this a slice that was begun is taken for one that a run has to finish before files may go. Tables keep theirs for days."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done.
+
+    Attributes:
+        dataflow: its name.
+        cared: by task.
+        skipped: why a task was not done, by task.
+        entry: that records it; None if nothing was done.
+    """
+
+    dataflow: str
+    cared: Mapping[Task, Cared] = field(default_factory=dict)
+    skipped: Mapping[Task, str] = field(default_factory=dict)
+    entry: Entry | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As Dagster shows it."""
+        return {
+            **{
+                f"{task}: {name}": count
+                for task, cared in self.cared.items()
+                for name, count in cared.counts().items()
+            },
+            **{f"{task}: skipped": why for task, why in self.skipped.items()},
+        }
+
+
+def due_tasks(platform: Platform, dataflow: Dataflow, now: datetime) -> tuple[Task, ...]:
+    """Return the tasks whose period has passed since they were last done; all of them if nothing tells when that was."""
+    periods = dataflow.maintenance.periods() if dataflow.maintenance else {}
+    note = platform.log.note(dataflow.name, _NOTE) or {}
+    return tuple(task for task, period in periods.items() if _is_due(note.get(task), period, now))
+
+
+def maintain(
+    platform: Platform, dataflow: Dataflow, tasks: Sequence[Task], patience: Patience | None = None
+) -> Done:
+    """Do some tasks, and append an entry that says so.
+
+    Args:
+        platform: the resources.
+        dataflow: whose table is cared for.
+        tasks: that are done; files are joined last.
+        patience: with a run that holds the dataflow.
+
+    Raises:
+        Held: while a living run, or a decision, works on the next number.
+        Conflict: a run has left a slice unfinished, or was faster.
+        NeedsDecision: state and table do not belong together.
+        TargetError: the table cannot be cared for.
+    """
+    run = platform.loop(dataflow, datetime.now(UTC)).context
+    table, log, name = run.table, platform.log, dataflow.name
+    last, open_ = abandoned_intent(run, log.newest(name), patience or Patience())
+    if open_ is not None and not open_.is_decision:
+        raise Conflict(
+            f"dataflow {name}: a run has left slice {open_.number} unfinished, and may need files that would go. Run `strandline run {name}`, which"
+            " finishes it, and then again"
+        )
+    if open_ is not None:
+        last = drop(run, last, open_)
+    if last is None or not isinstance(table, CanMaintain):
+        return Done(name, skipped=dict.fromkeys(tasks, "nothing is loaded yet"))
+    needed = _needed_by(platform, dataflow) if VACUUM in tasks else None
+    skipped: dict[Task, str] = {VACUUM: needed} if needed else {}
+    todo = [task for task in (VACUUM, OPTIMIZE) if task in tasks and task not in skipped]
+    if not todo:
+        return Done(name, skipped=skipped)
+    check_table(dataflow, last, table)
+    entry = following(
+        last,
+        id=new_id(),
+        number=last.number + 1,
+        why="maintain",
+        reason=" and ".join(todo),
+        fingerprint=last.fingerprint,
+        kind=last.kind,
+        app_id=last.app_id,
+    )
+    claim = claim_of(dataflow, last, entry)
+    with holding(run, claim):
+        winner = log.put_intent(claim)
+        if winner.id != claim.id:
+            raise beaten(run, winner)
+        check_table(dataflow, last, table)
+        work: dict[Task, Callable[[], Cared]] = {
+            OPTIMIZE: lambda: table.optimize(lambda: run.spark),
+            VACUUM: lambda: table.vacuum(lambda: run.spark),
+        }
+        cared = {task: work[task]() for task in todo}
+        # The guards have passed the table as it is now, so the next run may build on it: files that the last slice added may be joined.
+        head = check_table(dataflow, last, table)
+        if last.table == dataflow.table and head.newest is not None and last.table_version is not None:
+            # Files were joined last, or not at all: then the one that was recorded is there still.
+            file = head.newest.file or last.table_file
+            newest = replace(head.newest, number=max(head.tag, last.table_number), file=file)
+            entry = entry.model_copy(update=in_table(dataflow, newest))
+        appended = log.append(name, entry, expected=entry.previous)
+    _note(platform, name, todo)
+    return Done(name, cared, skipped, appended)
+
+
+def _needed_by(platform: Platform, dataflow: Dataflow) -> str | None:
+    """Why older versions of the table are needed: a slice that reads one was begun long ago, and is not finished."""
+    for reader in platform.lineage.readers_of(dataflow.table):
+        intent = platform.log.open_intent(reader, platform.log.newest(reader))
+        if intent is None or intent.is_decision:
+            continue
+        if datetime.now(UTC) - datetime.fromisoformat(intent.time) > _LONG_UNFINISHED:
+            return f"dataflow {reader} has a slice unfinished since {intent.time}, which may read an older version. Run `strandline run {reader}`"
+    return None
+
+
+def _is_due(done: object, period: timedelta, now: datetime) -> bool:
+    try:
+        return now - datetime.fromisoformat(str(done)) >= period
+    except (ValueError, TypeError):
+        return True
+
+
+def _note(platform: Platform, name: str, tasks: Sequence[Task]) -> None:
+    note = platform.log.note(name, _NOTE) or {}
+    platform.log.put_note(name, _NOTE, {**note, **dict.fromkeys(tasks, utc_now())})

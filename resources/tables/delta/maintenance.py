@@ -1,0 +1,71 @@
+"""Care of a Delta table: small files are joined, and files that no version within the table's retention needs are deleted (docs/maintenance.md).
+
+deltalake does both without Spark, and commits conditionally on S3; a table that asks more of a writer is left to Delta's own commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import TargetError, in_one_line
+from partitions.load import Append
+from resources.sql import quoted
+from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.own_limits import is_plain, takes_place
+from resources.tables.table import Cared
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyspark.sql import SparkSession
+
+
+def optimize(log: DeltaLog, session: Callable[[], SparkSession]) -> Cared:
+    """Join small files, in one commit that changes no row.
+
+    Raises:
+        TargetError: it failed; the table is as it was, or as after it.
+    """
+    table = log.table()
+    if table is None:
+        return Cared()
+    if _is_ours(log, table):
+        metrics: dict[str, Any] = _failing(log, "optimized", table.optimize.compact)
+        done = Cared(added=int(metrics["numFilesAdded"]), removed=int(metrics["numFilesRemoved"]))
+        if done.removed:
+            table.update_incremental()
+            _failing(log, "optimized", table.create_checkpoint)
+        return done
+    rows = _failing(log, "optimized", session().sql(f"OPTIMIZE delta.{quoted(log.place.spark_url)}").collect)
+    told = rows[0]["metrics"]
+    return Cared(added=int(told["numFilesAdded"]), removed=int(told["numFilesRemoved"]))
+
+
+def vacuum(log: DeltaLog, session: Callable[[], SparkSession]) -> Cared:
+    """Delete files that no version within the table's retention needs, and files that no version knows and that are older.
+
+    Raises:
+        TargetError: it failed; the next one deletes the rest.
+    """
+    table = log.table()
+    if table is None:
+        return Cared()
+    if _is_ours(log, table):
+        deleted = _failing(log, "vacuumed", lambda: table.vacuum(dry_run=False, full=True))
+        return Cared(deleted=len(deleted))
+    spark, name = session(), f"delta.{quoted(log.place.spark_url)}"
+    found = _failing(log, "vacuumed", lambda: spark.sql(f"VACUUM {name} DRY RUN").count())
+    _failing(log, "vacuumed", lambda: spark.sql(f"VACUUM {name}").collect())
+    return Cared(deleted=int(found))
+
+
+def _is_ours(log: DeltaLog, table: DeltaTable) -> bool:
+    return takes_place(log.place) and is_plain(table, Append())
+
+
+def _failing(log: DeltaLog, done: str, act: Callable[[], Any]) -> Any:
+    try:
+        return act()
+    except Exception as error:
+        said = in_one_line(str(error)) or type(error).__name__
+        raise TargetError(f"table {log.place} cannot be {done}: {said}. No row was changed") from error

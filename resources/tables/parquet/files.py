@@ -1,0 +1,76 @@
+"""Parquet files of a folder or a bucket, opened without Spark."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from partitions.errors import SourceError, in_one_line
+from resources.listing.failures import store_failures
+from resources.places import Place
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+
+class FileMoved(SourceError):
+    """A file is not where it was a moment ago: another process has moved it, or it was removed."""
+
+
+def open_file(folder: Place, path: str) -> ParquetFile:
+    """Open a file below a folder; of an object only what is asked for is read.
+
+    Raises:
+        FileMoved: it is not there.
+        SourceError: it cannot be read.
+    """
+    import pyarrow.parquet as pq
+
+    with reading(folder, path):
+        source = folder.local / path if folder.local is not None else _Object(folder, path)
+        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+
+
+@contextmanager
+def reading(folder: Place, path: str) -> Iterator[None]:
+    """Turn what goes wrong while a file is read into one of our errors.
+
+    Raises:
+        FileMoved: it is not there.
+        SourceError: it cannot be read.
+    """
+    import pyarrow as pa
+
+    with store_failures(folder):
+        try:
+            yield
+        except FileNotFoundError:
+            raise FileMoved(f"{folder}: {path} is gone", code="source_moved") from None
+        except pa.ArrowException as error:
+            raise SourceError(f"{folder}: {path} cannot be read: {in_one_line(str(error))}") from None
+
+
+class _Object(io.RawIOBase):
+    """An object as Arrow reads a file; obstore's own reader says of itself that it is closed."""
+
+    def __init__(self, folder: Place, path: str) -> None:
+        import obstore
+
+        self._reader = obstore.open_reader(folder.store, path)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._reader.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._reader.tell()
+
+    def read(self, size: int | None = -1) -> bytes:
+        return bytes(self._reader.read(None if size is None or size < 0 else size))

@@ -1,0 +1,81 @@
+"""What a Parquet table's lists say, compared with what the watermark log has recorded of it; and the state that they tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from resources.tables.parquet.commit_list import After, CommitList, Snapshot
+from resources.tables.parquet.log import CommitLog
+from resources.tables.parquet.look import Look
+from resources.tables.table import Adopted, TableCommit, TableHead
+
+
+def compared(
+    log: CommitLog, snapshot: Snapshot, look: Look, recorded: TableCommit | None, app_id: str | None
+) -> TableHead:
+    """Compare: one listing, and one read for each list after the recorded one; see :meth:`resources.tables.table.Table.head`."""
+    newest = snapshot.newest
+    since = None if recorded is None else recorded.version
+    kept = since is None or _is_kept(log, newest, since, recorded.id if recorded else None)
+    versions = log.versions(since if kept and isinstance(since, int) else None)
+    later = [commit for commit in log.read_all(versions) if commit.version <= newest.version]
+    tagged = tuple(commit.tagged for commit in later if commit.app_id == app_id)
+    head = TableHead(
+        newest.recorded,
+        kept=kept,
+        older=not kept and isinstance(since, int) and newest.version < since,
+        tag=snapshot.tags.get(app_id, 0) if app_id else 0,
+        tagged=tagged,
+    )
+    if not kept:
+        return head
+    return _with_look(head, look)
+
+
+def tip_of(snapshot: Snapshot, app_id: str | None) -> TableHead:
+    """Return the newest commit, and the highest number under the dataflow's tag."""
+    tag = snapshot.tags.get(app_id, 0) if app_id else 0
+    newest = snapshot.newest.recorded
+    return TableHead(TableCommit(newest.version, newest.id, tag, newest.file), tag=tag)
+
+
+def adopted(log: CommitLog, look: Look, app_id: str | None) -> Adopted | None:
+    """Return the state of the newest commit whose rows, and those of all before it, are there; see :class:`resources.tables.table.CanAdopt`."""
+    missing, beyond = set(look.missing), False
+    for version in reversed(log.versions()):
+        commit = log.read(version)
+        lost = bool(missing)
+        # Files that a commit has added are lost to it and to all after it. Copied rows are those of earlier commits.
+        if not commit.copied:
+            missing -= {file.path for file in commit.added}
+        if commit.gives_up or app_id not in (None, commit.app_id):
+            continue
+        app_id = commit.app_id
+        if not lost and _follows(log, commit, commit.after):
+            return Adopted(commit.state, app_id, commit.number, commit.owner, beyond, commit.rewound)
+        beyond = True
+    return Adopted(None, app_id, beyond=True) if beyond else None
+
+
+def _with_look(head: TableHead, look: Look) -> TableHead:
+    return replace(
+        head,
+        undone=f"all of its {len(look.missing)} data files are gone" if look.emptied else None,
+        missing_files=look.missing,
+        foreign_files=look.foreign,
+    )
+
+
+def _is_kept(log: CommitLog, newest: CommitList, since: object, owner: str | None) -> bool:
+    if not isinstance(since, int) or since > newest.version:
+        return False
+    return owner in (None, log.read(since).owner)
+
+
+def _follows(log: CommitLog, commit: CommitList, before: After | None) -> bool:
+    """Whether the rows that a commit was added to are those of lists before it."""
+    if before is None or before.version is None:
+        return True
+    if not isinstance(before.version, int) or before.version >= commit.version:
+        return False
+    return before.id in (None, log.read(before.version).owner)

@@ -1,0 +1,113 @@
+"""The lists of a Parquet table's commits, ``_strandline/<number>.json``: each number once, which is what makes a commit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from partitions.errors import ProviderError, StrandlineError, TargetError, in_one_line
+from resources.listing.failures import store_failures
+from resources.places import Place
+from resources.tables.parquet.commit_list import LISTS_BETWEEN, CommitList, Snapshot
+from resources.watermarks.blobs import Blobs, open_blobs
+
+FOLDER = "_strandline"
+_LIST = re.compile(r"(\d{20})\.json")
+_AT_ONCE = 16
+
+
+class CommitLog:
+    """The lists of the table at a place."""
+
+    def __init__(self, place: Place) -> None:
+        """Use a table; it need not exist."""
+        self.place = place
+
+    def versions(self, since: int | None = None) -> list[int]:
+        """Return the numbers of the lists after one (None: all), ascending.
+
+        Raises:
+            TargetError: if they cannot be listed.
+        """
+        try:
+            names = self._local_names() if self.place.local is not None else self._remote_names(since)
+        except StrandlineError as error:
+            raise TargetError(f"table {self.place}: cannot list its commits: {error.message}") from error
+        except OSError as error:
+            raise TargetError(
+                f"table {self.place}: cannot list its commits: {error.strerror}. Check the table's path, owner and mode"
+            ) from error
+        found = sorted(int(match[1]) for name in names if (match := _LIST.fullmatch(name)))
+        return [version for version in found if since is None or version > since]
+
+    def read(self, version: int) -> CommitList:
+        """Return a list.
+
+        Raises:
+            TargetError: it is gone, or does not read.
+        """
+        try:
+            data = self._blobs.get(_key(version))
+        except ProviderError as error:
+            raise TargetError(error.message) from error
+        if data is None:
+            raise TargetError(
+                f"table {self.place}: expected the list {_key(version)}, found none: it was removed. Put it back"
+            )
+        try:
+            return CommitList.parse(data)
+        except ValueError as error:
+            raise TargetError(
+                f"table {self.place}: the list {_key(version)} cannot be read: {in_one_line(str(error))}. It is damaged, or of a newer version of Strandline"
+            ) from error
+
+    def read_all(self, versions: Sequence[int]) -> list[CommitList]:
+        """Return several lists; see :meth:`read`."""
+        if self.place.local is not None or len(versions) < 2:
+            return [self.read(version) for version in versions]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(self.read, versions))
+
+    def snapshot(self, version: int | None = None) -> Snapshot | None:
+        """Return the table after a commit (None: the newest); None if there is no table.
+
+        Raises:
+            TargetError: a list that is needed is gone, or does not read.
+        """
+        if version is None:
+            there = self.versions()
+            if not there:
+                return None
+            version = there[-1]
+        begin = version - (version - 1) % LISTS_BETWEEN
+        return Snapshot.of(self.read_all(range(begin, version + 1)))
+
+    def put(self, commit: CommitList) -> bool:
+        """Put a list; return False if its number is taken.
+
+        Raises:
+            ProviderError: the store does not answer: the list may be there, or come later.
+        """
+        return self._blobs.put_if_absent(_key(commit.version), commit.encoded())
+
+    @property
+    def _blobs(self) -> Blobs:
+        return open_blobs(self.place, "table")
+
+    def _local_names(self) -> list[str]:
+        try:
+            return [path.name for path in Path(self.place.url, FOLDER).iterdir()]
+        except FileNotFoundError:
+            return []
+
+    def _remote_names(self, since: int | None) -> list[str]:
+        offset = None if since is None else _key(since)
+        with store_failures(self.place):
+            pages = self.place.store.list(FOLDER, offset=offset)
+            return [meta["path"].rpartition("/")[2] for page in pages for meta in page]
+
+
+def _key(version: int) -> str:
+    return f"{FOLDER}/{version:020d}.json"

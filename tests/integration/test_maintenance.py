@@ -1,0 +1,297 @@
+"""Care of tables: what it joins and deletes, who waits for whom, and what is left where it dies (docs/maintenance.md)."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from dagster import DagsterInstance, RunRequest, build_schedule_context
+from deltalake import DeltaTable
+from deltalake.table import TableOptimizer
+
+from partitions.errors import Conflict, Held, NeedsDecision, TargetError
+from partitions.maintenance import Task
+from platform_assets.build import build_definitions
+from platform_assets.project import load_project
+from resources import maintenance
+from resources.loop.outcome import Step
+from resources.maintenance import due_tasks, maintain
+from resources.places import Place
+from resources.spark import SparkEngine
+from resources.tables.delta.table import DeltaLakeTable
+from resources.watermarks.log import WatermarkLog
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import CHECKOUT, NAME, NOW, Feed, dies_after
+from tests.support.jvmless import Killed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BOTH: tuple[Task, ...] = ("vacuum", "optimize")
+PERIODS = {"optimize": "P1D", "vacuum": "P7D"}
+WEEKS = 30 * 24 * 3600
+
+pytestmark = pytest.mark.without_jvm
+
+
+@pytest.fixture
+def ticked(make_feed: MakeFeed) -> Feed:
+    """A dataflow that has loaded six small files, each in a commit of its own."""
+    feed = make_feed(maintenance=PERIODS, watermark={"checkpoint": {"interval_files": 1}})
+    for number in range(1, 7):
+        feed.put(f"{number}.ndjson", number)
+    feed.load()
+    return feed
+
+
+def _files(feed: Feed) -> list[str]:
+    """Those of the newest version."""
+    return sorted(DeltaTable(str(feed.table)).file_uris())
+
+
+def _care(feed: Feed, *tasks: Task) -> maintenance.Done:
+    return maintain(feed.platform, feed.dataflow, tasks or BOTH)
+
+
+def _forget_quickly(feed: Feed) -> None:
+    """Have the table keep nothing of older versions."""
+    properties = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
+    DeltaTable(str(feed.table)).alter.set_table_properties(properties)
+
+
+def test_small_files_are_joined_and_the_next_run_goes_on(ticked: Feed) -> None:
+    done = _care(ticked, "optimize")
+    assert (len(_files(ticked)), ticked.ids) == (1, [1, 2, 3, 4, 5, 6])
+    assert done.as_json() == {"optimize: files added": 1, "optimize: files removed": 6}
+    entry = ticked.newest
+    assert entry is not None
+    assert (entry.why, entry.number, entry.reason, entry.state()) == (
+        "maintain",
+        7,
+        "optimize",
+        {"path": "6.ndjson"},
+    )
+    assert entry.table_file == Path(_files(ticked)[0]).name
+    ticked.put("7.ndjson", 7)
+    ticked.load()
+    assert ticked.ids == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_care_of_a_table_without_small_files_changes_nothing(ticked: Feed) -> None:
+    _care(ticked)
+    before, version = _files(ticked), len(ticked.commits)
+    assert _care(ticked, "optimize").as_json() == {}
+    assert (_files(ticked), len(ticked.commits)) == (before, version)
+    assert ticked.run().status == "nothing"
+
+
+def test_files_go_that_are_older_than_the_retention_and_no_others(ticked: Feed) -> None:
+    _care(ticked, "optimize")
+    left = ticked.table / "0000000009-dead"
+    fresh = ticked.table / "0000000010-alive"
+    for folder in (left, fresh):
+        folder.mkdir()
+        (folder / "part-0.parquet").write_bytes(b"staged")
+    old = time.time() - WEEKS
+    os.utime(left / "part-0.parquet", (old, old))
+    assert _care(ticked, "vacuum").as_json() == {"vacuum: files deleted": 1}
+    assert (fresh / "part-0.parquet").exists()
+    assert not (left / "part-0.parquet").exists()
+    assert (
+        DeltaTable(str(ticked.table), version=5).to_pyarrow_table().num_rows == 6
+    )  # of before the files were joined
+    _forget_quickly(ticked)
+    assert _care(ticked, "vacuum").cared["vacuum"].deleted >= 6
+    ticked.put("7.ndjson", 7)
+    ticked.load()
+    assert ticked.ids == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_states_that_lie_beside_the_table_are_kept(ticked: Feed) -> None:
+    kept = ticked.table / "_strandline" / "state.json"
+    kept.parent.mkdir()
+    kept.write_text("{}")
+    os.utime(kept, (time.time() - WEEKS,) * 2)
+    _care(ticked)
+    assert kept.exists()
+
+
+def test_care_gives_way_to_a_run_that_lives(ticked: Feed) -> None:
+    ticked.put("7.ndjson", 7)
+    refused: list[type[Exception]] = []
+
+    def meanwhile(step: Step, line: str) -> None:
+        if step is Step.INTENT_PUT:
+            with pytest.raises(Held) as held:
+                _care(ticked)
+            refused.append(held.type)
+
+    assert ticked.run(meanwhile).error is None
+    assert (refused, ticked.ids) == ([Held], [1, 2, 3, 4, 5, 6, 7])
+
+
+def test_care_leaves_the_slice_of_a_dead_run_to_the_next_run(ticked: Feed) -> None:
+    ticked.put("7.ndjson", 7)
+    with pytest.raises(KeyboardInterrupt):
+        ticked.run(dies_after(Step.INTENT_PUT))
+    with pytest.raises(Conflict, match="unfinished"):
+        _care(ticked)
+    assert ticked.run().status == "recovered"
+    _care(ticked)
+    assert ticked.ids == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_run_gives_way_to_care(ticked: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticked.put("7.ndjson", 7)
+    met: list[Any] = []
+    real = DeltaLakeTable.optimize
+
+    def optimize(self: DeltaLakeTable, session: Any) -> Any:
+        met.append(ticked.run().error)
+        return real(self, session)
+
+    monkeypatch.setattr(DeltaLakeTable, "optimize", optimize)
+    _care(ticked)
+    assert [type(error) for error in met] == [Held]
+    assert (ticked.load().status, ticked.ids) == ("committed", [1, 2, 3, 4, 5, 6, 7])
+
+
+@pytest.mark.parametrize("point", ["before", "after", "append"])
+def test_care_that_dies_anywhere_leaves_rows_once_and_the_next_run_goes_on(
+    ticked: Feed, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    real = DeltaLakeTable.optimize
+
+    def optimize(self: DeltaLakeTable, session: Any) -> Any:
+        if point == "before":
+            raise Killed
+        real(self, session)
+        raise Killed
+
+    def append(*given: Any, **named: Any) -> Any:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        if point == "append":
+            patch.setattr(WatermarkLog, "append", append)
+        else:
+            patch.setattr(DeltaLakeTable, "optimize", optimize)
+        with pytest.raises(Killed):
+            _care(ticked)
+    ticked.put("7.ndjson", 7)
+    ticked.load()
+    _care(ticked)
+    assert ticked.ids == [1, 2, 3, 4, 5, 6, 7]
+    assert [entry.why for entry in ticked.entries] == ["run"] * 6 + ["abandon", "run", "maintain"]
+
+
+def test_a_dead_care_is_ended_by_the_next_one(ticked: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaLakeTable, "optimize", lambda self, session: (_ for _ in ()).throw(Killed()))
+        with pytest.raises(Killed):
+            _care(ticked)
+    _care(ticked)
+    assert [entry.why for entry in ticked.entries[-2:]] == ["abandon", "maintain"]
+
+
+def test_care_stops_where_somebody_has_undone_the_table(ticked: Feed) -> None:
+    DeltaTable(str(ticked.table)).restore(2)
+    with pytest.raises(NeedsDecision) as stopped:
+        _care(ticked)
+    assert stopped.value.code == "table_behind"
+
+
+def test_files_that_a_slice_downstream_may_read_are_kept(
+    ticked: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = {
+        "source": {"type": "table", "table": f"bronze/{NAME}"},
+        "watermark": {"type": "column", "columns": ["id"]},
+        "target": {"load": "append", "table": "bronze/below", "origin_columns": False},
+    }
+    (ticked.folder / "dataflows" / "below.yaml").write_text(yaml.safe_dump(below))
+    platform = ticked.platform
+    assert platform.lineage.readers_of(f"bronze/{NAME}") == ("below",)
+    intent = platform.log.intent(NAME, 6)
+    assert intent is not None
+    old = intent.model_copy(update={"dataflow": "below", "number": 1, "time": "2026-01-01T00:00:00+00:00"})
+    platform.log.put_intent(old)
+    done = _care(ticked)
+    assert set(done.cared) == {"optimize"}
+    assert "below has a slice unfinished" in done.skipped["vacuum"]
+
+
+def test_what_is_due_is_told_by_when_it_was_done(ticked: Feed) -> None:
+    assert due_tasks(ticked.platform, ticked.dataflow, NOW) == BOTH
+    entry = _care(ticked).entry
+    assert entry is not None
+    done = datetime.fromisoformat(entry.time)
+    dues = [due_tasks(ticked.platform, ticked.dataflow, done + timedelta(days=days)) for days in (0, 2, 8)]
+    assert dues == [(), ("optimize",), BOTH]
+
+
+def test_the_job_cares_for_the_table_and_the_schedule_asks_for_what_is_due(ticked: Feed) -> None:
+    definitions = build_definitions(load_project(ticked.folder), ticked.platform)
+    schedule = definitions.resolve_schedule_def(f"{NAME}_maintenance")
+    with DagsterInstance.ephemeral() as instance:
+        context = build_schedule_context(instance, scheduled_execution_time=NOW)
+        asked = schedule.evaluate_tick(context).run_requests
+        assert asked is not None
+        (request,) = asked
+        assert isinstance(request, RunRequest)
+        job = definitions.resolve_job_def(f"maintain_{NAME}")
+        assert job.execute_in_process(run_config=request.run_config, instance=instance).success
+        assert schedule.evaluate_tick(context).skip_message == "nothing is due"
+    assert (len(_files(ticked)), ticked.ids) == (1, [1, 2, 3, 4, 5, 6])
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"maintenance": {}}, "maintenance"),
+        ({"maintenance": {"optimize": "PT5M"}}, "maintenance.optimize"),
+        ({"maintenance": PERIODS, "target": {"format": "parquet"}}, "maintenance"),
+    ],
+    ids=["nothing", "too often", "parquet"],
+)
+def test_care_that_cannot_be_is_refused(make_feed: MakeFeed, given: dict[str, Any], found: str) -> None:
+    answer = make_feed(**given).cli("validate")
+    assert answer.code == 2
+    assert found in [error["key"] for error in answer.json["errors"]]
+
+
+def test_the_yaml_of_the_page_is_a_dataflow(make_feed: MakeFeed) -> None:
+    page = (CHECKOUT / "docs" / "maintenance.md").read_text()
+    feed = make_feed(**yaml.safe_load(page.split("```yaml\n")[1].split("```")[0]))
+    assert list(feed.dataflow.maintenance.periods()) == ["vacuum", "optimize"]  # type: ignore[union-attr]
+
+
+@pytest.mark.needs_spark
+def test_a_table_that_asks_more_of_a_writer_is_cared_for_by_delta(
+    engine: SparkEngine, tmp_path: Path
+) -> None:
+    spark: SparkSession = engine.session()
+    folder = tmp_path / "table"
+    rows = spark.createDataFrame([(1,)], "`a b` long").coalesce(1)
+    for _ in range(3):
+        rows.write.format("delta").option("delta.columnMapping.mode", "name").mode("append").save(str(folder))
+    table = DeltaLakeTable(Place(str(folder)))
+    done = table.optimize(lambda: spark)
+    assert (done.added, done.removed, table.count_rows()) == (1, 3, 3)
+    assert table.vacuum(lambda: spark).deleted == 0
+
+
+def test_a_failed_care_says_that_no_row_was_changed(ticked: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compact(self: Any) -> Any:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(TableOptimizer, "compact", compact)
+    with pytest.raises(TargetError, match=r"no space left\. No row was changed"):
+        _care(ticked)
+    ticked.put("7.ndjson", 7)
+    assert (ticked.load().status, ticked.ids) == ("committed", [1, 2, 3, 4, 5, 6, 7])

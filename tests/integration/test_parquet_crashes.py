@@ -1,0 +1,355 @@
+"""A Parquet table whose writers die anywhere: each row once at every version, for its own readers and for plain ones (docs/format-parquet.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from partitions.errors import RowsRefused
+from partitions.load import Append, Load, Replace, ReplaceAll
+from partitions.predicate import Between, matches
+from resources.places import Place
+from resources.tables.parquet.commit import Commit
+from resources.tables.parquet.commit_list import CommitList, ListedFile, Snapshot, after
+from resources.tables.parquet.log import CommitLog
+from resources.tables.parquet.placement import Placement, StagedFolder
+from resources.tables.parquet.table import ParquetTable
+from resources.tables.replacement import OUTSIDE
+from resources.tables.table import TableCommit, Tag
+from tests.support.arrow import Rows
+from tests.support.jvmless import Killed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SCHEMA = pa.schema([("id", pa.int64())])
+
+
+class _ArrowCommit(Commit):
+    """A commit whose rows are Arrow's."""
+
+    def _fitted(self, rows: Any, columns_json: str) -> Any:
+        return rows
+
+    def _write_files(
+        self, rows: Any, load: Load, begun: Snapshot | None, part: Any, folder: StagedFolder, layout: Any
+    ) -> int:
+        kept: list[dict[str, Any]] = []
+        if isinstance(load, Replace) and begun is not None:
+            if any(not matches(load.where, row) for row in rows.table.to_pylist()):
+                raise RowsRefused("rows outside", code=OUTSIDE)
+            place = self.log.place.local
+            assert place is not None
+            there = [row for file in part for row in pq.read_table(place / file.path).to_pylist()]
+            kept = [row for row in there if not matches(load.where, row)]
+        target = self.placement.hidden.child(folder.name).local
+        assert target is not None
+        target.mkdir(parents=True)
+        rows = [*rows.table.to_pylist(), *kept]
+        for index, chunk in enumerate((rows[::2], rows[1::2])):
+            if chunk:
+                pq.write_table(pa.Table.from_pylist(chunk, schema=SCHEMA), target / f"part-{index}.parquet")
+        return len(kept)
+
+
+@dataclass
+class Mortal:
+    """A process that dies at its n-th change of what lasts, right before or right after it."""
+
+    dies_at: int | None = None
+    after: bool = False
+    done: int = field(default=0, init=False)
+
+    def change(self, act: Callable[[], Any]) -> Any:
+        """Act, or die."""
+        self.done += 1
+        dies = self.done == self.dies_at
+        if dies and not self.after:
+            raise Killed
+        made = act()
+        if dies:
+            raise Killed
+        return made
+
+
+class _MortalPlacement(Placement):
+    process: Mortal
+
+    def _move(self, source: str, goal: str) -> None:
+        self.process.change(lambda: super(_MortalPlacement, self)._move(source, goal))
+
+    def drop(self, folder: str) -> None:
+        self.process.change(lambda: super(_MortalPlacement, self).drop(folder))
+
+    def begin(self, folder: StagedFolder) -> None:
+        self.process.change(lambda: super(_MortalPlacement, self).begin(folder))
+
+
+class _MortalLog(CommitLog):
+    process: Mortal
+
+    def put(self, commit: CommitList) -> bool:
+        return bool(self.process.change(lambda: super(_MortalLog, self).put(commit)))
+
+
+class _Table(ParquetTable):
+    def __init__(self, folder: Path, process: Mortal | None = None) -> None:
+        place = Place(str(folder))
+        super().__init__(place)
+        log, placement = _MortalLog(place), _MortalPlacement(place)
+        log.process = placement.process = process or Mortal()
+        self._log, self._placement = log, placement
+
+    def _commit(self, tag: Tag, state: str) -> Commit:
+        return _ArrowCommit(self._log, self._placement, tag, state)
+
+
+def _rows(*ids: int) -> DataFrame:
+    return cast("DataFrame", Rows(pa.table({"id": pa.array(ids, pa.int64())})))
+
+
+def _ids(table: ParquetTable, version: int) -> Counter[int]:
+    """All rows of a version, by the product's own reader."""
+
+    def ask(rows: Any) -> Counter[int]:
+        return Counter(
+            value
+            for batch in rows._batches(["id"], Between("id", -1, None))
+            for value in batch["id"].to_pylist()
+        )
+
+    return table._asked(ask, version)
+
+
+def _plain_ids(folder: Path) -> Counter[int]:
+    """All rows that a reader sees who knows nothing of lists."""
+    files = list(folder.rglob("*.parquet"))
+    return Counter(value for file in files for value in pq.read_table(file)["id"].to_pylist())
+
+
+def _write(table: ParquetTable, number: int, load: Load, ids: tuple[int, ...], app: str = "app") -> None:
+    table.write(
+        _rows(*ids), load, Tag(app, number, f"intent {number}"), str(number), base=table.tip(app).version
+    )
+
+
+def _follow_up(table: ParquetTable) -> None:
+    table.after_append(TableCommit(None))
+
+
+_LOADS = st.one_of(
+    st.just(Append()),
+    st.builds(
+        lambda lower, size: Replace(Between("id", lower, lower + size)), st.integers(0, 12), st.integers(1, 6)
+    ),
+    st.just(ReplaceAll()),
+)
+
+
+@dataclass(frozen=True)
+class _Step:
+    load: Load
+    ids: tuple[int, ...]
+    dies_at: int | None
+    after: bool
+    retried: int
+
+
+_STEPS = st.lists(
+    st.builds(
+        _Step,
+        _LOADS,
+        st.lists(st.integers(0, 15), max_size=4).map(tuple),
+        st.none() | st.integers(1, 12),
+        st.booleans(),
+        st.integers(0, 2),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_STEPS)
+def test_each_row_is_there_once_wherever_writers_die(steps: list[_Step]) -> None:
+    with TemporaryDirectory() as parent:
+        folder, model, versions = Path(parent) / "table", Counter[int](), dict[int, Counter[int]]()
+        for number, step in enumerate(steps, 1):
+            ids = tuple(
+                i
+                for i in step.ids
+                if not isinstance(step.load, Replace) or matches(step.load.where, {"id": i})
+            )
+            with suppress(Killed):
+                dying = _Table(folder, Mortal(step.dies_at, step.after))
+                _write(dying, number, step.load, ids)
+                _follow_up(dying)
+            before = model.copy()
+            if isinstance(step.load, Replace) and versions:
+                before = Counter({i: n for i, n in before.items() if not matches(step.load.where, {"id": i})})
+            elif isinstance(step.load, ReplaceAll):
+                before = Counter()
+            model = before + Counter(ids)
+            for _ in range(1 + step.retried):  # the run that recovers, and zombies after it
+                _write(_Table(folder), number, step.load, ids)
+            version = int(_Table(folder).newest_version())
+            versions[version] = model.copy()
+            assert _ids(_Table(folder), version) == model
+            assert not _plain_ids(folder) - model - sum(versions.values(), Counter())
+            if number % 3 == 0 or number == len(steps):
+                _follow_up(_Table(folder))
+                assert _plain_ids(folder) == model
+                left = (
+                    [path.name for path in (folder.parent / "_staging" / "table").iterdir()]
+                    if (folder.parent / "_staging" / "table").is_dir()
+                    else []
+                )
+                assert set(left) <= {"removed"}
+        assert len(versions) == len(steps)
+        for version, rows in versions.items():
+            assert _ids(_Table(folder), version) == rows
+        head = _Table(folder).head(None, "app")
+        assert (head.tag, head.missing_files, head.foreign_files) == (len(steps), (), ())
+
+
+def test_between_commit_and_moves_own_readers_see_the_version_and_plain_ones_no_row_twice(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "table"
+    _write(_Table(folder), 1, Append(), (1, 2, 3, 4))
+    assert (_ids(_Table(folder), 1), _plain_ids(folder)) == (Counter((1, 2, 3, 4)), Counter())
+    _follow_up(_Table(folder))
+    assert _plain_ids(folder) == Counter((1, 2, 3, 4))
+    _write(_Table(folder), 2, Replace(Between("id", 1, 3)), (2, 2))
+    seen = []
+    for moves in range(1, 12):
+        with suppress(Killed):
+            _follow_up(_Table(folder, Mortal(moves)))
+        seen.append(_plain_ids(folder))
+        assert _ids(_Table(folder), 2) == Counter((2, 2, 3, 4))
+        assert _ids(_Table(folder), 1) == Counter((1, 2, 3, 4))
+    assert seen[-1] == Counter((2, 2, 3, 4))
+    old, new = Counter((1, 2, 3, 4)), Counter((2, 2, 3, 4))
+    assert all(rows <= old or rows <= new for rows in seen)
+
+
+def test_a_zombies_write_that_lands_after_recovery_commits_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "table"
+    _write(_Table(folder), 1, Append(), (1,))
+    _follow_up(_Table(folder))
+    zombie = _Table(folder, Mortal(1))  # it dies as it comes to its commit
+    with suppress(Killed):
+        _write(zombie, 2, Append(), (2,))
+    _write(_Table(folder), 2, Append(), (2,))
+    _write(_Table(folder), 2, Append(), (2, 99))
+    _write(_Table(folder), 1, Append(), (98,))
+    _follow_up(_Table(folder))
+    assert _plain_ids(folder) == Counter((1, 2))
+    assert not (tmp_path / "_staging" / "table").is_dir() or not list(
+        (tmp_path / "_staging" / "table").iterdir()
+    )
+
+
+def test_writers_of_several_dataflows_share_a_table_and_each_has_its_own_numbers(tmp_path: Path) -> None:
+    folder = tmp_path / "table"
+    _write(_Table(folder), 1, Append(), (0,), "first")
+
+    def load(app: int) -> None:
+        for number in range(1, 11):
+            for _ in range(2):
+                _write(_Table(folder), number, Append(), (100 * app + number,), f"app{app}")
+            _follow_up(_Table(folder))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(load, range(1, 5)))
+    expected = Counter([0, *(100 * app + number for app in range(1, 5) for number in range(1, 11))])
+    assert (_ids(_Table(folder), int(_Table(folder).newest_version())), _plain_ids(folder)) == (
+        expected,
+        expected,
+    )
+    assert [_Table(folder).tip(f"app{app}").tag for app in range(1, 5)] == [10] * 4
+
+
+def test_a_copy_that_comes_late_is_set_aside_by_the_next_run(tmp_path: Path) -> None:
+    folder = tmp_path / "table"
+    _write(_Table(folder), 1, Append(), (1,))
+    _follow_up(_Table(folder))
+    (old,) = folder.glob("*.parquet")
+    data = old.read_bytes()
+    _write(_Table(folder), 2, ReplaceAll(), (2,))
+    _follow_up(_Table(folder))
+    old.write_bytes(data)  # as a store does that carries a copy out after its sender died
+    run = _Table(folder)
+    head = run.head(None, "app")
+    assert (head.foreign_files, head.missing_files) == ((), ())
+    _follow_up(run)
+    assert _plain_ids(folder) == Counter((2,))
+
+
+def test_files_of_others_and_files_that_are_gone_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "table"
+    _write(_Table(folder), 1, Append(), (1, 2))
+    _write(_Table(folder), 2, Append(), (3,))
+    _follow_up(_Table(folder))
+    gone = next(iter(folder.glob("*.parquet")))
+    gone.unlink()
+    (folder / "day=1").mkdir()
+    (folder / "day=1" / "other.parquet").write_bytes(b"")
+    (folder / "_hidden").mkdir()
+    (folder / "_hidden" / "unseen.parquet").write_bytes(b"")
+    head = _Table(folder).head(None, "app")
+    assert (head.missing_files, head.foreign_files, head.undone) == (
+        (gone.name,),
+        ("day=1/other.parquet",),
+        None,
+    )
+
+
+@pytest.mark.parametrize("lost", ["first", "last"])
+def test_adopt_goes_back_to_the_newest_commit_whose_files_are_all_there(tmp_path: Path, lost: str) -> None:
+    folder = tmp_path / "table"
+    for number in (1, 2, 3):
+        _write(_Table(folder), number, Append(), (number,))
+        _follow_up(_Table(folder))
+    files = sorted(folder.glob("*.parquet"))
+    files[0 if lost == "first" else -1].unlink()
+    told = _Table(folder).adopted("app")
+    assert told is not None
+    assert (told.state, told.number, told.beyond) == ((None, 0, True) if lost == "first" else ("2", 2, True))
+
+
+def test_a_list_of_many_commits_is_read_from_few_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = CommitLog(Place(str(tmp_path)))
+    for number in range(1, 101):
+        file = ListedFile(path=f"{number}.parquet", rows=1)
+        before = log.snapshot()
+        made = CommitList(version=number, table="t", owner=str(number), app_id="app", number=number, state="", time="",
+                          added=(file,), columns_json="{}")  # fmt: skip
+        if number % 20 == 1:
+            made = made.model_copy(update=after(before, made).whole())
+        assert log.put(made)
+    read: list[int] = []
+    one = CommitLog.read
+
+    def reading(self: CommitLog, version: int) -> CommitList:
+        read.append(version)
+        return one(self, version)
+
+    monkeypatch.setattr(CommitLog, "read", reading)
+    snapshot = log.snapshot(95)
+    assert snapshot is not None
+    assert (len(snapshot.files), read, snapshot.tags) == (95, list(range(81, 96)), {"app": 95})

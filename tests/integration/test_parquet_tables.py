@@ -1,0 +1,204 @@
+"""Parquet tables in runs: loads, crashes, plain readers, downstream dataflows, what others do to the folder, S3 (docs/format-parquet.md)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pandas as pd
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from partitions.load import Append, Load, Replace
+from partitions.predicate import Among, Between
+from resources.loop.outcome import Step
+from resources.places import Place
+from resources.spark import SparkEngine
+from resources.tables import find_table
+from resources.tables.parquet.table import ParquetTable
+from resources.tables.table import TableCommit, Tag
+from tests.integration.conftest import MakeFeed
+from tests.support.crash_runner import WRITING, crash
+from tests.support.feed import CHECKOUT, NAME, Feed
+from tests.support.window_feed import BY_COLUMNS, REPLACED, LakeTable, event, instant, watermark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PARQUET: dict[str, Any] = {"target": {"format": "parquet"}}
+
+
+@pytest.fixture(scope="module")
+def spark(engine: SparkEngine) -> SparkSession:
+    return engine.session()
+
+
+def _ids(feed: Feed) -> list[int]:
+    """As a plain reader sees them."""
+    return sorted(pq.read_table(feed.table)["id"].to_pylist())
+
+
+def _table(place: Place, partition_by: tuple[str, ...] = ()) -> ParquetTable:
+    return ParquetTable(place, partition_by)
+
+
+def test_plain_readers_see_exactly_the_committed_rows(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "lake" / "bronze" / "sales"
+    place = Place(str(folder))
+    rows = spark.createDataFrame(
+        [(1, "a", "2026-01-01"), (2, "b", "2026-01-01"), (3, None, "2026-01-02")],
+        "id long, name string, day string",
+    )
+    loads: tuple[tuple[Load, DataFrame], ...] = (
+        (Append(), rows),
+        (Append(), rows.where("id = 3").selectExpr("id + 1 AS id", "name", "day")),
+        (Replace(Among("day", ("2026-01-01",))), rows.where("id = 1")),
+    )
+    for number, (load, given) in enumerate(loads, 1):
+        table = _table(place, ("day",))
+        table.write(given, load, Tag("app", number, f"intent {number}"), "{}", base=table.tip("app").version)
+        _table(place).after_append(TableCommit(None))
+    expected = [(1, "a", "2026-01-01"), (3, None, "2026-01-02"), (4, None, "2026-01-02")]
+    arrow = ds.dataset(folder, partitioning="hive").to_table().select(["id", "name", "day"])
+    assert sorted(map(tuple, zip(*arrow.to_pydict().values(), strict=True))) == expected
+    frame = pd.read_parquet(folder)
+    assert sorted(zip(frame["id"], frame["day"].astype(str), strict=True)) == [
+        (i, day) for i, _, day in expected
+    ]
+    for pattern in ("*/*.parquet", "**/*.parquet"):
+        found = duckdb.connect().execute(
+            f"SELECT id, name, CAST(day AS VARCHAR) FROM read_parquet('{folder}/{pattern}', hive_partitioning = true) ORDER BY id"
+        )
+        assert found.fetchall() == expected
+    plain = spark.read.parquet(str(folder)).selectExpr("id", "name", "string(day)").collect()
+    assert sorted(map(tuple, plain)) == expected
+    own = find_table(place)
+    versions = [sorted(map(tuple, own.read(spark, number).collect())) for number in (1, 2, 3)]
+    assert versions[2] == expected
+    assert [len(version) for version in versions] == [3, 4, 3]
+    assert (own.count_rows(), own.highest_values(["id", "day"])) == (3, {"id": 4, "day": "2026-01-02"})
+    assert own.holds_any(1, Between("id", 2, 3))
+    assert not own.holds_any(3, Between("id", 2, 3))
+
+
+@pytest.mark.parametrize("step", [Step.INTENT_PUT, WRITING, Step.WRITTEN, Step.VERIFIED, Step.APPENDED])
+def test_a_run_killed_at_any_step_loads_each_row_once(make_feed: MakeFeed, step: str) -> None:
+    feed = make_feed(**PARQUET)
+    feed.put("d=1/a.ndjson", 1)
+    feed.load()
+    feed.put("d=1/b.ndjson", 2, 3)
+    crash(feed, step)
+    assert feed.run().error is None
+    assert feed.run().status == "nothing"
+    assert _ids(feed) == [1, 2, 3]
+    assert feed.platform.table(feed.dataflow).count_rows() == 3
+
+
+def test_a_window_is_replaced_and_the_rows_of_others_stay(make_feed: MakeFeed) -> None:
+    target = REPLACED | {"format": "parquet"}
+    source = {"type": "table", "table": "raw/events", **BY_COLUMNS}
+    feed = make_feed(source=source, watermark=watermark("2026-05-28", grace="P3D"), target=target)
+    events = LakeTable(feed.folder / "lake" / "raw" / "events")
+    events.put(event(1, "2026-05-28"), event(2, "2026-05-29", value=1), event(3, "2026-05-29"))
+    assert feed.run(now=instant("2026-05-30")).error is None
+    events.drop(3)
+    events.put(event(2, "2026-05-29", value=2), event(4, "2026-05-30"))
+    assert feed.run(now=instant("2026-05-31")).error is None
+    assert _ids(feed) == [1, 2, 4]
+
+
+def test_a_rewind_replaces_the_rows_of_its_files(make_feed: MakeFeed) -> None:
+    feed = make_feed(**PARQUET, watermark={"checkpoint": {"interval_files": 1}})
+    feed.put("a.ndjson", 1)
+    feed.put("b.ndjson", 2)
+    feed.load()
+    (feed.landing / "b.ndjson").unlink()
+    feed.put("b.ndjson", 2, 3)
+    done = feed.cli("state", "rewind", NAME, "--to", "1", "--replace", "--reason", "again", "--yes")
+    assert done.code == 0, done.err
+    feed.load()
+    assert _ids(feed) == [1, 2, 3]
+
+
+def test_what_others_do_to_the_folder_stops_the_run_and_a_reset_reloads_it(make_feed: MakeFeed) -> None:
+    feed = make_feed(**PARQUET)
+    feed.put("a.ndjson", 1, 2)
+    feed.load()
+    shutil.copy(next(feed.table.glob("*.parquet")), feed.table / "copy.parquet")
+    feed.put("b.ndjson", 3)
+    stopped = feed.cli("run", NAME, "--json")
+    assert (stopped.code, stopped.error["code"]) == (4, "foreign_files")
+    assert "copy.parquet" in stopped.error["message"]
+    (feed.table / "copy.parquet").unlink()
+    feed.load()
+    next(feed.table.glob("*.parquet")).unlink()
+    lost = feed.cli("run", NAME, "--json")
+    assert (lost.code, lost.error["code"]) == (4, "table_behind")
+    shutil.copy(next(feed.table.glob("*.parquet")), feed.table / "copy.parquet")
+    done = feed.cli("state", "reset", NAME, "--replace", "--reason", "damaged", "--yes")
+    assert done.code == 0, done.err
+    feed.load()
+    assert _ids(feed) == [1, 2, 3]
+
+
+def test_a_lost_state_is_adopted_and_goes_on(make_feed: MakeFeed) -> None:
+    feed = make_feed(**PARQUET)
+    feed.put("a.ndjson", 1)
+    feed.load()
+    shutil.rmtree(feed.state)
+    feed.put("b.ndjson", 2)
+    stopped = feed.cli("run", NAME, "--json")
+    assert (stopped.code, stopped.error["code"]) == (4, "state_lost")
+    done = feed.cli("state", "adopt", NAME, "--reason", "lost", "--yes")
+    assert done.code == 0, done.err
+    feed.load()
+    assert _ids(feed) == [1, 2]
+
+
+def test_loads_by_keys_are_refused_with_the_reason(make_feed: MakeFeed) -> None:
+    for load in ("merge_upsert", "merge_overwrite", "scd2"):
+        feed = make_feed(target={"format": "parquet", "load": load, "merge_keys": ["id"]}, late_files="alert")
+        answer = feed.cli("validate", "--json")
+        assert answer.code == 2
+        (error,) = [error for error in answer.json["errors"] if error["key"] == "target.load"]
+        assert error["found"] == f"{load} beside format parquet"
+        assert "format: delta" in error["expected"]
+
+
+def test_the_dataflow_of_the_page_loads_and_is_read_by_partition(feed_of_page: Feed) -> None:
+    (feed_of_page.landing / "readings").mkdir()
+    lines = '{"id": 1, "sensor": "a", "day": "2026-01-01", "value": 1.5}\n{"id": 2, "sensor": "b", "day": "2026-01-02", "value": 2}\n'
+    (feed_of_page.landing / "readings" / "1.ndjson").write_text(lines)
+    feed_of_page.load()
+    found = duckdb.connect().execute(
+        f"SELECT id, value FROM read_parquet('{feed_of_page.table}/**/*.parquet', hive_partitioning = true) WHERE day = '2026-01-02'"
+    )
+    assert found.fetchall() == [(2, 2.0)]
+
+
+@pytest.fixture
+def feed_of_page(make_feed: MakeFeed) -> Feed:
+    """The dataflow of docs/format-parquet.md."""
+    page = (CHECKOUT / "docs" / "format-parquet.md").read_text()
+    return make_feed(**yaml.safe_load(page.split("```yaml\n")[1].split("```")[0]))
+
+
+def test_a_table_source_reads_each_slice_at_its_version(
+    make_feed: MakeFeed, tmp_path: Path, spark: SparkSession
+) -> None:
+    feed = make_feed(
+        source={"type": "table", "table": "raw/events"},
+        watermark={"type": "column", "columns": ["id"]},
+        target={"load": "append", "format": "parquet"},
+    )
+    place = Place(str(feed.folder / "lake" / "raw" / "events"))
+    for number, ids in enumerate((range(1, 4), range(4, 6)), 1):
+        table = _table(place)
+        rows = spark.createDataFrame([(i,) for i in ids], "id long")
+        table.write(rows, Append(), Tag("up", number, f"intent {number}"), "{}", base=table.tip("up").version)
+        feed.load()  # the upstream's files are staged still
+    assert _ids(feed) == [1, 2, 3, 4, 5]
