@@ -189,7 +189,9 @@ class Platform:
     def table(self, dataflow: Dataflow) -> Table:
         """Return the table that the dataflow loads into."""
         target = dataflow.target
-        return open_table(target.format, self.lake.child(dataflow.table), target.partition_by)
+        return open_table(
+            target.format, self.lake.child(dataflow.table), target.partition_by, target.schema_mode
+        )
 
     def inputs(self, dataflow: Dataflow) -> InputTables:
         """Return the tables that the dataflow's step reads beside its own rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from partitions.errors import BadPart
+from partitions.errors import BadPart, SchemaEvolved
 from resources.kinds.kind import SliceT
 from resources.loop.bad_parts import BadParts
 from resources.loop.context import RunContext
@@ -23,7 +23,10 @@ def pinned_schema(
     entry = outcome.newest
     if entry is not None and entry.pinned:
         pinned = run.log.get_schema(entry.pinned)
-        run.kind.check_schema(run.spark, pinned)
+        try:
+            run.kind.check_schema(run.spark, pinned)
+        except SchemaEvolved as evolved:
+            return evolved.pinned
         return pinned
     try:
         inferred = run.kind.pin(run.spark, slices)

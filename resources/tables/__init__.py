@@ -3,34 +3,38 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from partitions.errors import ConfigurationError, SourceError, TargetError
+from partitions.evolution import SchemaMode
 from resources.places import Place
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Table
 
-FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {"delta": DeltaLakeTable}
+FORMATS: Mapping[str, Callable[[Place, Sequence[str], SchemaMode], Table]] = {"delta": DeltaLakeTable}
 """By the word that ``target.format`` has for it; the first one is meant if nothing tells."""
 
 
-def open_table(table_format: str, place: Place, partition_by: Sequence[str] = ()) -> Table:
+def open_table(
+    table_format: str, place: Place, partition_by: Sequence[str] = (), schema_mode: SchemaMode = "strict"
+) -> Table:
     """Return the table of a format at a place; it need not exist.
 
     Args:
         table_format: as ``target.format`` names it.
         place: of the table.
         partition_by: columns that a new table is partitioned by.
+        schema_mode: what becomes of its columns if rows come with others.
 
     Raises:
         ConfigurationError: a table of another format lies there: rows of both would lie in one folder, and readers could see either.
         TargetError: the place cannot be looked at.
     """
     for other, make in FORMATS.items():
-        if other != table_format and make(place, ()).exists():
+        if other != table_format and make(place, (), "strict").exists():
             raise ConfigurationError(
                 f"table {place}: expected a table of format {table_format}, or none, found one of format {other}. Set target.format: {other};"
                 " or use another target.table; or move the table away",
                 code="other_format",
             )
-    return FORMATS[table_format](place, partition_by)
+    return FORMATS[table_format](place, partition_by, schema_mode)
 
 
 def find_table(place: Place) -> Table:
@@ -39,7 +43,7 @@ def find_table(place: Place) -> Table:
     Raises:
         SourceError: tables of several formats lie there, and nobody can say which is meant; or the place cannot be looked at.
     """
-    tables = {table_format: make(place, ()) for table_format, make in FORMATS.items()}
+    tables = {table_format: make(place, (), "strict") for table_format, make in FORMATS.items()}
     if len(tables) == 1:
         return next(iter(tables.values()))
     try:

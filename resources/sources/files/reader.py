@@ -63,7 +63,8 @@ class FilesReader:
             SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema does not have.
             BadFile: the rows of a file cannot be had.
         """
-        self._check_folders(files, pinned)
+        if self._format.is_strict:
+            self._check_folders(files, pinned)
         filled = [file for file in files if file.size > 0]  # a 0-byte file has no rows, whatever its format
         scanner = self._format.located(filled, pinned)
         frames = [
@@ -166,6 +167,8 @@ def _select(
     columns = [
         folders.get(field.name.lower(), text_column(None)).cast(field.dataType).alias(field.name)
         if field.name in pinned.folders
+        else text_column(None).cast(field.dataType).alias(field.name)
+        if field.name not in read
         else as_times(F.col(quoted(field.name)), read[field.name], field.dataType).alias(field.name)
         if read[field.name] != field.dataType
         else F.col(quoted(field.name))

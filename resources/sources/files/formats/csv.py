@@ -19,6 +19,7 @@ from resources.sources.files.failures import (
 )
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.records import corrupt_records
+from resources.sources.files.formats.variants import inferred, struct_of, wider_numbers
 from resources.sources.files.lines import first_line, line_of, undecodable_line
 from resources.sources.files.misfit import BadRecord, misfit_in_line, values_of
 from resources.sources.files.paths import spellings
@@ -26,6 +27,7 @@ from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 _OWN_QUOTES = frozenset({"quote", "escape", "comment", "linesep"})
 """Options, in lower case, with which a line and its quotes are something else."""
@@ -49,6 +51,42 @@ class CsvFiles(FormatReader):
     def apart(self, path: str) -> str:
         """Files with tabs are read apart from others."""
         return separator(path)
+
+    def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:
+        """The columns of headers that are others than the pinned one, in the order of the header; in mode strict there is only one header."""
+        if self.is_strict:
+            return {}
+        by_name = {field.name.lower(): field for field in data.fields}
+        schemas: dict[str, StructType] = {}
+        for file in files:
+            header = self._names(file)
+            if header is not None and _folded(header) != _folded(data.fieldNames()):
+                known = [by_name[name.lower()] for name in header if name.lower() in by_name]
+                schemas[file.path] = type(data)(known)
+        return schemas
+
+    def other_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, StructType]:
+        """Read the headers, without Spark; files with new names are read for the types of these."""
+        known, groups = set(_folded(pinned.struct.fieldNames())), dict[tuple[str, ...], list[SourceFile]]()
+        for file in files:
+            header = self._names(file)
+            if header is not None and not known.issuperset(_folded(header)):
+                groups.setdefault((self._separator(file.path), *header), []).append(file)
+        columns: dict[str, StructType] = {}
+        for alike in groups.values():
+            for group in self.scanner.together(alike):
+                fields = inferred(self, spark, group)["fields"]
+                new = [field for field in fields if field["name"].lower() not in known]
+                columns[group[0].path] = struct_of({"type": "struct", "fields": new})
+        return columns
+
+    def wider_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> StructType | None:
+        """Read the files with the widest whole numbers that they hold."""
+        return wider_numbers(self, spark, files, pinned)
 
     def misleading(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
@@ -131,14 +169,24 @@ class CsvFiles(FormatReader):
 
     def _header(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Compare a file's header with the one that it must have."""
-        if str(self.source.options.get("header", True)).lower() != "true":
+        if not (self._has_header and self.is_strict):
             return None
         expected = pinned.beside(spellings([file.path])).data.fieldNames()
-        text = first_line(self.place, file.path, *self._encoding.values())
-        found = None if text is None else values_of(text, self._separator(file.path))
+        found = self._names(file)
         if found is None or _folded(expected) == _folded(found):
             return None
         return bad_header(file.path, expected, found)
+
+    @property
+    def _has_header(self) -> bool:
+        return str(self.source.options.get("header", True)).lower() == "true"
+
+    def _names(self, file: SourceFile) -> list[str] | None:
+        """The names in a file's header; None if there is none."""
+        if not self._has_header:
+            return None
+        text = first_line(self.place, file.path, *self._encoding.values())
+        return None if text is None else values_of(text, self._separator(file.path))
 
     def _separator(self, path: str) -> str:
         """The user's own goes before what the ending says."""

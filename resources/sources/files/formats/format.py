@@ -52,6 +52,11 @@ class FormatReader(ABC):
         self._dataflow, self._staging = dataflow, staging
 
     @property
+    def is_strict(self) -> bool:
+        """Whether each file must have the pinned columns."""
+        return self._dataflow.target.schema_mode == "strict"
+
+    @property
     def remarks(self) -> Sequence[str]:
         """What a user should hear of the files that were read so far, each once."""
         return ()
@@ -136,6 +141,21 @@ class FormatReader(ABC):
         """Return the fields that the pinned schema lacks, dotted, by the path of each file that has some."""
         return {}
 
+    def other_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, StructType]:
+        """Return the columns of files that may have others than the pinned schema, each by the path of a file that has them.
+
+        A format whose values are texts gives a column that is pinned its pinned type: its values tell no other.
+        """
+        return {}
+
+    def wider_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> StructType | None:
+        """Return the pinned columns with wider types for whole numbers that do not fit; None if all fit, or each file tells its types."""
+        return None
+
     def line_of_field(self, path: str, name: str) -> int | None:
         """Return the line of a file in which a field stands first, from 1; None if no line tells."""
         return None
@@ -152,8 +172,8 @@ class FormatReader(ABC):
     def _with_unknown_fields(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Iterator[BadFile]:
-        """Files with fields that the pinned schema lacks, in their order; none if such fields are left out (``unknown_fields: ignore``)."""
-        if self._dataflow.unknown_fields == "ignore" or not files:
+        """Files with fields that the pinned schema lacks, in their order; none if such fields are left out (``unknown_fields: ignore``), or become columns."""
+        if self._dataflow.unknown_fields == "ignore" or not self.is_strict or not files:
             return
         names_of = self.unknown_fields(spark, files, pinned)
         for file in files:

@@ -11,7 +11,11 @@ from partitions.sources.formats import Option
 from resources.sources.files.failures import bad_encoding
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.records import corrupt_files, corrupt_records, rows_of
-from resources.sources.files.formats.variants import unknown_in_records
+from resources.sources.files.formats.variants import (
+    columns_of_records,
+    unknown_in_records,
+    wider_numbers,
+)
 from resources.sources.files.lines import (
     line_of,
     line_with_field,
@@ -34,6 +38,18 @@ class _Json(FormatReader):
     ) -> Mapping[str, list[str]]:
         """Parse all records once for it."""
         return unknown_in_records(self, spark, files, pinned)
+
+    def other_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, StructType]:
+        """Look for fields that are not pinned; only files that have some are read for their types."""
+        return columns_of_records(self, spark, files, pinned)
+
+    def wider_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> StructType | None:
+        """Read the files with the widest whole numbers that they hold."""
+        return wider_numbers(self, spark, files, pinned)
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in these files; an error of the parser names no file, so one that is no UTF-8 is looked for."""

@@ -32,6 +32,7 @@ class ParquetFiles(FormatReader):
         """Read no footer yet."""
         super().__init__(place, dataflow, staging)
         self._footers = FooterCache(place)
+        self._types: dict[str, StructType] = {}
         self._remarks: dict[str, None] = {}
 
     @property
@@ -96,3 +97,18 @@ class ParquetFiles(FormatReader):
             path: unknown_columns(footer.fields, known) for path, footer in self._footers.read(files).items()
         }
         return {path: [shown(each) for each in names] for path, names in unknown_of.items() if names}
+
+    def other_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, StructType]:
+        """Read the footers, without Spark; of files with the same columns Spark tells the types of one."""
+        footers = self._footers.read(files)
+        groups: dict[str, SourceFile] = {}
+        for file in files:
+            if file.path in footers:
+                groups.setdefault(footers[file.path].columns, file)
+        self._types = {text: kinds for text, kinds in self._types.items() if text in groups}
+        for text, file in groups.items():
+            if text not in self._types:
+                self._types[text] = self.infer(spark, [file])
+        return {file.path: self._types[text] for text, file in groups.items()}

@@ -43,7 +43,7 @@ def corrupt_records(
     """Yield a record that does not parse of each file that has one."""
     from pyspark.sql import functions as F
 
-    for group, schema in _groups(form, files, pinned):
+    for group, schema in read_alike(form, files, pinned):
         frame = _permissive(form, spark, group, schema)
         path = form.scanner.path_of(group)
         # Other columns go along: Spark refuses to select that one alone.
@@ -60,7 +60,7 @@ def corrupt_files(
     """Yield files with a record that does not parse, where its text would be that of the whole file; with the schema that they were read with."""
     from pyspark.sql import functions as F
 
-    for group, schema in _groups(form, files, pinned):
+    for group, schema in read_alike(form, files, pinned):
         frame = _permissive(form, spark, group, schema)
         path = form.scanner.path_of(group).alias("path")
         any_column = F.first(F.struct(*map(quoted, schema.names))).alias("row")
@@ -92,16 +92,19 @@ def first_corrupt(
     return number, {}
 
 
-def _groups(
+def read_alike(
     form: FormatReader, files: Sequence[SourceFile], pinned: PinnedSchema
 ) -> Iterator[tuple[list[SourceFile], StructType]]:
-    """Files that go into one scan, with the columns that stand in them."""
-    apart: dict[str, list[SourceFile]] = {}
+    """Yield files that go into one scan, with the columns that stand in them."""
+    schemas = form.schemas(files, pinned.data)
+    apart: dict[tuple[str, str], list[SourceFile]] = {}
     for file in files:
-        apart.setdefault(form.apart(file.path), []).append(file)
+        own = schemas.get(file.path)
+        apart.setdefault((form.apart(file.path), "" if own is None else own.json()), []).append(file)
     for alike in apart.values():
         for group in form.scanner.together(alike):
-            yield group, pinned.beside(spellings(file.path for file in group)).data
+            data = pinned.beside(spellings(file.path for file in group)).data
+            yield group, schemas.get(group[0].path, data)
 
 
 def _permissive(
