@@ -168,6 +168,13 @@ def all_nullable(schema: Schema) -> Schema:
     return {**schema, "fields": [_nullable(each) for each in schema["fields"]]}
 
 
+def with_rescued(known: Schema, incoming: Schema) -> Schema:
+    """Return a schema with the column for what does not fit, if rows have it."""
+    rescued = [each for each in incoming["fields"] if each["name"] == RESCUED_DATA]
+    others = [each for each in known["fields"] if each["name"] != RESCUED_DATA]
+    return {**known, "fields": [*others, *rescued]}
+
+
 def check_names(schema: Schema, above: str = "") -> None:
     """Raise SchemaError, reason ``incompatible_schema``, if two names differ in upper and lower case only: a table cannot hold both."""
     spelt: dict[str, str] = {}

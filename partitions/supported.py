@@ -85,6 +85,20 @@ FORMATS: Mapping[str, Fits] = {
 }
 """By format of the table: the loads that it can do."""
 
+_TYPED = "strict or merge (its values have types of their own, so there is no text to keep)"
+_NO_PARTS = "strict or merge (a value that does not fit is found by the record, not by the field)"
+
+RESCUES: Fits = {
+    "ndjson": None,
+    "json": None,
+    "csv": None,
+    "parquet": None,
+    "avro": None,
+    "xml": _NO_PARTS,
+    "excel": _NO_PARTS,
+}
+"""By form of the records: why what does not fit cannot be kept in ``_rescued_data``. Of all other forms: ``_TYPED``."""
+
 UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {"api": None}
 """By form of the records: why fields that the schema lacks cannot be left out. Of all other forms: ``_PINNED``."""
 
@@ -107,6 +121,7 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     source, watermark, target = parts.source, parts.watermark, parts.target
     yield from source.refusals()
     yield from _fields(source.form, parts.unknown_fields)
+    yield from _schema_mode(source.form, target.schema_mode, parts.unknown_fields)
     if (refused := source_refusal(watermark.type, source.type)) is not None:
         yield refused
     if (expected := KINDS[watermark.type].loads[target.load]) is not None:
@@ -128,6 +143,16 @@ def source_refusal(kind: str, source: str) -> Refusal | None:
     if expected is None:
         return None
     return Refusal(("watermark", "type"), f"{kind} beside a source of type {source}", expected)
+
+
+def _schema_mode(form: str, mode: str, unknown_fields: str) -> Iterator[Refusal]:
+    if mode == "rescue" and (why := RESCUES.get(form, _TYPED)) is not None:
+        yield Refusal(("target", "schema_mode"), f"rescue beside {form}", why)
+    if mode != "strict" and unknown_fields == "ignore":
+        does = "keeps unknown fields" if mode == "rescue" else "makes columns of unknown fields"
+        yield Refusal(
+            ("unknown_fields",), f"ignore beside schema_mode: {mode}", f"check (schema_mode: {mode} {does})"
+        )
 
 
 def _fields(form: str, unknown_fields: str) -> Iterator[Refusal]:

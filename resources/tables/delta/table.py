@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused, SchemaError, SourceError, TargetError
-from partitions.evolution import Evolution, SchemaMode, all_nullable, evolved
+from partitions.evolution import Evolution, SchemaMode, all_nullable, evolved, with_rescued
 from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Predicate
 from partitions.target import HISTORY_COLUMNS
@@ -193,14 +193,19 @@ class DeltaLakeTable:
     def _evolution(self, rows: DataFrame) -> Evolution | None:
         """Return what the table's columns become with these rows; None in mode strict, in which the writer compares them.
 
+        In mode rescue they get ``_rescued_data`` and nothing else, which the writer compares, too.
+
         Raises:
             RowsRefused: the mode does not accept them.
         """
-        described = self.schema()
-        if self._schema_mode != "merge" or described is None:
+        described = None if self._schema_mode == "strict" else self.schema()
+        if described is None:
             return None
+        known, incoming = json.loads(described[1]), all_nullable(rows.schema.jsonValue())
+        if self._schema_mode == "rescue":
+            incoming = with_rescued(known, incoming)
         try:
-            return evolved(json.loads(described[1]), all_nullable(rows.schema.jsonValue()), "merge")
+            return evolved(known, incoming, "merge")
         except SchemaError as error:
             raise RowsRefused(f"table {self._place}: {error.message}") from error
 

@@ -82,7 +82,8 @@ def _plain(known: Type, incoming: Type) -> Type:
         field["name"]: _plain(field["type"], theirs.pop(field["name"], field["type"]))
         for field in known["fields"]
     }
-    return _struct(fields | theirs)
+    both: Type = _struct(fields | theirs)
+    return both
 
 
 def _columns(schema: Schema) -> dict[str, Any]:

@@ -67,15 +67,36 @@ class AvroFiles(FormatReader):
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Mapping[str, StructType]:
         """Read the headers, without Spark; of files with the same columns Spark tells the types of one."""
+        groups = self._first_of_each(files)
+        return {file.path: self._types_of(spark, groups)[text] for text, file in groups.items()}
+
+    def own_schemas(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        data: StructType,
+    ) -> Mapping[str, StructType]:
+        """The columns of each file."""
+        types = self._types_of(spark, self._first_of_each(files))
+        texts = {file.path: writer_schema(self.place, file) for file in files}
+        return {path: types[text] for path, text in texts.items() if text is not None}
+
+    def _first_of_each(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
+        """The first of the files with the same header, by that."""
         groups: dict[str, SourceFile] = {}
         for file in files:
             if (text := writer_schema(self.place, file)) is not None:
                 groups.setdefault(text, file)
-        self._types = {text: kinds for text, kinds in self._types.items() if text in groups}
-        for text, file in groups.items():
-            if text not in self._types:
-                self._types[text] = nullable(self.scan(spark, [file], None).schema)
-        return {file.path: self._types[text] for text, file in groups.items()}
+        return groups
+
+    def _types_of(self, spark: SparkSession, groups: Mapping[str, SourceFile]) -> Mapping[str, StructType]:
+        """The columns of some files in Spark's types; those of the files before are forgotten."""
+        known = self._types
+        self._types = {
+            text: known.get(text) or nullable(self.scan(spark, [file], None).schema)
+            for text, file in groups.items()
+        }
+        return self._types
 
 
 def writer_schema(place: Place, file: SourceFile) -> str | None:

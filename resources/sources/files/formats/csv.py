@@ -24,13 +24,17 @@ from resources.sources.files.lines import first_line, line_of, undecodable_line
 from resources.sources.files.misfit import BadRecord, misfit_in_line, values_of
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
+from resources.sql import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import Column, SparkSession
+    from pyspark.sql.types import StructField, StructType
 
 _OWN_QUOTES = frozenset({"quote", "escape", "comment", "linesep"})
 """Options, in lower case, with which a line and its quotes are something else."""
+
+_OF_LINES = _OWN_QUOTES | {"sep", "delimiter", "header", "encoding", "charset", "multiline", "mode"}
+"""Options, in lower case, that say nothing of a value."""
 
 
 class CsvFiles(FormatReader):
@@ -53,9 +57,14 @@ class CsvFiles(FormatReader):
         return separator(path)
 
     def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:
-        """The columns of headers that are others than the pinned one, in the order of the header; in mode strict there is only one header."""
+        """The columns of headers that are others than the pinned one, in the order of the header; in mode strict there is only one header.
+
+        In mode rescue the columns of each header as texts.
+        """
         if self.is_strict:
             return {}
+        if self.rescues:
+            return {file.path: _texts(names) for file in files if (names := self._names(file)) is not None}
         by_name = {field.name.lower(): field for field in data.fields}
         schemas: dict[str, StructType] = {}
         for file in files:
@@ -87,6 +96,17 @@ class CsvFiles(FormatReader):
     ) -> StructType | None:
         """Read the files with the widest whole numbers that they hold."""
         return wider_numbers(self, spark, files, pinned)
+
+    def parsed(self, given: StructField, wanted: StructField) -> Column:
+        """Read the text as a file of one value, with the user's options for values."""
+        from pyspark.sql import functions as F
+
+        options = {
+            key: str(value) for key, value in self.source.options.items() if key.lower() not in _OF_LINES
+        }
+        line = F.to_csv(F.struct(F.col(quoted(given.name)).alias("c")), {"quoteAll": "true", "escape": '"'})
+        schema = f"c {wanted.dataType.simpleString()}"
+        return F.from_csv(line, schema, {**options, "escape": '"', "mode": "PERMISSIVE"}).getField("c")
 
     def misleading(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
@@ -202,6 +222,12 @@ def separator(path: str) -> str:
 def _folded(names: Sequence[str]) -> list[str]:
     """As Spark compares them."""
     return [name.lower() for name in names]
+
+
+def _texts(names: Sequence[str]) -> StructType:
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    return StructType([StructField(name, StringType()) for name in names])
 
 
 def _open_quote(separator: str) -> str:

@@ -18,12 +18,13 @@ from resources.places import Place
 from resources.sources.files.failures import BAD_RECORD, UNKNOWN_FIELD, bad_record, unknown_field
 from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.rescuing import rescued_columns
 from resources.sources.files.scan import Scanner
 from resources.staging import Staging
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
 
 
 class FormatReader(ABC):
@@ -55,6 +56,11 @@ class FormatReader(ABC):
     def is_strict(self) -> bool:
         """Whether each file must have the pinned columns."""
         return self._dataflow.target.schema_mode == "strict"
+
+    @property
+    def rescues(self) -> bool:
+        """Whether what does not fit the pinned columns goes to ``_rescued_data``."""
+        return self._dataflow.target.schema_mode == "rescue"
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -105,6 +111,36 @@ class FormatReader(ABC):
             key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()
         }
         return (scanner or self.scanner).scan(spark, files, schema, self.READER, options, **changes)
+
+    def own_schemas(
+        self, spark: SparkSession, files: Sequence[SourceFile], data: StructType
+    ) -> Mapping[str, StructType]:
+        """Return the schemas to read files with, by path, so that all that they hold is read; those of files that need none are missing."""
+        return self.schemas(files, data)
+
+    def rescue(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        own: StructType | None,
+        data: StructType,
+        scanner: Scanner,
+    ) -> DataFrame:
+        """Return the pinned columns of files, and ``_rescued_data`` with what does not fit.
+
+        Args:
+            spark: a session.
+            files: of one schema.
+            own: that schema, by :meth:`own_schemas`.
+            data: the pinned columns.
+            scanner: of the files.
+        """
+        read = data if own is None else own
+        return rescued_columns(self.scan(spark, files, read, scanner), read, data, self.parsed)
+
+    def parsed(self, given: StructField, wanted: StructField) -> Column | None:
+        """Return the value of a pinned column that the text of a file's column means; None if files have types of their own."""
+        return None
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in these files; None if none does.

@@ -9,6 +9,7 @@ from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.sources.formats import Option
 from resources.sources.files.failures import bad_encoding
+from resources.sources.files.fields import RECORD
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.records import corrupt_files, corrupt_records, rows_of
 from resources.sources.files.formats.variants import (
@@ -24,9 +25,11 @@ from resources.sources.files.lines import (
 )
 from resources.sources.files.misfit import BadRecord, misfit_in_document, misfit_in_object
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.rescuing import rescued_records
+from resources.sources.files.scan import Scanner
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -50,6 +53,22 @@ class _Json(FormatReader):
     ) -> StructType | None:
         """Read the files with the widest whole numbers that they hold."""
         return wider_numbers(self, spark, files, pinned)
+
+    def rescue(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        own: StructType | None,
+        data: StructType,
+        scanner: Scanner,
+    ) -> DataFrame:
+        """Parse each record once as it is, and once with the pinned columns."""
+        from pyspark.sql.types import StructField, StructType, VariantType
+
+        spark.conf.set("spark.sql.variant.allowDuplicateKeys", "true")
+        schema = StructType([StructField(RECORD, VariantType())])
+        records = self.scan(spark, files, schema, scanner, singleVariantColumn=RECORD)
+        return rescued_records(records, data, {key: str(value) for key, value in self.source.options.items()})
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in these files; an error of the parser names no file, so one that is no UTF-8 is looked for."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.path.source import SourceFile
+from resources.sources.files.fields import RECORD
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
@@ -110,7 +111,11 @@ def read_alike(
 def _permissive(
     form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], schema: StructType
 ) -> DataFrame:
-    from pyspark.sql.types import StringType, StructField, StructType
+    from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    if form.rescues and form.READER == "json":  # a value that does not fit makes no bad record
+        whole = StructType([StructField(RECORD, VariantType()), StructField(CORRUPT, StringType())])
+        return form.scan(spark, files, whole, singleVariantColumn=RECORD, **options)
     wide = StructType([*schema.fields, StructField(CORRUPT, StringType())])
-    return form.scan(spark, files, wide, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
+    return form.scan(spark, files, wide, **options)
