@@ -85,6 +85,9 @@ FORMATS: Mapping[str, Fits] = {
 }
 """By format of the table: the loads that it can do."""
 
+HOLD_RECORDS = ("ndjson", "csv")
+"""Forms whose records can be set aside one by one."""
+
 _TYPED = "strict or merge (its values have types of their own, so there is no text to keep)"
 _NO_PARTS = "strict or merge (a value that does not fit is found by the record, not by the field)"
 
@@ -114,6 +117,7 @@ class Parts:
     unknown_fields: str
     on_bad_file: str = "stop"
     late_files: str = "ingest"
+    max_bad_records: int = 0
 
 
 def refusals(parts: Parts) -> Iterator[Refusal]:
@@ -121,6 +125,7 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     source, watermark, target = parts.source, parts.watermark, parts.target
     yield from source.refusals()
     yield from _fields(source.form, parts.unknown_fields)
+    yield from _bad_records(source.form, watermark.type, parts.max_bad_records)
     yield from _schema_mode(source.form, target.schema_mode, parts.unknown_fields)
     if (refused := source_refusal(watermark.type, source.type)) is not None:
         yield refused
@@ -143,6 +148,21 @@ def source_refusal(kind: str, source: str) -> Refusal | None:
     if expected is None:
         return None
     return Refusal(("watermark", "type"), f"{kind} beside a source of type {source}", expected)
+
+
+def _bad_records(form: str, kind: str, most: int) -> Iterator[Refusal]:
+    if not most:
+        return
+    if kind != "path":
+        why = "a path watermark (each file is read once there; else a bad record would be set aside by each read)"
+        yield Refusal(("max_bad_records",), f"{most} beside a {kind} watermark", f"0, or {why}")
+    elif form not in HOLD_RECORDS:
+        formats = " or ".join(HOLD_RECORDS)
+        yield Refusal(
+            ("max_bad_records",),
+            f"{most} beside {form}",
+            f"0, or format {formats} (whose records are lines, which can be told apart)",
+        )
 
 
 def _schema_mode(form: str, mode: str, unknown_fields: str) -> Iterator[Refusal]:

@@ -193,6 +193,11 @@ class Platform:
             target.format, self.lake.child(dataflow.table), target.partition_by, target.schema_mode
         )
 
+    def bad_records(self, dataflow: Dataflow) -> Table | None:
+        """Return the table for the dataflow's records that do not parse; None if none may be set aside."""
+        name = dataflow.bad_records_table
+        return None if name is None else open_table(dataflow.target.format, self.lake.child(name))
+
     def inputs(self, dataflow: Dataflow) -> InputTables:
         """Return the tables that the dataflow's step reads beside its own rows."""
         return InputTables(
@@ -296,6 +301,7 @@ class Platform:
             self.inputs(dataflow),
             self.folder,
             observer,
+            self.bad_records(dataflow),
         )
         return Loop(context, Patience(**patience), history or self.history)
 

@@ -11,6 +11,7 @@ from resources.deduplication import latest_rows
 from resources.history import first_versions
 from resources.kinds.kind import SliceT, StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
+from resources.loop.bad_records import set_records_aside
 from resources.loop.context import RunContext
 from resources.loop.entries import claimed, is_last_query
 from resources.loop.giving_up import give_up
@@ -93,6 +94,7 @@ def _write_once(
     load: Load = Append()
     try:
         rows = slice_rows(run, entry, intent, slice_) if rows is None else rows
+        set_records_aside(run, intent, slice_)
         planned = run.kind.load(slice_, rows)
         load = ReplaceAll() if intent.replaces == "table" else planned
         stats: StatsReader = _no_stats

@@ -125,7 +125,7 @@ class FilesReader:
         if len(files) == 1:
             known = files[0].path
             values = {name.lower(): text_column(folder_value(known, name)) for name in alike.folders}
-            scan = self._format.scan(spark, files, data, scanner)
+            scan = self._format.scan_good(spark, files, data, scanner)
             return _select(
                 scan, pinned, data, [text_column(known).alias(SOURCE_FILE)] if origin else [], values
             )
@@ -134,12 +134,12 @@ class FilesReader:
         if alike.hive and is_plain(root):
             columns = [StructField(name, StringType()) for name in alike.folders]
             schema = StructType([*data.fields, *columns])
-            scan = self._format.scan(
+            scan = self._format.scan_good(
                 spark, files, schema, scanner, basePath=root, recursiveFileLookup="false"
             )
             values = {name.lower(): F.col(quoted(name)) for name in alike.folders}
         else:
-            scan = self._format.scan(spark, files, data, scanner)
+            scan = self._format.scan_good(spark, files, data, scanner)
             values = {name.lower(): folder_column(path, name) for name in alike.folders}
         return _select(scan, pinned, data, [path.alias(SOURCE_FILE)] if origin else [], values)
 

@@ -13,8 +13,9 @@ from resources import listing
 from resources.listing import FILE_VANISHED, Budget, Listing
 from resources.places import Place
 from resources.sources.files.evolving import SchemaFollower
-from resources.sources.files.failures import BAD_RECORD, bad_file
+from resources.sources.files.failures import BAD_RECORD, bad_file, bad_record
 from resources.sources.files.formats import open_format
+from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.pinning import SchemaPinner
 from resources.sources.files.reader import FilesReader
@@ -131,6 +132,28 @@ class FileSource:
         if closer.code == BAD_RECORD:
             self._follower.check_bad_record(spark, tuple(files.values()), PinnedSchema.of(pinned))
         return closer
+
+    def bad_records(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: str
+    ) -> Sequence[tuple[str, BadRecord]]:
+        """Return the records that do not parse, which :meth:`read` leaves out, in the order of the files.
+
+        Raises:
+            BadFile: the file of the first that is more than ``max_bad_records``.
+        """
+        most = self._dataflow.max_bad_records
+        found = self._format.records_aside(spark, files, PinnedSchema.of(pinned), most + 1)
+        if len(found) > most:
+            path, record = found[most]
+            bad = bad_record(path, record, show=self._dataflow.show_bad_records)
+            why = f"{bad.why}; it is bad record {most + 1} of the slice, and max_bad_records is {most}"
+            raise BadFile(
+                f"file {path}, {why}. Nothing of the file was loaded: mend or remove it, or raise max_bad_records; the watermark stays below it",
+                path=path,
+                why=why,
+                code=BAD_RECORD,
+            )
+        return found
 
     def _failure_of_reading(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str

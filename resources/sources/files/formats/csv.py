@@ -18,9 +18,9 @@ from resources.sources.files.failures import (
     open_quote,
 )
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.records import corrupt_records
+from resources.sources.files.formats.records import all_corrupt_records, corrupt_records
 from resources.sources.files.formats.variants import inferred, struct_of, wider_numbers
-from resources.sources.files.lines import first_line, line_of, undecodable_line
+from resources.sources.files.lines import Lines, first_line, line_of, undecodable_line
 from resources.sources.files.misfit import BadRecord, misfit_in_line, values_of
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
@@ -141,6 +141,24 @@ class CsvFiles(FormatReader):
             )
             for bad in corrupt_records(self, spark, files, pinned)
         }
+
+    def records_aside(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, most: int
+    ) -> Sequence[tuple[str, BadRecord]]:
+        """Look through all lines."""
+        bad = all_corrupt_records(self, spark, files, pinned, most)
+        lines = Lines(self.place, [(each.path, each.text) for each in bad])
+        return [
+            (
+                each.path,
+                BadRecord(
+                    each.text,
+                    misfit_in_line(each.text, each.parsed, each.schema, self._separator(each.path)),
+                    lines.next(each.path, each.text),
+                ),
+            )
+            for each in bad
+        ]
 
     def _misread(self, spark: SparkSession, files: Sequence[SourceFile]) -> Iterator[BadFile]:
         """Yield files that Spark would load without an error and otherwise than they were written: open quotes, bytes that are no text.

@@ -20,11 +20,15 @@ from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import rescued_columns
 from resources.sources.files.scan import Scanner
+from resources.sql import quoted
 from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
+
+CORRUPT = "_corrupt_record"
+"""The column of a scan for the text of a record that does not parse."""
 
 
 class FormatReader(ABC):
@@ -136,11 +140,43 @@ class FormatReader(ABC):
             scanner: of the files.
         """
         read = data if own is None else own
-        return rescued_columns(self.scan(spark, files, read, scanner), read, data, self.parsed)
+        return rescued_columns(self.scan_good(spark, files, read, scanner), read, data, self.parsed)
 
     def parsed(self, given: StructField, wanted: StructField) -> Column | None:
         """Return the value of a pinned column that the text of a file's column means; None if files have types of their own."""
         return None
+
+    def scan_good(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        schema: StructType,
+        scanner: Scanner | None = None,
+        /,
+        **changes: str,
+    ) -> DataFrame:
+        """Return files as Spark reads them, without the records that do not parse if these are set aside; else one of them fails the read."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        if not self._dataflow.max_bad_records:
+            return self.scan(spark, files, schema, scanner, **changes)
+        wide = StructType([*schema.fields, StructField(CORRUPT, StringType())])
+        options = {**changes, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        rows = self.scan(spark, files, wide, scanner, **options)
+        # Spark parses only the columns that are asked for, and a record is bad by any of them: a condition that each row meets asks for all.
+        values = [F.col(quoted(name)) for name in schema.names]
+        has_no_hash = any(kind in schema.simpleString() for kind in ("map<", "variant"))
+        asks_for_all = (
+            F.length(F.to_json(F.struct(*values))) >= 0 if has_no_hash else F.hash(*values) >= F.lit(-(2**31))
+        )
+        return rows.where(F.col(quoted(CORRUPT)).isNull() & asks_for_all)
+
+    def records_aside(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, most: int
+    ) -> Sequence[tuple[str, BadRecord]]:
+        """Return the records that :meth:`scan_good` leaves out, each with its file, at most so many, in the order of the files."""
+        return ()
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in these files; None if none does.

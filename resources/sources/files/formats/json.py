@@ -11,13 +11,19 @@ from partitions.sources.formats import Option
 from resources.sources.files.failures import bad_encoding
 from resources.sources.files.fields import RECORD
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.records import corrupt_files, corrupt_records, rows_of
+from resources.sources.files.formats.records import (
+    all_corrupt_records,
+    corrupt_files,
+    corrupt_records,
+    rows_of,
+)
 from resources.sources.files.formats.variants import (
     columns_of_records,
     unknown_in_records,
     wider_numbers,
 )
 from resources.sources.files.lines import (
+    Lines,
     line_of,
     line_with_field,
     undecodable_line,
@@ -67,7 +73,7 @@ class _Json(FormatReader):
 
         spark.conf.set("spark.sql.variant.allowDuplicateKeys", "true")
         schema = StructType([StructField(RECORD, VariantType())])
-        records = self.scan(spark, files, schema, scanner, singleVariantColumn=RECORD)
+        records = self.scan_good(spark, files, schema, scanner, singleVariantColumn=RECORD)
         return rescued_records(records, data, {key: str(value) for key, value in self.source.options.items()})
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
@@ -108,6 +114,24 @@ class NdjsonFiles(_Json):
             )
             for bad in corrupt_records(self, spark, files, pinned)
         }
+
+    def records_aside(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, most: int
+    ) -> Sequence[tuple[str, BadRecord]]:
+        """Look through all lines."""
+        bad = all_corrupt_records(self, spark, files, pinned, most)
+        lines = Lines(self.place, [(each.path, each.text) for each in bad])
+        return [
+            (
+                each.path,
+                BadRecord(
+                    each.text,
+                    misfit_in_object(each.text, each.parsed, each.schema),
+                    lines.next(each.path, each.text),
+                ),
+            )
+            for each in bad
+        ]
 
 
 class JsonFiles(_Json):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.path.source import SourceFile
 from resources.sources.files.fields import RECORD
-from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sql import quoted
@@ -15,8 +15,6 @@ from resources.sql import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-CORRUPT = "_corrupt_record"
 
 _MOST_RECORDS = 10_000
 """Of a document that are looked at one by one."""
@@ -53,6 +51,24 @@ def corrupt_records(
             parsed = row["row"].asDict(recursive=True)
             text = parsed.pop(CORRUPT)
             yield Corrupt(row["path"], text, parsed, schema)
+
+
+def all_corrupt_records(
+    form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, most: int
+) -> list[Corrupt]:
+    """Return the records that do not parse, at most so many, in the order of the files."""
+    from pyspark.sql import functions as F
+
+    found: list[Corrupt] = []
+    for group, schema in read_alike(form, [file for file in files if file.size > 0], pinned):
+        frame = _permissive(form, spark, group, schema)
+        path = form.scanner.path_of(group)
+        bad = frame.filter(F.col(quoted(CORRUPT)).isNotNull())
+        for row in bad.select(path.alias("path"), F.struct("*").alias("row")).limit(most).collect():
+            parsed = row["row"].asDict(recursive=True)
+            found.append(Corrupt(row["path"], parsed.pop(CORRUPT), parsed, schema))
+    order = {file.path: number for number, file in enumerate(files)}
+    return sorted(found, key=lambda corrupt: order[corrupt.path])[:most]
 
 
 def corrupt_files(
