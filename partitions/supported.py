@@ -88,6 +88,11 @@ FORMATS: Mapping[str, Fits] = {
 HOLD_RECORDS = ("ndjson", "csv")
 """Forms whose records can be set aside one by one."""
 
+_ALL_MODES: Fits = dict.fromkeys(("strict", "merge", "overwrite", "rescue"))
+
+SCHEMA_MODES: Mapping[str, Fits] = {"delta": _ALL_MODES}
+"""By format of the table: what may become of its columns; of a format that is missing nothing."""
+
 _TYPED = "strict or merge (its values have types of their own, so there is no text to keep)"
 _NO_PARTS = "strict or merge (a value that does not fit is found by the record, not by the field)"
 
@@ -126,7 +131,7 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     yield from source.refusals()
     yield from _fields(source.form, parts.unknown_fields)
     yield from _bad_records(source.form, watermark.type, parts.max_bad_records)
-    yield from _schema_mode(source.form, target.schema_mode, parts.unknown_fields)
+    yield from _schema_mode(source.form, target, parts.unknown_fields)
     if (refused := source_refusal(watermark.type, source.type)) is not None:
         yield refused
     if (expected := KINDS[watermark.type].loads[target.load]) is not None:
@@ -165,10 +170,21 @@ def _bad_records(form: str, kind: str, most: int) -> Iterator[Refusal]:
         )
 
 
-def _schema_mode(form: str, mode: str, unknown_fields: str) -> Iterator[Refusal]:
+def _schema_mode(form: str, target: Target, unknown_fields: str) -> Iterator[Refusal]:
+    mode = target.schema_mode
+    modes = SCHEMA_MODES.get(target.format, {"strict": None})
+    if (expected := modes.get(mode, "strict")) is not None:
+        yield Refusal(("target", "schema_mode"), f"{mode} beside format {target.format}", expected)
+    if mode == "overwrite" and target.load != "overwrite":
+        why = "beside it all rows are replaced; rows that stay keep their columns"
+        yield Refusal(
+            ("target", "schema_mode"),
+            f"overwrite beside load: {target.load}",
+            f"strict, merge or rescue, or load: overwrite ({why})",
+        )
     if mode == "rescue" and (why := RESCUES.get(form, _TYPED)) is not None:
         yield Refusal(("target", "schema_mode"), f"rescue beside {form}", why)
-    if mode != "strict" and unknown_fields == "ignore":
+    if mode in ("merge", "rescue") and unknown_fields == "ignore":
         does = "keeps unknown fields" if mode == "rescue" else "makes columns of unknown fields"
         yield Refusal(
             ("unknown_fields",), f"ignore beside schema_mode: {mode}", f"check (schema_mode: {mode} {does})"

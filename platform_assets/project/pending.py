@@ -79,7 +79,6 @@ DATAFLOW: tuple[Pending, ...] = (
     Pending("source.path", scheme(*_STORES), "other object stores are", _PLACE),
     Pending("watermark.type", one_of("stream"), "stream watermarks are", part="watermark"),
     Pending("target.format", one_of(*_TABLES), "Iceberg and Parquet tables are"),
-    Pending("target.schema_mode", one_of("overwrite"), "other schema modes are"),
 )
 
 

@@ -6,9 +6,9 @@ from partitions.errors import ConfigurationError, SourceError, TargetError
 from partitions.evolution import SchemaMode
 from resources.places import Place
 from resources.tables.delta.table import DeltaLakeTable
-from resources.tables.table import Table
+from resources.tables.table import Table, TakesColumns
 
-FORMATS: Mapping[str, Callable[[Place, Sequence[str], SchemaMode], Table]] = {"delta": DeltaLakeTable}
+FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {"delta": DeltaLakeTable}
 """By the word that ``target.format`` has for it; the first one is meant if nothing tells."""
 
 
@@ -24,17 +24,25 @@ def open_table(
         schema_mode: what becomes of its columns if rows come with others.
 
     Raises:
-        ConfigurationError: a table of another format lies there: rows of both would lie in one folder, and readers could see either.
+        ConfigurationError: a table of another format lies there: rows of both would lie in one folder, and readers could see either; or the
+            format cannot do what the mode says.
         TargetError: the place cannot be looked at.
     """
     for other, make in FORMATS.items():
-        if other != table_format and make(place, (), "strict").exists():
+        if other != table_format and make(place, ()).exists():
             raise ConfigurationError(
                 f"table {place}: expected a table of format {table_format}, or none, found one of format {other}. Set target.format: {other};"
                 " or use another target.table; or move the table away",
                 code="other_format",
             )
-    return FORMATS[table_format](place, partition_by, schema_mode)
+    table = FORMATS[table_format](place, partition_by)
+    if schema_mode == "strict":
+        return table
+    if not isinstance(table, TakesColumns):
+        raise ConfigurationError(
+            f"table {place}: expected schema_mode: strict for a table of format {table_format}, found {schema_mode}"
+        )
+    return table.taking_columns(schema_mode)
 
 
 def find_table(place: Place) -> Table:
@@ -43,7 +51,7 @@ def find_table(place: Place) -> Table:
     Raises:
         SourceError: tables of several formats lie there, and nobody can say which is meant; or the place cannot be looked at.
     """
-    tables = {table_format: make(place, (), "strict") for table_format, make in FORMATS.items()}
+    tables = {table_format: make(place, ()) for table_format, make in FORMATS.items()}
     if len(tables) == 1:
         return next(iter(tables.values()))
     try:

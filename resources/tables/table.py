@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from partitions.evolution import SchemaMode
 from partitions.load import Load
 from partitions.predicate import Predicate
 
@@ -325,6 +326,20 @@ class CanAdopt(Protocol):
 def adopted_state(table: Table, app_id: str | None = None) -> Adopted | None:
     """Return what a table tells, if its format can; see :meth:`CanAdopt.adopted`."""
     return table.adopted(app_id) if isinstance(table, CanAdopt) else None
+
+
+@runtime_checkable
+class TakesColumns(Protocol):
+    """A format whose tables take new columns and safely wider types (``partitions.evolution``) with the rows that bring them."""
+
+    def taking_columns(self, mode: SchemaMode) -> Table:
+        """Return the same table, whose writes change its columns as the mode says.
+
+        In mode merge rows may lack columns, and have narrower types; in mode rescue the table only gets ``_rescued_data``. A change that the
+        mode does not accept is refused (RowsRefused). A change is in the commit of its rows; or in one before, which changes no row, and does
+        no harm if it is done twice.
+        """
+        ...
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError
 from partitions.evolution import Change, Schema, check_names
 from partitions.path.source import SourceFile
-from resources.sources.evolving import as_schema, changed, evolution_of, explained, follows
+from resources.sources.evolving import as_schema, changed, evolution_of, explained
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
@@ -37,7 +37,7 @@ class SchemaFollower:
             SchemaEvolved: some have columns that the pinned schema gets.
             BadFile: its code is the reason: a file has columns or types that the mode does not accept.
         """
-        if not follows(self._dataflow):
+        if self._dataflow.target.schema_mode != "merge":
             return
         known = self._looked_at[1] if self._looked_at[0] == pinned else set()
         new = [file for file in files if file.size > 0 and file not in known]
@@ -63,7 +63,7 @@ class SchemaFollower:
         Raises:
             SchemaEvolved: a wider type takes them.
         """
-        if not follows(self._dataflow):
+        if self._dataflow.target.schema_mode != "merge":
             return
         wider = self._format.wider_columns(spark, files, pinned)
         if wider is None:

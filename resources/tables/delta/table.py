@@ -56,15 +56,19 @@ _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 class DeltaLakeTable:
     """One Delta table; it need not exist."""
 
-    def __init__(
-        self, place: Place, partition_by: Sequence[str] = (), schema_mode: SchemaMode = "strict"
-    ) -> None:
-        """Use the table at a place, which the first write makes, partitioned as given; what becomes of its columns the mode says."""
+    def __init__(self, place: Place, partition_by: Sequence[str] = ()) -> None:
+        """Use the table at a place, which the first write makes, partitioned as given."""
         self._place = place
-        self._schema_mode = schema_mode
+        self._schema_mode: SchemaMode = "strict"
         self._partition_by = tuple(partition_by)
         self._log = DeltaLog(place)
         self._wrote_by_delta = False
+
+    def taking_columns(self, mode: SchemaMode) -> DeltaLakeTable:
+        """Return the same table, whose writes change its columns as the mode says."""
+        table = DeltaLakeTable(self._place, self._partition_by)
+        table._schema_mode = mode
+        return table
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's log with what was recorded of it."""
@@ -198,7 +202,7 @@ class DeltaLakeTable:
         Raises:
             RowsRefused: the mode does not accept them.
         """
-        described = None if self._schema_mode == "strict" else self.schema()
+        described = self.schema() if self._schema_mode in ("merge", "rescue") else None
         if described is None:
             return None
         known, incoming = json.loads(described[1]), all_nullable(rows.schema.jsonValue())

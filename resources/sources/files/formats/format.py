@@ -58,8 +58,8 @@ class FormatReader(ABC):
 
     @property
     def is_strict(self) -> bool:
-        """Whether each file must have the pinned columns."""
-        return self._dataflow.target.schema_mode == "strict"
+        """Whether each file must have the pinned columns; in mode overwrite they are pinned anew in each run."""
+        return self._dataflow.target.schema_mode in ("strict", "overwrite")
 
     @property
     def rescues(self) -> bool:
