@@ -176,11 +176,10 @@ def _schema_mode(form: str, target: Target, unknown_fields: str) -> Iterator[Ref
     if (expected := modes.get(mode, "strict")) is not None:
         yield Refusal(("target", "schema_mode"), f"{mode} beside format {target.format}", expected)
     if mode == "overwrite" and target.load != "overwrite":
-        why = "beside it all rows are replaced; rows that stay keep their columns"
         yield Refusal(
             ("target", "schema_mode"),
             f"overwrite beside load: {target.load}",
-            f"strict, merge or rescue, or load: overwrite ({why})",
+            "strict, merge or rescue, or load: overwrite (which replaces all rows; rows that stay keep their columns)",
         )
     if mode == "rescue" and (why := RESCUES.get(form, _TYPED)) is not None:
         yield Refusal(("target", "schema_mode"), f"rescue beside {form}", why)

@@ -11,16 +11,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from deltalake import DeltaTable
 
+from partitions.column.predicates import Range, rows_in
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from scripts import postgres as pg
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_avro_xml_excel import avro, xml
+from tests.integration.test_python_source import make as python_rows
+from tests.support.api import BY_TIME as API_BY_TIME
+from tests.support.api import ApiFeed, api
 from tests.support.columns import PostgresRows, at, on_lake, on_postgres
 from tests.support.crash_runner import WRITING, crash
-from tests.support.feed import Feed, dies_after
+from tests.support.feed import CHECKOUT, Feed, dies_after
 from tests.support.workbooks import xlsx
 
 MERGE = {"schema_mode": "merge"}
@@ -350,3 +355,90 @@ class TestOtherSources:
         outcome = flow.run()
         assert outcome.error is None
         assert rows(flow.feed, "id", "value", "name") == [(1, 10, None), (2, 20, "x")]
+
+    def test_fields_of_an_api_become_columns(self, tmp_path: Path, engine: SparkEngine) -> None:
+        with api() as server:
+            flow = ApiFeed(tmp_path, engine, server, API_BY_TIME, {"target": MERGE}).flow()
+            server.rows = [{"id": 1, "at": at(1).isoformat()}]
+            flow.run("2026-01-03")
+            server.rows += [{"id": 2, "at": at(4).isoformat(), "name": "x", "s": {"a": 1}}]
+            outcome = flow.run("2026-01-05")
+            assert outcome.error is None
+            assert outcome.warnings[-1].endswith(": name is new (string); s is new (struct<a:bigint>)")
+        assert rows(flow.feed, "id", "name", "s.a") == [(1, None, None), (2, "x", 1)]
+
+    def test_columns_of_a_function_are_added_widened_and_may_vanish(
+        self, tmp_path: Path, engine: SparkEngine
+    ) -> None:
+        flow, code = python_rows(tmp_path, engine, target=MERGE)
+        code.put({"id": 1, "at": at(1).isoformat(), "value": 1})
+        flow.run()
+        code.put({"id": 2, "at": at(2).isoformat(), "value": 2, "name": "x", "empty": None})
+        outcome = flow.run()
+        assert outcome.error is None
+        assert rows(flow.feed, "id", "value", "name") == [(1, 1, None), (2, 2, "x")]
+        code.put({"id": 3, "at": at(3).isoformat(), "value": "text"})
+        error = flow.feed.run().error
+        assert error is not None
+        assert "column value: expected values of type int64, found others" in error.message
+
+    def test_files_above_a_column_bring_new_columns(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=INFERRED, watermark={"type": "column", "columns": ["id"]}, target=MERGE)
+        feed.put("a.ndjson", {"id": 1})
+        feed.load()
+        feed.put("b.ndjson", {"id": 2, "name": "x"})
+        feed.load()
+        assert rows(feed, "id", "name") == [(1, None), (2, "x")]
+
+    def test_a_plan_says_what_changes_with_a_table_of_the_lake(
+        self, tmp_path: Path, engine: SparkEngine
+    ) -> None:
+        flow, source = on_lake(tmp_path, engine, target=MERGE)
+        source.put({"id": 1, "at": at(1), "value": 10})
+        flow.run()
+        engine.session().sql(f"ALTER TABLE delta.`{source.path}` ADD COLUMNS (name string)")
+        (planned,) = flow.feed.cli("plan", "flow", "--json").json
+        assert (
+            planned["warnings"][-1] == "the next rows change the schema with raw/rows: name is new (string)"
+        )
+        flow.feed.define(target={"schema_mode": "strict"})
+        (planned,) = flow.feed.cli("plan", "flow", "--json").json
+        assert planned["warnings"][-1].startswith(
+            "the next run that has rows will refuse the columns of raw/rows: expected the columns that are there, found others: name is new"
+        )
+
+
+class TestWidenedTables:
+    def test_what_needs_no_spark_reads_a_table_with_wider_columns(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id int, v float"}, target=MERGE)
+        feed.put("a.ndjson", {"id": 1, "v": 1.5})
+        feed.load()
+        feed.define(source={"schema": "id long, v double"})
+        feed.put("b.ndjson", {"id": 2**40, "v": 0.1}, {"id": 7})
+        feed.load()
+        table = feed.platform.table(feed.dataflow)
+        version = table.newest_version()
+        above = rows_in([Range("id", 2**39, None)])
+        below = rows_in([Range("id", None, 0)])
+        assert table.highest_values(["id", "v"]) == {"id": 2**40, "v": 1.5}
+        assert table.highest_values(["v"], version, above) == {"v": 0.1}
+        assert (table.holds_any(version, above), table.holds_any(version, below)) == (True, False)
+        assert list(table.distinct_rows(["id"])) == [{"id": 1}, {"id": 7}, {"id": 2**40}]
+        assert list(table.distinct_rows(["v"])) == [{"v": None}, {"v": 0.1}, {"v": 1.5}]
+        assert table.count_rows() == 3
+
+
+def test_the_example_of_the_page_prints_what_the_page_shows(make_feed: MakeFeed) -> None:
+    page = (CHECKOUT / "docs" / "schemas.md").read_text()
+    example = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    feed = make_feed(**example)
+    files = feed.folder / "landing" / "orders"
+    files.mkdir()
+    (files / "1780100001.ndjson").write_text('{"id": 1, "customer": {"name": "Ada"}}\n')
+    feed.load()
+    (files / "1780100002.ndjson").write_text(
+        page.partition("whose `id` is a text:\n\n```\n")[2].partition("```")[0]
+    )
+    warnings = feed.load().warnings
+    shown = [line.removeprefix("  warning: ") for line in page.splitlines() if line.startswith("  warning: ")]
+    assert warnings == [line.replace("bronze/orders", "bronze/flow") for line in shown]

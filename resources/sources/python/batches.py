@@ -124,7 +124,12 @@ def fitting_schema(batch: Raw, schema: pa.Schema, zone: str) -> pa.Schema:
     import pyarrow as pa
 
     names, fields = column_names(batch), list[pa.Field]()
-    own = {field.name: _plain(field) for field in _inferred(batch).schema}
+    try:
+        own = {field.name: _plain(field) for field in _inferred(batch).schema}
+    except (pa.ArrowException, TypeError) as error:
+        raise SchemaError(
+            f"expected values of one type in each column, found {error}", reason="incompatible_schema"
+        ) from None
     for field in schema:
         if field.name not in names and isinstance(batch, pa.Table):
             continue

@@ -362,7 +362,10 @@ class PythonRows:
             return
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        fields = fitting_schema(batch, schema, self._zone_name)
+        try:
+            fields = fitting_schema(batch, schema, self._zone_name)
+        except SchemaError:
+            return  # the batch's own error says more
         incoming = from_arrow_schema(fields, prefer_timestamp_ntz=True)
         evolution = evolution_of(self._mode, self._dataflow.name, self._pinned, incoming, self._source.shown)
         if evolution.action != "none":
