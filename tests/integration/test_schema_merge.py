@@ -300,6 +300,22 @@ class TestCrashes:
         assert pinned(feed) == ["id bigint", "name string"]
         assert feed.load().status == "nothing"
 
+    def test_a_slice_whose_source_has_changed_again_is_given_up_and_loaded_with_all_columns(
+        self, tmp_path: Path, engine: SparkEngine
+    ) -> None:
+        flow, source = on_lake(tmp_path, engine, target=MERGE)
+        source.put({"id": 1, "at": at(1), "value": 10})
+        with pytest.raises(KeyboardInterrupt):
+            flow.feed.run(dies_after(Step.INTENT_PUT))
+        place, spark = f"delta.`{source.path}`", engine.session()
+        spark.sql(f"ALTER TABLE {place} ADD COLUMNS (name string)")
+        spark.sql(f"INSERT INTO {place} SELECT 2, timestamp'{at(2).isoformat()}', 20, 'x'")
+        outcome = flow.feed.load()
+        assert outcome.warnings[0].startswith(
+            "slice 1 of a run that died is given up, and planned again: the schema changes"
+        )
+        assert rows(flow.feed, "id", "name") == [(1, None), (2, "x")]
+
     @pytest.mark.parametrize("load", ["append", "merge_upsert"])
     def test_a_run_that_is_killed_in_its_write_loads_each_row_once(
         self, make_feed: MakeFeed, load: str
@@ -383,12 +399,16 @@ class TestOtherSources:
         assert "column value: expected values of type int64, found others" in error.message
 
     def test_files_above_a_column_bring_new_columns(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source=INFERRED, watermark={"type": "column", "columns": ["id"]}, target=MERGE)
+        feed = make_feed(
+            source={"schema": "id int"}, watermark={"type": "column", "columns": ["id"]}, target=MERGE
+        )
         feed.put("a.ndjson", {"id": 1})
         feed.load()
         feed.put("b.ndjson", {"id": 2, "name": "x"})
         feed.load()
-        assert rows(feed, "id", "name") == [(1, None), (2, "x")]
+        feed.put("c.ndjson", {"id": 2**40})
+        feed.load()
+        assert rows(feed, "id", "name") == [(1, None), (2, "x"), (2**40, None)]
 
     def test_a_plan_says_what_changes_with_a_table_of_the_lake(
         self, tmp_path: Path, engine: SparkEngine

@@ -163,19 +163,20 @@ class FileRows:
         if pinned is None:
             return None
         with self._source.staging.emptied():
-            try:
-                return self._ask(ask, files, pinned)
-            except StrandlineError:
-                raise
-            except Exception as error:
-                if (bad := self.failure(error)) is None:
-                    raise
-                raise bad from error
+            return self._ask(ask, files, pinned)
 
     def _ask(self, ask: Callable[[DataFrame], Any], files: Sequence[SourceFile], pinned: str) -> Any:
         """What the rows answer, with the columns that they would be loaded with."""
         try:
-            return ask(self._source.read(self._spark(), files, pinned))
+            try:
+                return ask(self._source.read(self._spark(), files, pinned))
+            except StrandlineError:
+                raise
+            except Exception as error:
+                by_path = {file.path: file for file in files}
+                if (bad := self._source.find_bad_file(self._spark(), by_path, pinned, error)) is None:
+                    raise
+                raise bad from error
         except SchemaEvolved as evolved:
             return self._ask(ask, files, evolved.pinned)
 

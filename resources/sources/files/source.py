@@ -168,5 +168,10 @@ class FileSource:
     def find_similar(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str, bad: BadFile
     ) -> Sequence[BadFile]:
-        """Return the files that are bad in the same way, as far as one look tells."""
+        """Return the files that are bad in the same way, as far as one look tells.
+
+        Where some bad records may be set aside, another file with one is no such file.
+        """
+        if bad.code == BAD_RECORD and self._dataflow.max_bad_records:
+            return ()
         return self._format.alike(spark, files, PinnedSchema.of(pinned), bad)
