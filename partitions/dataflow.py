@@ -50,6 +50,10 @@ class Freshness(Model):
     warn: Duration | None = None
 
 
+MOST_BAD_RECORDS = 100_000
+"""Of a slice, that may be set aside: this process holds them."""
+
+
 class Dataflow(Model):
     """One dataflow.
 
@@ -78,7 +82,7 @@ class Dataflow(Model):
     on_bad_file: Literal["stop", "quarantine"] = "stop"
     unknown_fields: Literal["check", "ignore"] = "check"
     show_bad_records: bool = False
-    max_bad_records: Literal[0] = 0
+    max_bad_records: Annotated[int, Field(ge=0, le=MOST_BAD_RECORDS)] = 0
     transform: FunctionName | None = None
     sql: Annotated[str, Field(min_length=1)] | None = None
     inputs: dict[str, TableName] = Field(default_factory=dict)
@@ -125,6 +129,7 @@ class Dataflow(Model):
             self.on_bad_file,
             self.late_files,
             self.maintenance,
+            self.max_bad_records,
         )
         if refused := list(refusals(parts)):
             raise PartsDoNotFit(refused)
@@ -139,6 +144,11 @@ class Dataflow(Model):
     def table(self) -> str:
         """The table's name in the lake, ``<layer>/<name>``."""
         return self.target.table or self.asset
+
+    @property
+    def bad_records_table(self) -> str | None:
+        """The name of the table for records that do not parse; None if none may be set aside."""
+        return f"{self.table}_bad_records" if self.max_bad_records else None
 
     @property
     def asset(self) -> str:

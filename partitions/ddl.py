@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from partitions.spelling import nearest
 from partitions.unit_values import Kind
 
-RESERVED = ("_source_file", "_ingested_at", "_run_id", "_corrupt_record")
+RESERVED = ("_source_file", "_ingested_at", "_run_id", "_corrupt_record", "_rescued_data")
 """Columns that loading itself adds."""
 
 _TOKEN = re.compile(

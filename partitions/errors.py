@@ -79,6 +79,22 @@ class SchemaError(StrandlineError):
         self.field = field
 
 
+class SchemaEvolved(StrandlineError):
+    """Rows need another schema than the pinned one, and the schema mode takes it: what was begun with the old one is begun again with the new.
+
+    Attributes:
+        pinned: the new schema's text.
+        changes: what is new, in words.
+    """
+
+    code = "schema_evolved"
+
+    def __init__(self, message: str, *, pinned: str, changes: str) -> None:
+        """Keep the text of the schema that is pinned next, and what is new in it."""
+        super().__init__(message)
+        self.pinned, self.changes = pinned, changes
+
+
 class SourceError(StrandlineError):
     """The source cannot be read: missing folder or bucket, refused credentials, an unreadable place."""
 

@@ -116,6 +116,28 @@ MAINTAINED: Fits = {
 SHARED: Fits = {"delta": None}
 """By format of the table: whether several dataflows can load it. Of all other formats: ``_NOT_SHARED``."""
 
+HOLD_RECORDS = ("ndjson", "csv")
+"""Forms whose records can be set aside one by one."""
+
+_ALL_MODES: Fits = dict.fromkeys(("strict", "merge", "overwrite", "rescue"))
+
+SCHEMA_MODES: Mapping[str, Fits] = {"delta": _ALL_MODES}
+"""By format of the table: what may become of its columns; of a format that is missing nothing."""
+
+_TYPED = "strict or merge (its values have types of their own, so there is no text to keep)"
+_NO_PARTS = "strict or merge (a value that does not fit is found by the record, not by the field)"
+
+RESCUES: Fits = {
+    "ndjson": None,
+    "json": None,
+    "csv": None,
+    "parquet": None,
+    "avro": None,
+    "xml": _NO_PARTS,
+    "excel": _NO_PARTS,
+}
+"""By form of the records: why what does not fit cannot be kept in ``_rescued_data``. Of all other forms: ``_TYPED``."""
+
 UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {"api": None}
 """By form of the records: why fields that the schema lacks cannot be left out. Of all other forms: ``_PINNED``."""
 
@@ -132,6 +154,7 @@ class Parts:
     on_bad_file: str = "stop"
     late_files: str = "ingest"
     maintenance: Maintenance | None = None
+    max_bad_records: int = 0
 
 
 def refusals(parts: Parts) -> Iterator[Refusal]:
@@ -139,6 +162,8 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     source, watermark, target = parts.source, parts.watermark, parts.target
     yield from source.refusals()
     yield from _fields(source.form, parts.unknown_fields)
+    yield from _bad_records(source.form, watermark.type, parts.max_bad_records)
+    yield from _schema_mode(source.form, target, parts.unknown_fields)
     if (refused := source_refusal(watermark.type, source.type)) is not None:
         yield refused
     if (expected := KINDS[watermark.type].loads[target.load]) is not None:
@@ -164,6 +189,41 @@ def source_refusal(kind: str, source: str) -> Refusal | None:
     if expected is None:
         return None
     return Refusal(("watermark", "type"), f"{kind} beside a source of type {source}", expected)
+
+
+def _bad_records(form: str, kind: str, most: int) -> Iterator[Refusal]:
+    if not most:
+        return
+    if kind != "path":
+        why = "a path watermark (each file is read once there; else a bad record would be set aside by each read)"
+        yield Refusal(("max_bad_records",), f"{most} beside a {kind} watermark", f"0, or {why}")
+    elif form not in HOLD_RECORDS:
+        formats = " or ".join(HOLD_RECORDS)
+        yield Refusal(
+            ("max_bad_records",),
+            f"{most} beside {form}",
+            f"0, or format {formats} (whose records are lines, which can be told apart)",
+        )
+
+
+def _schema_mode(form: str, target: Target, unknown_fields: str) -> Iterator[Refusal]:
+    mode = target.schema_mode
+    modes = SCHEMA_MODES.get(target.format, {"strict": None})
+    if (expected := modes.get(mode, "strict")) is not None:
+        yield Refusal(("target", "schema_mode"), f"{mode} beside format {target.format}", expected)
+    if mode == "overwrite" and target.load != "overwrite":
+        yield Refusal(
+            ("target", "schema_mode"),
+            f"overwrite beside load: {target.load}",
+            "strict, merge or rescue, or load: overwrite (which replaces all rows; rows that stay keep their columns)",
+        )
+    if mode == "rescue" and (why := RESCUES.get(form, _TYPED)) is not None:
+        yield Refusal(("target", "schema_mode"), f"rescue beside {form}", why)
+    if mode in ("merge", "rescue") and unknown_fields == "ignore":
+        does = "keeps unknown fields" if mode == "rescue" else "makes columns of unknown fields"
+        yield Refusal(
+            ("unknown_fields",), f"ignore beside schema_mode: {mode}", f"check (schema_mode: {mode} {does})"
+        )
 
 
 def _fields(form: str, unknown_fields: str) -> Iterator[Refusal]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from partitions.evolution import SchemaMode
 from partitions.model import Model
 from partitions.refusal import Refusal
 from partitions.sources.table import TableName
@@ -54,7 +55,7 @@ class Target(Model):
     table: TableName | None = None
     format: Literal["delta", "parquet"] = "delta"
     partition_by: tuple[str, ...] = ()
-    schema_mode: Literal["strict"] = "strict"
+    schema_mode: SchemaMode = "strict"
     origin_columns: bool = True
     shared: bool = False
 

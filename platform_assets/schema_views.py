@@ -7,6 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
+from partitions.errors import SchemaError
+from partitions.evolution import evolved, new_fields
+from partitions.sources.formats import FORMATS
 from resources.platform import Platform
 from resources.sources.files.pinned import PinnedSchema
 from resources.watermarks.entry import Entry
@@ -46,8 +49,27 @@ def fresh_schema(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[
         "dataflow": dataflow.name,
         "columns": fresh,
         "difference": None if pinned is None or fresh is None else _difference(pinned["columns"], fresh),
+        "evolution": None if pinned is None or text is None else _evolution(platform, dataflow, text),
         "warnings": warnings,
     }
+
+
+def _evolution(platform: Platform, dataflow: Dataflow, text: str) -> dict[str, Any]:
+    """What the schema mode makes of a fresh look: the action and the changes, or why it refuses them."""
+    newest, mode = platform.log.newest(dataflow.name), dataflow.target.schema_mode
+    assert newest is not None
+    assert newest.pinned is not None
+    known, fresh = (json.loads(each)["columns"] for each in (platform.log.get_schema(newest.pinned), text))
+    form = FORMATS.get(dataflow.source.form)
+    if mode in ("merge", "rescue") and (form.is_text if form else dataflow.source.form == "api"):
+        fresh = new_fields(known, fresh)  # a value that does not fit is a bad record, and changes no column
+    try:
+        found = evolved(known, fresh, mode)
+    except SchemaError as error:
+        return {"mode": mode, "action": "refuse", "changes": [error.message]}
+    if mode == "rescue" and found.rescued:
+        return {"mode": mode, "action": "rescue", "changes": list(found.rescued)}
+    return {"mode": mode, "action": found.action, "changes": [str(change) for change in found.changes]}
 
 
 def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, NeedsDecision
+from partitions.errors import ConfigurationError, NeedsDecision, SchemaError
+from partitions.evolution import all_nullable, evolved
 from partitions.lineage import Lineage
 from partitions.plan import Plan
 from partitions.request import DUE, Request
@@ -189,8 +191,15 @@ class Platform:
     def table(self, dataflow: Dataflow) -> Table:
         """Return the table that the dataflow loads into; if others load into it, too, as this one sees it."""
         target = dataflow.target
-        table = open_table(target.format, self.lake.child(dataflow.table), target.partition_by)
+        table = open_table(
+            target.format, self.lake.child(dataflow.table), target.partition_by, target.schema_mode
+        )
         return share_of(table, dataflow.name) if target.shared else table
+
+    def bad_records(self, dataflow: Dataflow) -> Table | None:
+        """Return the table for the dataflow's records that do not parse; None if none may be set aside."""
+        name = dataflow.bad_records_table
+        return None if name is None else open_table(dataflow.target.format, self.lake.child(name))
 
     def inputs(self, dataflow: Dataflow) -> InputTables:
         """Return the tables that the dataflow's step reads beside its own rows."""
@@ -232,7 +241,23 @@ class Platform:
             NeedsDecision: as a run would.
         """
         entry = self.checked(dataflow)
-        return self.kind(dataflow).plan(entry, now)
+        plan = self.kind(dataflow).plan(entry, now)
+        change = self._change_of_schema(dataflow, entry)
+        return plan if change is None else replace(plan, warnings=(*plan.warnings, change))
+
+    def _change_of_schema(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
+        """How the columns of a source differ from the pinned ones, and what the next run makes of it; None if only Spark tells."""
+        table = dataflow.source.lake_table
+        described = find_table(self.lake.child(table)).schema() if table is not None else None
+        if described is None or entry is None or not entry.pinned:
+            return None
+        known = json.loads(self.log.get_schema(entry.pinned))["columns"]
+        try:
+            found = evolved(known, all_nullable(json.loads(described[1])), dataflow.target.schema_mode)
+        except SchemaError as error:
+            return f"the next run that has rows will refuse the columns of {table}: {error.message}"
+        changes = "; ".join(map(str, found.changes))
+        return f"the next rows change the schema with {table}: {changes}" if changes else None
 
     def checked(self, dataflow: Dataflow) -> Entry | None:
         """Return the newest entry, if definition, open intent and table belong to it. Starts no Spark, changes nothing.
@@ -295,6 +320,7 @@ class Platform:
             self.inputs(dataflow),
             self.folder,
             observer,
+            self.bad_records(dataflow),
         )
         return Loop(context, Patience(**patience), history or self.history)
 

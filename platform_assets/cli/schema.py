@@ -90,3 +90,17 @@ def _print_infer(context: Context, document: dict[str, Any]) -> None:
         click.echo(
             f"  {change['column']}: pinned {change['pinned'] or 'no such column'}, found {change['found'] or 'no such column'}"
         )
+    evolution = document["evolution"]
+    if evolution is not None and difference:
+        does = _DOES[evolution["action"]].format(mode=evolution["mode"])
+        click.echo(f"  {does}{': ' if evolution['changes'] else ''}{'; '.join(evolution['changes'])}")
+
+
+_DOES = {
+    "none": "schema_mode: {mode} changes nothing for this",
+    "merge": "schema_mode: {mode} changes the table with the next rows",
+    "overwrite": "schema_mode: {mode} gives the table these columns",
+    "rescue": "schema_mode: {mode} keeps in _rescued_data",
+    "refuse": "schema_mode: {mode} refuses this",
+}
+"""What a run would do, by what the rule says."""

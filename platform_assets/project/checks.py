@@ -90,6 +90,8 @@ def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:
     for flow in flows:
         if flow.model is not None:
             by_table.setdefault(flow.model.table, []).append(flow)
+            if flow.model.bad_records_table is not None:
+                by_table.setdefault(flow.model.bad_records_table, []).append(flow)
     for table, sharing in by_table.items():
         for flow in sharing if len(sharing) > 1 else ():
             _share(flow, table, [other for other in sharing if other is not flow])

@@ -56,11 +56,6 @@ def scheme(*schemes: str) -> Test:
     return lambda value: isinstance(value, str) and value.partition("://")[0] in schemes and "://" in value
 
 
-def above_zero(value: Any) -> bool:
-    """Return whether a value is a number above 0."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-
-
 def anything(_: Any) -> bool:
     """Return True: the key itself is not there yet."""
     return True
@@ -84,8 +79,6 @@ DATAFLOW: tuple[Pending, ...] = (
     Pending("source.path", scheme(*_STORES), "other object stores are", _PLACE),
     Pending("watermark.type", one_of("stream"), "stream watermarks are", part="watermark"),
     Pending("target.format", one_of(*_TABLES), "Iceberg tables are"),
-    Pending("target.schema_mode", one_of("merge", "overwrite", "rescue"), "other schema modes are"),
-    Pending("max_bad_records", above_zero, "a quarantine of records is"),
 )
 
 

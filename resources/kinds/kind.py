@@ -21,6 +21,8 @@ from resources.watermarks.lists import ListKind, StoredList
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from resources.sources.files.misfit import BadRecord
+
 WriteStats = Mapping[Any, Sequence[Any]]
 """What a write counted of the parts of a slice, by the part's key."""
 
@@ -139,6 +141,25 @@ class SetsAside(Protocol[SliceT]):
 
     def quarantine(self, entry: Entry | None, slice_: SliceT) -> tuple[StoredList | None, int]:
         """Return what is in quarantine after a slice (None: what was there before), and how many files the slice adds."""
+        ...
+
+
+@runtime_checkable
+class SetsRecordsAside(Protocol[_SliceContra]):
+    """A kind whose source has records that do not parse, and may be set aside one by one."""
+
+    def bad_records(
+        self, spark: SparkSession, slice_: _SliceContra, pinned: str
+    ) -> Sequence[tuple[str, BadRecord]]:
+        """Return the records of a slice that its read leaves out, each with its part of the source.
+
+        Raises:
+            BadPart: there are more than ``max_bad_records``.
+        """
+        ...
+
+    def parts(self, slice_: _SliceContra) -> Sequence[str]:
+        """Return the parts of the source that a slice reads."""
         ...
 
 

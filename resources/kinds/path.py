@@ -19,12 +19,13 @@ from partitions.path.settle import ready, settles
 from partitions.path.slices import PathSlice
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
-from partitions.plan import Plan
+from partitions.plan import Plan, counted
 from partitions.predicate import NOTHING, Among
 from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise
 from resources.kinds.states import state_of
 from resources.listing import FILE_CHANGED, Budget, Listing
+from resources.sources.files.misfit import BadRecord
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.sweep import unhandled
@@ -51,11 +52,12 @@ class PathKind:
         self._definition = dataflow.path
         self._source = source
         self._log = log
+        self._set_aside: dict[str, None] = {}
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What the source has to say of the files."""
-        return self._source.remarks
+        """What the source has to say of the files, and which records were set aside."""
+        return (*self._source.remarks, *self._set_aside)
 
     @property
     def replans_after_load(self) -> bool:
@@ -228,6 +230,28 @@ class PathKind:
         """Return the file that Spark names, with its line if a record does not parse."""
         files = {file.path: file for file in slice_.files}
         return self._source.find_bad_file(spark, files, pinned, error)
+
+    def bad_records(
+        self, spark: SparkSession, slice_: PathSlice, pinned: str
+    ) -> Sequence[tuple[str, BadRecord]]:
+        """Look through the files, up to the first record that is one too many.
+
+        Raises:
+            BadFile: the file of that record.
+        """
+        records = self._source.bad_records(spark, slice_.files, pinned)
+        if records:
+            path, first = records[0]
+            where = f"{path}, line {first.line}" if first.line else path
+            self._set_aside[
+                f"{counted(len(records), 'record')} of {counted(len({path for path, _ in records}), 'file')} did not parse: see table"
+                f" {self._dataflow.bad_records_table}. The first: file {where}: {first.why}"
+            ] = None
+        return records
+
+    def parts(self, slice_: PathSlice) -> Sequence[str]:
+        """The paths of its files."""
+        return [file.path for file in slice_.all_files]
 
     def slice_without(self, slice_: PathSlice, bad: BadPart) -> PathSlice | None:
         """The slice that passes over the file, if the policy is quarantine. A file that grows is no such file: it is mended by time."""

@@ -22,7 +22,7 @@ from partitions.window.work_unit import WorkUnit, extents
 from resources.kinds.window_columns import WindowColumns
 from resources.kinds.window_failures import bad_units
 from resources.sources.files.source import FileSource
-from resources.sources.source import CanNumber, FetchesRows, RowSource
+from resources.sources.source import CanNumber, FetchesRows, HasRemarks, RowSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,7 +109,11 @@ class AskedWindows:
         """Use a source of rows."""
         self._name, self._source = dataflow.name, source
         self.ranged = dataflow.source.by_range or dataflow.window.time_entry is None
-        self.remarks: Sequence[str] = ()
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the source has to say of what was read."""
+        return self._source.remarks if isinstance(self._source, HasRemarks) else ()
 
     def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
         """A table of the lake is read at one version; what a database holds may change, and each read takes what is there."""

@@ -41,6 +41,7 @@ class RunContext(Generic[SliceT]):
         inputs: the tables that the user's step reads beside the rows.
         folder: of the project, in which modules of the user may lie.
         notify: hears of every step.
+        bad_records: the table for records that do not parse; None if none may be set aside.
     """
 
     dataflow: Dataflow
@@ -56,6 +57,7 @@ class RunContext(Generic[SliceT]):
     inputs: InputTables = field(default_factory=InputTables)
     folder: Path = Path()
     notify: Observer = lambda step, line: None
+    bad_records: Table | None = None
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Generic
 
-from partitions.errors import BadPart, Conflict, SourceError, StrandlineError
+from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError
 from partitions.plan import Plan, counted
 from partitions.request import LateOnly
 from resources.attempts import note_attempt, said_before
@@ -144,6 +144,11 @@ class _Run(Generic[SliceT]):
         why = self._take(resume(run, outcome.newest, intent, slice_))
         if why is None or isinstance(why, Conflict):  # given up by another run
             return
+        if isinstance(why, SchemaEvolved):
+            outcome.warnings.append(
+                f"slice {intent.number} of a run that died is given up, and planned again: {why.message}"
+            )
+            return
         if not isinstance(why, BadPart):
             raise why
         if why.code in OUTDATED or why.code == UNREADABLE_VERSION:
@@ -161,7 +166,7 @@ class _Run(Generic[SliceT]):
 
     def _advance(self) -> None:
         """Plan and load, slice after slice; list again at the end, for what came in the meantime."""
-        run = self._run
+        run, outcome = self._run, self._outcome
         left, slower = run.dataflow.watermark.max_slices, 0
         while left > 0:
             plan = self._plan()
@@ -175,11 +180,14 @@ class _Run(Generic[SliceT]):
                 parts = slice_.halve() if slower else (slice_,)
                 pending.extendleft(reversed(parts[1:]))
                 self._pace()
+                before = outcome.newest
                 done = self._load(parts[0], pinned)
                 if done is None:
                     # What is new goes first now, and what is left beside it is planned again, on the state after that.
                     pending = deque(slice_ for slice_ in pending if slice_.why == "run")
                     continue
+                if done.entry.pinned and done.entry.pinned != (before and before.pinned):
+                    pinned = run.log.get_schema(done.entry.pinned)
                 too_slow = done.seconds > run.dataflow.watermark.checkpoint.interval_secs
                 slower = max(0, slower + (1 if too_slow else -1))
                 left -= 1
@@ -218,6 +226,9 @@ class _Run(Generic[SliceT]):
             None if the part lies beside the watermark: it is left out from here on, and the slice has to be planned again.
         """
         while (why := self._take(commit(self._run, self._outcome.newest, slice_, pinned))) is not None:
+            if isinstance(why, SchemaEvolved):
+                pinned = self._evolved(why)
+                continue
             if not isinstance(why, BadPart):
                 raise why
             rest = self._bad_parts.pass_over(slice_, why, pinned)
@@ -228,6 +239,11 @@ class _Run(Generic[SliceT]):
                 raise why
             slice_ = rest
         return self._outcome.committed[-1]
+
+    def _evolved(self, evolved: SchemaEvolved) -> str:
+        """Say that the schema changes with the next commit; return the new one's text."""
+        self._outcome.warnings.append(evolved.message)
+        return evolved.pinned
 
     def _take(self, result: Committed | NotCommitted) -> StrandlineError | None:
         """Note what became of a number; return what is wrong with its slice."""

@@ -21,6 +21,7 @@ class Step(StrEnum):
     PLANNED = "planned"
     LIST_KEPT = "list_kept"
     INTENT_PUT = "intent_put"
+    SET_ASIDE = "set_aside"
     WRITTEN = "written"
     VERIFIED = "verified"
     APPENDED = "appended"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
-from partitions.errors import BadPart
+from partitions.errors import BadPart, SchemaEvolved
+from partitions.evolution import differences
 from resources.kinds.kind import SliceT
 from resources.loop.bad_parts import BadParts
 from resources.loop.context import RunContext
@@ -16,14 +18,19 @@ def pinned_schema(
 ) -> str | None:
     """Return the schema as text; None if nothing tells it: files without any row wait for one that does.
 
+    In mode overwrite the source tells it in each run.
+
     Raises:
         SchemaError: the source or the definition asks for another one than the pinned.
         BadPart: what it is inferred from cannot be read.
     """
-    entry = outcome.newest
-    if entry is not None and entry.pinned:
+    entry, overwrites = outcome.newest, run.dataflow.target.schema_mode == "overwrite"
+    if entry is not None and entry.pinned and not overwrites:
         pinned = run.log.get_schema(entry.pinned)
-        run.kind.check_schema(run.spark, pinned)
+        try:
+            run.kind.check_schema(run.spark, pinned)
+        except SchemaEvolved as evolved:
+            return evolved.pinned
         return pinned
     try:
         inferred = run.kind.pin(run.spark, slices)
@@ -43,4 +50,13 @@ def pinned_schema(
         outcome.warnings.append(
             "no file or answer holds a row yet, so no schema can be inferred: declare source.schema, or they wait"
         )
+    elif overwrites and entry is not None and entry.pinned:
+        outcome.warnings += _overwritten(run.log.get_schema(entry.pinned), inferred)
     return inferred
+
+
+def _overwritten(was: str, becomes: str) -> list[str]:
+    """Say how the columns of a table change that takes those of its source in each run."""
+    known, incoming = (json.loads(text)["columns"] for text in (was, becomes))
+    changes = "; ".join(map(str, differences(known, incoming)))
+    return [f"the table takes other columns: {changes}"] if changes else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from partitions.errors import BadFile, BadPart, Conflict
+from partitions.errors import BadFile, BadPart, Conflict, SchemaEvolved
 from partitions.plan import counted
 from resources.kinds.kind import KeepsStats, SliceT, StatsReader, WriteStats
 from resources.loop.appending import append_abandoned, append_loaded
@@ -56,8 +56,8 @@ def commit(
             intent = draft_intent(run, entry, guarded_head(run, entry), slice_, pinned)
             # Before the intent is put: a query that does not fit its rows must not leave a number that no run can finish.
             rows = outlasting_interruptions(lambda: analysed_rows(run, entry, intent, slice_))
-        except BadPart as bad:
-            return NotCommitted(entry, bad)
+        except (BadPart, SchemaEvolved) as why:
+            return NotCommitted(entry, why)
         put_intent(run, intent, slice_.size.amount)
         with holding(run, intent):
             return _write_and_append(run, entry, intent, slice_, rows, started)
@@ -80,14 +80,14 @@ def resume(
     with run.staging.emptied(), holding(run, intent):
         tagged = find_commit(run, entry, intent)
         if tagged is None:
-            outlasting_interruptions(
-                lambda: run.kind.check_schema(run.spark, run.log.get_schema(intent.pinned))
-            )
             try:
+                outlasting_interruptions(
+                    lambda: run.kind.check_schema(run.spark, run.log.get_schema(intent.pinned))
+                )
                 run.kind.check_unchanged(slice_)
-            except BadPart as bad:
-                if abandoned := give_up(run, entry, intent, reason_of(bad)):
-                    return NotCommitted(abandoned, bad)
+            except (BadPart, SchemaEvolved) as why:
+                if abandoned := give_up(run, entry, intent, reason_of(why)):
+                    return NotCommitted(abandoned, why)
                 tagged = find_commit(run, entry, intent)
         if tagged is None:
             return _write_and_append(run, entry, intent, slice_, None, started, recovered=True)

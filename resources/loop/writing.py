@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from partitions.errors import BadPart, RowsRefused, StrandlineError, TargetError
+from partitions.errors import BadPart, RowsRefused, SchemaEvolved, StrandlineError, TargetError
 from partitions.load import Append, Load, Replace, ReplaceAll, Scd2, Upsert
 from partitions.predicate import columns_of
 from resources.deduplication import latest_rows
 from resources.history import first_versions
 from resources.kinds.kind import SliceT, StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
+from resources.loop.bad_records import set_records_aside
 from resources.loop.context import RunContext
 from resources.loop.entries import claimed, is_last_query
 from resources.loop.giving_up import give_up
@@ -26,6 +27,15 @@ from resources.watermarks.entry import Entry, Intent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+_ACCEPTED = {
+    "strict": "schema_mode: strict accepts no change of columns",
+    "merge": "schema_mode: merge accepts new columns and wider types",
+    "overwrite": "schema_mode: overwrite accepts columns that the rows of the table can be cast to",
+    "rescue": "schema_mode: rescue accepts what the source has, and no change of sql, transform or source.schema",
+}
+"""What a table takes, by its schema mode."""
 
 
 def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT) -> DataFrame:
@@ -89,6 +99,7 @@ def _write_once(
     load: Load = Append()
     try:
         rows = slice_rows(run, entry, intent, slice_) if rows is None else rows
+        set_records_aside(run, intent, slice_)
         planned = run.kind.load(slice_, rows)
         load = ReplaceAll() if intent.replaces == "table" else planned
         stats: StatsReader = _no_stats
@@ -96,9 +107,9 @@ def _write_once(
             rows, stats = run.kind.observe(rows, slice_)
         rows = _reduced(rows, planned, load)  # behind the observation, which counts what was read
         run.table.write(rows, load, tag, intent.watermark, base=intent.table_version)
-    except BadPart as bad:
+    except (BadPart, SchemaEvolved) as why:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
-        return _given_up(run, entry, intent, bad)
+        return _given_up(run, entry, intent, why)
     except Exception as error:
         if isinstance(error, StrandlineError) and not isinstance(error, RowsRefused):
             raise
@@ -106,15 +117,19 @@ def _write_once(
         # another one now neither its rows nor the source are to blame.
         if find_commit(run, entry, intent) is not None:
             return _no_stats
-        why: StrandlineError | None = _find_bad_part(run, intent, slice_, error)
-        if why is None and not _is_refused(error):
+        blamed: StrandlineError | None
+        try:
+            blamed = _find_bad_part(run, intent, slice_, error)
+        except SchemaEvolved as evolved:
+            return _given_up(run, entry, intent, evolved)
+        if blamed is None and not _is_refused(error):
             raise TargetError(
                 f"dataflow {run.name}: the write of slice {intent.number} into table {run.dataflow.table} failed:"
                 f" {cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
             ) from error
-        why = why or _refusal(run, intent, load, error)
-        why.__cause__ = error
-        return _given_up(run, entry, intent, why)
+        blamed = blamed or _refusal(run, intent, load, error)
+        blamed.__cause__ = error
+        return _given_up(run, entry, intent, blamed)
     run.notify(Step.WRITTEN, f"slice {intent.number} written")
     return stats
 
@@ -186,6 +201,6 @@ def _refusal(run: RunContext[SliceT], intent: Intent, load: Load, error: Excepti
         )
     return TargetError(
         f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
-        " schema_mode: strict accepts no change of columns: put the old definition back; or empty the table and load it again",
+        f" {_ACCEPTED[run.dataflow.target.schema_mode]}: put the old definition back; or empty the table and load it again",
         choices=(reload,),
     )

@@ -35,13 +35,13 @@ def open_source(
         case FilesSource(), Place() as root:
             return FileSource(root, dataflow, staging)
         case JdbcSource() as definition, JdbcConnection() as connection:
-            return JdbcRows(connection, definition, dataflow.zone)
+            return JdbcRows(connection, definition, dataflow.zone, dataflow.target.schema_mode)
         case ApiSource() as definition, ApiConnection() as api:
             return ApiRows(api, definition, dataflow, staging)
         case PythonSource() as definition, UserCode() as code:
             return PythonRows(dataflow, definition, code, staging)
         case TableSource() as definition, Place() as place:
-            return TableRows(find_table(place), definition, dataflow.zone)
+            return TableRows(find_table(place), definition, dataflow.zone, dataflow.target.schema_mode)
     raise ConfigurationError(
         f"dataflow {dataflow.name}: expected what a source of type {dataflow.source.type} reads, found {given}"
     )

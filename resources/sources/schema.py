@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
+from partitions.evolution import SchemaMode
 from partitions.sources.rows import RowsSource
 from partitions.unit_values import TIMES, WORDS, Kind
+from resources.sources.evolving import FOLLOWS, changed, evolution_of
 from resources.sources.files.failures import other_schema
 from resources.sources.files.pinned import PinnedSchema
 
@@ -45,6 +47,9 @@ class PinsColumns(ABC):
     """A source whose columns are pinned as they are, and compared with the pinned ones in every run."""
 
     _source: RowsSource
+    _mode: SchemaMode
+    _missing: frozenset[str] = frozenset()
+    """Pinned columns that the source does not have any more, by the last comparison."""
 
     @abstractmethod
     def _columns(self, spark: SparkSession) -> StructType:
@@ -65,10 +70,40 @@ class PinsColumns(ABC):
         """Compare the source's columns with the pinned ones, in any order.
 
         Raises:
-            SchemaError: reason ``incompatible_schema``, naming each column that is new, missing or of another type.
+            SchemaError: reason ``incompatible_schema``, naming each column that is new, missing or of another type; or what the schema mode
+                does not accept of it.
+            SchemaEvolved: the schema mode accepts the change.
             SourceError: as for :meth:`pin`.
         """
-        _check_pinned(self._source, self._columns(spark), pinned, dataflow)
+        columns = self._columns(spark)
+        if self._mode not in FOLLOWS:
+            _check_pinned(self._source, columns, pinned, dataflow)
+            return
+        there = {name.casefold() for name in columns.fieldNames()}
+        known = PinnedSchema.of(pinned)
+        where = f"{self._source.shown}"
+        evolution = evolution_of(self._mode, dataflow, known, plain(columns), where)
+        self._missing = frozenset(
+            field["name"] for field in evolution.schema["fields"] if field["name"].casefold() not in there
+        )
+        if evolution.action != "none":
+            raise changed(known, evolution.schema, evolution.changes, where)
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Which pinned columns the source does not have any more."""
+        if not self._missing:
+            return ()
+        names = ", ".join(sorted(self._missing))
+        return (
+            f"{self._source.shown} has no {names} any more: NULL in the rows that are loaded from now on",
+        )
+
+    def _there(self, schema: StructType) -> StructType:
+        """The columns of a schema that the source has."""
+        from pyspark.sql.types import StructType
+
+        return StructType([field for field in schema.fields if field.name not in self._missing])
 
 
 def plain(schema: StructType) -> StructType:
@@ -156,11 +191,17 @@ def _way_back(source: RowsSource, dataflow: str) -> str:
 
 
 def strict(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The columns of a schema in its order and types, without a reader's own notes on them."""
+    """The columns of a schema in its order and types, without a reader's own notes on them; one that is not there is NULL."""
     from pyspark.sql import functions as F
 
     from resources.sql import quoted
 
+    there = {name.casefold() for name in frame.columns}
     return frame.select(
-        *[F.col(quoted(field.name)).cast(field.dataType).alias(field.name) for field in schema.fields]
+        *[
+            (F.col(quoted(field.name)) if field.name.casefold() in there else F.lit(None))
+            .cast(field.dataType)
+            .alias(field.name)
+            for field in schema.fields
+        ]
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.column.predicates import Range
 from partitions.column.source import Observed
 from partitions.errors import BadPart
+from partitions.evolution import SchemaMode
 from partitions.predicate import NOTHING, Predicate, any_of
 from partitions.sources import TableSource
 from partitions.window.extent import Extent
@@ -32,15 +33,18 @@ _MOST_PARTS = 16
 class TableRows(PinsColumns):
     """Reads a table, whoever writes it."""
 
-    def __init__(self, table: Table, source: TableSource, zone: tzinfo) -> None:
+    def __init__(
+        self, table: Table, source: TableSource, zone: tzinfo, schema_mode: SchemaMode = "strict"
+    ) -> None:
         """Use a table; nothing is opened yet.
 
         Args:
             table: of the lake.
             source: what the definition says of it.
             zone: the definition's; times and dates without a zone are of it.
+            schema_mode: what becomes of the pinned columns if there are others.
         """
-        self._table, self._source, self._zone = table, source, zone
+        self._table, self._source, self._zone, self._mode = table, source, zone, schema_mode
 
     def version(self) -> Version:
         """The newest version. Starts no Spark.

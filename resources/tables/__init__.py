@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from partitions.errors import ConfigurationError, SourceError, TargetError
+from partitions.evolution import SchemaMode
 from resources.places import Place
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.parquet.table import ParquetTable
-from resources.tables.table import Table
+from resources.tables.table import Table, TakesColumns
 
 FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {
     "delta": DeltaLakeTable,
@@ -15,16 +16,20 @@ FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {
 """By the word that ``target.format`` has for it; the first one is meant if nothing tells."""
 
 
-def open_table(table_format: str, place: Place, partition_by: Sequence[str] = ()) -> Table:
+def open_table(
+    table_format: str, place: Place, partition_by: Sequence[str] = (), schema_mode: SchemaMode = "strict"
+) -> Table:
     """Return the table of a format at a place; it need not exist.
 
     Args:
         table_format: as ``target.format`` names it.
         place: of the table.
         partition_by: columns that a new table is partitioned by.
+        schema_mode: what becomes of its columns if rows come with others.
 
     Raises:
-        ConfigurationError: a table of another format lies there: rows of both would lie in one folder, and readers could see either.
+        ConfigurationError: a table of another format lies there: rows of both would lie in one folder, and readers could see either; or the
+            format cannot do what the mode says.
         TargetError: the place cannot be looked at.
     """
     for other, make in FORMATS.items():
@@ -34,7 +39,14 @@ def open_table(table_format: str, place: Place, partition_by: Sequence[str] = ()
                 " or use another target.table; or move the table away",
                 code="other_format",
             )
-    return FORMATS[table_format](place, partition_by)
+    table = FORMATS[table_format](place, partition_by)
+    if schema_mode == "strict":
+        return table
+    if not isinstance(table, TakesColumns):
+        raise ConfigurationError(
+            f"table {place}: expected schema_mode: strict for a table of format {table_format}, found {schema_mode}"
+        )
+    return table.taking_columns(schema_mode)
 
 
 def find_table(place: Place) -> Table:

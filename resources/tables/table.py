@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from partitions.errors import ConfigurationError
+from partitions.evolution import SchemaMode
 from partitions.load import Load
 from partitions.predicate import Predicate
 
@@ -407,6 +408,20 @@ def share_of(table: Table, dataflow: str) -> Table:
     raise ConfigurationError(
         f"dataflow {dataflow}: expected a table of a format that dataflows can share, found another. Remove target.shared, and give it a table of its own"
     )
+
+
+@runtime_checkable
+class TakesColumns(Protocol):
+    """A format whose tables take new columns and safely wider types (``partitions.evolution``) with the rows that bring them."""
+
+    def taking_columns(self, mode: SchemaMode) -> Table:
+        """Return the same table, whose writes change its columns as the mode says.
+
+        In mode merge rows may lack columns, and have narrower types; in mode rescue the table only gets ``_rescued_data``. A change that the
+        mode does not accept is refused (RowsRefused). A change is in the commit of its rows; or in one before, which changes no row, and does
+        no harm if it is done twice.
+        """
+        ...
 
 
 @runtime_checkable

@@ -21,13 +21,13 @@ _READ = {
     "state": ("watermark_serialise", "is_empty", "watermark_state"),
     "lookback": ("backward", "backward_config"),
     "predicates": ("window", "window_delete", "window_validation", "row_filter", "next_watermark"),
+    "schema": ("schema_evolution",),
     "units": ("unit_watermark", "bad_input"),
     "windows": ("duration_parse", "partitions", "cutoff", "execute", "multi_run"),
 }
 
 _NOT_YET = {
     "replay": ("replay", "replay_chunks", "replay_run"),
-    "schema": ("schema evolution", "schema_evolution"),
     "streams": ("streams over splits", "watermark_filter", "merger", "sort", "scaling", "spark_watermark"),
 }
 

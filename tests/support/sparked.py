@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 
 from partitions.dataflow import Dataflow
+from partitions.evolution import Evolution
 from partitions.load import Append, Load, Replace
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -43,10 +44,19 @@ class _HeardTable(DeltaLakeTable):
             own.log, own.tag, own.text, lambda when, write: self.process.reach(when, "commit", write)
         )
 
-    def _commit(self, rows: DataFrame, load: Load, tag: Tag, text: str, *, first: bool) -> None:
+    def _commit(
+        self,
+        rows: DataFrame,
+        load: Load,
+        tag: Tag,
+        text: str,
+        *,
+        first: bool,
+        evolution: Evolution | None = None,
+    ) -> None:
         write = self._write_of(rows, tag, Append() if first else load)
         self.process.reach("before", "commit", write)
-        super()._commit(rows, load, tag, text, first=first)
+        super()._commit(rows, load, tag, text, first=first, evolution=evolution)
         landed = self.head(None, tag.app_id).find_tagged_commit(tag.number)
         if landed is not None and landed.owner == tag.owner:
             self.process.reach("after", "commit", write)

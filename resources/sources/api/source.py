@@ -21,7 +21,7 @@ from partitions.column.predicates import Range, ranges_of
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.ddl import kinds_of
-from partitions.errors import BadFile, SourceError
+from partitions.errors import BadFile, SchemaEvolved, SourceError
 from partitions.path.source import SourceFile
 from partitions.plan import counted
 from partitions.predicate import NOTHING, Predicate, columns_of, matches
@@ -404,7 +404,12 @@ class ApiRows:
         numbered = _numbered(pinned)
         self._last = (spark, numbered, used)
         self._check_fields(spark, numbered, used)
-        rows = self._files().read(spark, [file for each in used for file in each.files], numbered)
+        try:
+            rows = self._files().read(spark, [file for each in used for file in each.files], numbered)
+        except SchemaEvolved as evolved:
+            raise self._unnumbered(evolved) from None
+        except BadFile as bad:
+            raise self._blamed(bad, used) from bad
         cases = [
             f"WHEN {NUMBER} = {each.number} AND ({condition}) THEN {number}"
             for number, (each, (_, condition)) in enumerate(zip(fetched, asked, strict=True))
@@ -441,8 +446,19 @@ class ApiRows:
             return None
         spark, pinned, used = self._last
         files = {file.path: file for each in used for file in each.files}
-        bad = self._files().find_bad_file(spark, files, pinned, error)
+        try:
+            bad = self._files().find_bad_file(spark, files, pinned, error)
+        except SchemaEvolved as evolved:
+            raise self._unnumbered(evolved) from None
         return self._blamed(bad, used) if bad is not None else None
+
+    def _unnumbered(self, evolved: SchemaEvolved) -> SchemaEvolved:
+        """The same without the file, and without the column that only staged rows have."""
+        return SchemaEvolved(
+            f"the schema changes with {self._source.shown}: {evolved.changes}",
+            pinned=_unnumbered(evolved.pinned),
+            changes=evolved.changes,
+        )
 
     def _blamed(self, bad: BadFile, used: Sequence[_Fetched]) -> SourceError:
         """What is wrong with a staged file, as what is wrong with the answers to a request; a line is a record."""
@@ -462,6 +478,15 @@ def _numbered(pinned: str) -> str:
     schema = PinnedSchema.of(pinned)
     columns = StructType([*schema.struct.fields, StructField(NUMBER, IntegerType())])
     return PinnedSchema(columns.json(), (NUMBER,), schema.declared).to_text()
+
+
+def _unnumbered(pinned: str) -> str:
+    """The pinned schema without the number of a request."""
+    from pyspark.sql.types import StructType
+
+    schema = PinnedSchema.of(pinned)
+    columns = StructType([field for field in schema.struct.fields if field.name != NUMBER])
+    return PinnedSchema(columns.json(), (), schema.declared).to_text()
 
 
 def _types() -> dict[Kind | None, DataType]:

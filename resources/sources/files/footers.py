@@ -36,10 +36,12 @@ class Footer:
     Attributes:
         fields: all of them, at any depth.
         nanoseconds: those with times in nanoseconds, and whether these are instants; if not, they are local times.
+        columns: names and types, as text that is the same for files with the same columns.
     """
 
     fields: frozenset[FieldPath] = frozenset()
     nanoseconds: Mapping[FieldPath, bool] = field(default_factory=dict)
+    columns: str = ""
 
 
 def footers(place: Place, files: Sequence[SourceFile]) -> dict[str, Footer]:
@@ -90,7 +92,7 @@ def footer_of(schema: pq.ParquetSchema) -> Footer:
             number += 1
             if instant is not None:
                 nanoseconds[path] = instant
-    return Footer(frozenset(fields), nanoseconds)
+    return Footer(frozenset(fields), nanoseconds, schema.to_arrow_schema().remove_metadata().to_string())
 
 
 def _walk(path: FieldPath, kind: pa.DataType) -> Iterator[tuple[FieldPath, bool, bool]]:

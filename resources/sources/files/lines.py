@@ -7,7 +7,7 @@ import codecs
 import gzip
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import IO, Any, cast
 
 from resources.places import Place
@@ -43,6 +43,34 @@ def line_of(place: Place, path: str, record: str) -> int | None:
     """The number of the first line that holds this text, from 1; None if no line is it."""
     wanted = record.strip().encode()
     return _number_of(place, path, lambda line: line.strip() == wanted)
+
+
+class Lines:
+    """The numbers of the lines of some texts, found in one pass over each file; a text that is there several times has several."""
+
+    def __init__(self, place: Place, texts: Sequence[tuple[str, str]]) -> None:
+        """Look for texts, each with the path of its file."""
+        self._numbers: dict[tuple[str, bytes], list[int]] = {}
+        for path in dict.fromkeys(path for path, _ in texts):
+            wanted = {text.strip().encode() for each, text in texts if each == path}
+            self._find(place, path, wanted)
+
+    def next(self, path: str, text: str) -> int | None:
+        """Return the number of the first line with this text that was not returned yet, from 1; None if no line is it."""
+        numbers = self._numbers.get((path, text.strip().encode()))
+        return numbers.pop(0) if numbers else None
+
+    def _find(self, place: Place, path: str, wanted: Collection[bytes]) -> None:
+        number = 0
+
+        def note(line: bytes) -> bool:
+            nonlocal number
+            number += 1
+            if (text := line.strip()) in wanted:
+                self._numbers.setdefault((path, text), []).append(number)
+            return False
+
+        _number_of(place, path, note)
 
 
 def undecodable_line(place: Place, path: str) -> int | None:

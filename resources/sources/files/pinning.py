@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.path.source import SourceFile
+from resources.sources.evolving import changed, evolution_of, follows
 from resources.sources.files.failures import other_schema
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import nullable
@@ -25,9 +28,9 @@ _SAMPLE_BYTES = 64 * 2**20
 class SchemaPinner:
     """Finds the schema of files under a root."""
 
-    def __init__(self, form: FormatReader) -> None:
-        """Use what reads the files."""
-        self._format, self._source = form, form.source
+    def __init__(self, form: FormatReader, dataflow: Dataflow) -> None:
+        """Use what reads the files of a dataflow."""
+        self._format, self._source, self._dataflow = form, form.source, dataflow
 
     def pin(self, spark: SparkSession, files: Sequence[SourceFile]) -> PinnedSchema | None:
         """The schema of the source: the declared one, or one inferred from a bounded sample, with the folders' columns.
@@ -55,11 +58,15 @@ class SchemaPinner:
         """Refuse a declared schema that was changed after it was pinned: to go on with the old one would say nothing.
 
         Raises:
-            SchemaError: reason ``incompatible_schema``.
+            SchemaError: reason ``incompatible_schema``, or another one in a mode that accepts some changes.
+            SchemaEvolved: the mode accepts it.
         """
         if self._source.schema_ == pinned.declared:
             return
         declared = self._declared(spark)
+        if follows(self._dataflow):
+            self._follow(pinned, declared)
+            return
         if declared is None or declared.fields == pinned.struct.fields[: len(declared.fields)]:
             return
         was = {field.name: field.dataType.simpleString() for field in pinned.struct.fields}
@@ -74,6 +81,17 @@ class SchemaPinner:
             dataflow,
             changed[0] if changed else None,
         )
+
+    def _follow(self, pinned: PinnedSchema, declared: StructType | None) -> None:
+        """Compare the columns that are declared now; those that were pinned beside them stay, as missing ones do."""
+        if declared is None:
+            return
+        evolution = evolution_of(
+            self._dataflow.target.schema_mode, self._dataflow.name, pinned, declared, "source.schema"
+        )
+        if evolution.action != "none":
+            again = replace(pinned, declared=self._source.schema_)
+            raise changed(again, evolution.schema, evolution.changes, "source.schema")
 
     def _declared(self, spark: SparkSession) -> StructType | None:
         if self._source.schema_ is None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.errors import SchemaError
+from partitions.evolution import RESCUED_DATA
 from partitions.path.hive import folder_value, partition_columns
 from partitions.path.source import SourceFile
 from resources.sources.files.formats.format import FormatReader
@@ -63,26 +64,33 @@ class FilesReader:
             SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema does not have.
             BadFile: the rows of a file cannot be had.
         """
-        self._check_folders(files, pinned)
+        if self._format.is_strict:
+            self._check_folders(files, pinned)
         filled = [file for file in files if file.size > 0]  # a 0-byte file has no rows, whatever its format
         scanner = self._format.located(filled, pinned)
         frames = [
             self._load(spark, scanner, alike, group, pinned, origin)
-            for alike, group in self._alike(scanner, filled, pinned).items()
+            for alike, group in self._alike(spark, scanner, filled, pinned).items()
         ]
         if not frames:
+            added = ([RESCUED_DATA] if self._format.rescues else []) + ([SOURCE_FILE] if origin else [])
             empty = spark.createDataFrame([], pinned.struct)
-            return empty.withColumn(SOURCE_FILE, text_column(None)) if origin else empty
+            return empty.withColumns(dict.fromkeys(added, text_column(None)))
         result = frames[0]
         for frame in frames[1:]:
             result = result.unionByName(frame)
         return result
 
     def _alike(
-        self, scanner: Scanner, files: Sequence[SourceFile], pinned: PinnedSchema
+        self, spark: SparkSession, scanner: Scanner, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> dict[_Alike, list[SourceFile]]:
         """The files of each scan."""
-        schemas = self._format.schemas(files, pinned.data)
+        rescues = self._format.rescues
+        schemas = (
+            self._format.own_schemas(spark, files, pinned.data)
+            if rescues
+            else self._format.schemas(files, pinned.data)
+        )
         groups: dict[_Alike, list[SourceFile]] = {}
         for file in files:
             alone = file.path if scanner.is_odd(file) else ""
@@ -111,25 +119,51 @@ class FilesReader:
         from pyspark.sql.types import StringType, StructField, StructType
 
         pinned = pinned.beside(alike.folders)
+        if self._format.rescues:
+            return self._rescued(spark, scanner, alike, files, pinned, origin)
         data = pinned.data if alike.schema is None else _only(alike.schema, pinned.data.fieldNames())
         if len(files) == 1:
             known = files[0].path
             values = {name.lower(): text_column(folder_value(known, name)) for name in alike.folders}
-            scan = self._format.scan(spark, files, data, scanner)
-            return _select(scan, pinned, data, text_column(known) if origin else None, values)
+            scan = self._format.scan_good(spark, files, data, scanner)
+            return _select(
+                scan, pinned, data, [text_column(known).alias(SOURCE_FILE)] if origin else [], values
+            )
         root = scanner.place.spark_url
         path = scanner.relative_path(plain=alike.plain)
         if alike.hive and is_plain(root):
             columns = [StructField(name, StringType()) for name in alike.folders]
             schema = StructType([*data.fields, *columns])
-            scan = self._format.scan(
+            scan = self._format.scan_good(
                 spark, files, schema, scanner, basePath=root, recursiveFileLookup="false"
             )
             values = {name.lower(): F.col(quoted(name)) for name in alike.folders}
         else:
-            scan = self._format.scan(spark, files, data, scanner)
+            scan = self._format.scan_good(spark, files, data, scanner)
             values = {name.lower(): folder_column(path, name) for name in alike.folders}
-        return _select(scan, pinned, data, path if origin else None, values)
+        return _select(scan, pinned, data, [path.alias(SOURCE_FILE)] if origin else [], values)
+
+    def _rescued(
+        self,
+        spark: SparkSession,
+        scanner: Scanner,
+        alike: _Alike,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        origin: bool,
+    ) -> DataFrame:
+        """Files that are alike, with ``_rescued_data``; folders that are no columns stand in the path alone."""
+        from pyspark.sql import functions as F
+
+        rows = self._format.rescue(spark, files, alike.schema, pinned.data, scanner)
+        if len(files) == 1:
+            path = text_column(files[0].path)
+            values = {name.lower(): text_column(folder_value(files[0].path, name)) for name in alike.folders}
+        else:
+            path = scanner.relative_path(plain=alike.plain)
+            values = {name.lower(): folder_column(path, name) for name in alike.folders}
+        more = [F.col(RESCUED_DATA), *([path.alias(SOURCE_FILE)] if origin else [])]
+        return _select(rows, pinned, pinned.data, more, values)
 
     def _check_folders(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:
         named = pinned.folders if pinned.declared is None else pinned.struct.fieldNames()
@@ -156,19 +190,21 @@ def _select(
     df: DataFrame,
     pinned: PinnedSchema,
     data: StructType,
-    path: Column | None,
+    more: Sequence[Column],
     folders: Mapping[str, Column],
 ) -> DataFrame:
-    """The pinned columns in their order: from the file, or from its folders, by their names in lower case; then the path if it is given."""
+    """The pinned columns in their order: from the file, or from its folders, by their names in lower case; then others."""
     from pyspark.sql import functions as F
 
     read = {field.name: field.dataType for field in data.fields}
     columns = [
         folders.get(field.name.lower(), text_column(None)).cast(field.dataType).alias(field.name)
         if field.name in pinned.folders
+        else text_column(None).cast(field.dataType).alias(field.name)
+        if field.name not in read
         else as_times(F.col(quoted(field.name)), read[field.name], field.dataType).alias(field.name)
         if read[field.name] != field.dataType
         else F.col(quoted(field.name))
         for field in pinned.struct.fields
     ]
-    return df.select(*columns, *([path.alias(SOURCE_FILE)] if path is not None else []))
+    return df.select(*columns, *more)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.column.predicates import Range
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError
+from partitions.errors import SchemaEvolved, StrandlineError
 from partitions.instants import milliseconds
 from partitions.look import Look
 from partitions.path.listing_bounds import FromBeginning
@@ -163,14 +163,22 @@ class FileRows:
         if pinned is None:
             return None
         with self._source.staging.emptied():
+            return self._ask(ask, files, pinned)
+
+    def _ask(self, ask: Callable[[DataFrame], Any], files: Sequence[SourceFile], pinned: str) -> Any:
+        """What the rows answer, with the columns that they would be loaded with."""
+        try:
             try:
                 return ask(self._source.read(self._spark(), files, pinned))
             except StrandlineError:
                 raise
             except Exception as error:
-                if (bad := self.failure(error)) is None:
+                by_path = {file.path: file for file in files}
+                if (bad := self._source.find_bad_file(self._spark(), by_path, pinned, error)) is None:
                     raise
                 raise bad from error
+        except SchemaEvolved as evolved:
+            return self._ask(ask, files, evolved.pinned)
 
 
 def _contents(files: Sequence[SourceFile]) -> str:

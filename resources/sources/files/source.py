@@ -12,8 +12,10 @@ from partitions.path.source import SourceFile
 from resources import listing
 from resources.listing import FILE_VANISHED, Budget, Listing
 from resources.places import Place
-from resources.sources.files.failures import bad_file
+from resources.sources.files.evolving import SchemaFollower
+from resources.sources.files.failures import BAD_RECORD, bad_file, bad_record
 from resources.sources.files.formats import open_format
+from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.pinning import SchemaPinner
 from resources.sources.files.reader import FilesReader
@@ -32,7 +34,8 @@ class FileSource:
         self._dataflow = dataflow
         self._definition = dataflow.files
         self._format = open_format(root, dataflow, staging)
-        self._reader, self._pinner = FilesReader(self._format), SchemaPinner(self._format)
+        self._reader, self._pinner = FilesReader(self._format), SchemaPinner(self._format, dataflow)
+        self._follower = SchemaFollower(self._format, dataflow)
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -94,9 +97,12 @@ class FileSource:
 
         Raises:
             SchemaError: the folders of a file name a column that the pinned schema does not have.
+            SchemaEvolved: the files have columns that the pinned schema gets.
+            BadFile: a file has columns that the schema mode does not accept.
         """
-        origin = self._dataflow.target.origin_columns
-        return self._reader.read(spark, files, PinnedSchema.of(pinned), origin=origin)
+        origin, schema = self._dataflow.target.origin_columns, PinnedSchema.of(pinned)
+        self._follower.check(spark, files, schema)
+        return self._reader.read(spark, files, schema, origin=origin)
 
     def misleading(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Iterator[BadFile]:
         """Find files that Spark would load otherwise than they are meant, without a word."""
@@ -112,6 +118,9 @@ class FileSource:
             files: that were read, by path.
             pinned: text of the schema that they were read with.
             error: of the read, or of the write of its rows.
+
+        Raises:
+            SchemaEvolved: a record does not parse since a number needs a wider type, which the schema mode accepts.
         """
         bad = bad_file(error, files)
         if bad is None and "TASK_WRITE_FAILED" in str(error):
@@ -119,7 +128,32 @@ class FileSource:
             bad = bad_file(why, files) if why else None
         if bad is None or bad.code == FILE_VANISHED:
             return bad
-        return self._format.closer(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
+        closer = self._format.closer(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
+        if closer.code == BAD_RECORD:
+            self._follower.check_bad_record(spark, tuple(files.values()), PinnedSchema.of(pinned))
+        return closer
+
+    def bad_records(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: str
+    ) -> Sequence[tuple[str, BadRecord]]:
+        """Return the records that do not parse, which :meth:`read` leaves out, in the order of the files.
+
+        Raises:
+            BadFile: the file of the first that is more than ``max_bad_records``.
+        """
+        most = self._dataflow.max_bad_records
+        found = self._format.records_aside(spark, files, PinnedSchema.of(pinned), most + 1)
+        if len(found) > most:
+            path, record = found[most]
+            bad = bad_record(path, record, show=self._dataflow.show_bad_records)
+            why = f"{bad.why}; it is bad record {most + 1} of the slice, and max_bad_records is {most}"
+            raise BadFile(
+                f"file {path}, {why}. Nothing of the file was loaded: mend or remove it, or raise max_bad_records; the watermark stays below it",
+                path=path,
+                why=why,
+                code=BAD_RECORD,
+            )
+        return found
 
     def _failure_of_reading(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str
@@ -134,5 +168,10 @@ class FileSource:
     def find_similar(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str, bad: BadFile
     ) -> Sequence[BadFile]:
-        """Return the files that are bad in the same way, as far as one look tells."""
+        """Return the files that are bad in the same way, as far as one look tells.
+
+        Where some bad records may be set aside, another file with one is no such file.
+        """
+        if bad.code == BAD_RECORD and self._dataflow.max_bad_records:
+            return ()
         return self._format.alike(spark, files, PinnedSchema.of(pinned), bad)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from partitions.column.predicates import Range, rows_in
 from partitions.column.source import Observed
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
+from partitions.evolution import SchemaMode
 from partitions.predicate import AllOf, Among, Predicate
 from partitions.sources import JdbcSource
 from partitions.spelling import nearest
@@ -38,18 +39,25 @@ T = TypeVar("T")
 class JdbcRows(PinsColumns):
     """Reads a table or a query of a database. ``{unit.NAME}`` is NULL when its columns are looked up."""
 
-    def __init__(self, connection: JdbcConnection, source: JdbcSource, zone: tzinfo) -> None:
+    def __init__(
+        self,
+        connection: JdbcConnection,
+        source: JdbcSource,
+        zone: tzinfo,
+        schema_mode: SchemaMode = "strict",
+    ) -> None:
         """Use a database; nothing is opened yet.
 
         Args:
             connection: how it is reached.
             source: what is read of it.
             zone: the definition's; times and dates without a zone are of it.
+            schema_mode: what becomes of the pinned columns if there are others.
 
         Raises:
             ConfigurationError: if the query's placeholders stand in quotes or in a comment.
         """
-        self._connection, self._source = connection, source
+        self._connection, self._source, self._mode = connection, source, schema_mode
         self._opened: Client | None = None
         self._query = JdbcQuery(source, DIALECTS[connection.system], zone)
 
@@ -76,7 +84,8 @@ class JdbcRows(PinsColumns):
         schema = pinned_struct(pinned)
         if not disjoint(extents):
             return spark.createDataFrame([], schema)
-        return strict(_times(self._load(spark, self._query.rows(extents, schema)), schema), schema)
+        there = self._there(schema)
+        return strict(_times(self._load(spark, self._query.rows(extents, there)), there), schema)
 
     def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
         """The same for extents of one unit each, with the number of each in the column ``NUMBER``.
@@ -87,8 +96,11 @@ class JdbcRows(PinsColumns):
         from pyspark.sql.types import IntegerType, StructField, StructType
 
         schema = pinned_struct(pinned)
-        more = StructType([*schema.fields, StructField(NUMBER, IntegerType())])
-        return strict(_times(self._load(spark, self._query.numbered(extents, schema)), more), more)
+        number, there = StructField(NUMBER, IntegerType()), self._there(schema)
+        read = _times(
+            self._load(spark, self._query.numbered(extents, there)), StructType([*there.fields, number])
+        )
+        return strict(read, StructType([*schema.fields, number]))
 
     def in_one_look(self, ask: Callable[[ReadsAbove], T], seconds: float | None = None) -> T:
         """Ask several questions over one connection, in one snapshot."""
@@ -212,7 +224,8 @@ class JdbcRows(PinsColumns):
     ) -> DataFrame:
         """One query, and one connection, for each part."""
         schema = pinned_struct(pinned)
-        frames = [_times(self._load(spark, self._query.matching(part, schema)), schema) for part in parts]
+        there = self._there(schema)
+        frames = [_times(self._load(spark, self._query.matching(part, there)), there) for part in parts]
         if not frames:
             return spark.createDataFrame([], schema)
         return strict(reduce(lambda above, below: above.unionAll(below), frames), schema)

@@ -113,6 +113,37 @@ def cast_to(batch: Raw, schema: pa.Schema, zone: str, *, ignore_unknown: bool = 
     return pa.table([_column(batch, field, zone) for field in schema], schema=schema)
 
 
+def fitting_schema(batch: Raw, schema: pa.Schema, zone: str) -> pa.Schema:
+    """Return the columns of a batch: of those of a schema the schema's type if all values are of it, else, and of others, the values' own.
+
+    Dict rows have all columns of the schema; a column without a value tells no type.
+
+    Raises:
+        SchemaError: nothing tells a type.
+    """
+    import pyarrow as pa
+
+    names, fields = column_names(batch), list[pa.Field]()
+    try:
+        own = {field.name: _plain(field) for field in _inferred(batch).schema}
+    except (pa.ArrowException, TypeError) as error:
+        raise SchemaError(
+            f"expected values of one type in each column, found {error}", reason="incompatible_schema"
+        ) from None
+    for field in schema:
+        if field.name not in names and isinstance(batch, pa.Table):
+            continue
+        try:
+            _column(batch, field, zone)
+        except SchemaError:
+            fields.append(own[field.name])
+        else:
+            fields.append(field)
+    known = set(schema.names)
+    fields += [field for name, field in own.items() if name not in known and not pa.types.is_null(field.type)]
+    return pa.schema(fields)
+
+
 def own_type(batch: Raw, name: str) -> pa.DataType:
     """Return the type of a column of a batch; that of NULL if it has none."""
     import pyarrow as pa

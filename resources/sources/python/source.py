@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +16,7 @@ from partitions.column.predicates import Range, ranges_of
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
 from partitions.ddl import kinds_of
-from partitions.errors import SchemaError, SourceError
+from partitions.errors import SchemaError, SchemaEvolved, SourceError
 from partitions.instants import as_datetime
 from partitions.path.definition import PathWatermark
 from partitions.plan import counted
@@ -29,6 +30,7 @@ from resources.dialects.arrow import expression
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.functions import UserCode
+from resources.sources.evolving import FOLLOWS, changed, evolution_of
 from resources.sources.files.failures import other_schema
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.python.batches import (
@@ -36,6 +38,7 @@ from resources.sources.python.batches import (
     WrongYield,
     cast_to,
     column_names,
+    fitting_schema,
     inferred_schema,
     own_type,
     row_count,
@@ -74,10 +77,18 @@ class PythonRows:
         self._zone = dataflow.zone
         self._zone_name = "UTC" if isinstance(watermark, PathWatermark) else watermark.timezone
         self._caller = FunctionCaller(dataflow.name, source, code)
+        self._mode = dataflow.target.schema_mode
+        self._pinned: PinnedSchema | None = None
+        self._remarks: dict[str, None] = {}
         self._schema: StructType | None = None
         self._ahead: _Ahead | None = None
         self._fetched: _Fetched | None = None
         self._files = 0
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Which pinned columns the function does not yield any more."""
+        return tuple(self._remarks)
 
     def version(self) -> None:
         """None: a function has no versions."""
@@ -110,11 +121,17 @@ class PythonRows:
             SchemaError: reason ``incompatible_schema``.
         """
         was = PinnedSchema.of(pinned)
-        self._schema = was.struct
+        self._pinned, self._schema = was, was.struct
         if self._source.schema_ == was.declared:
             return
         declared = self._declared_in(spark)
         if declared is None or plain(declared) == was.struct:
+            return
+        if self._mode in FOLLOWS:
+            evolution = evolution_of(self._mode, dataflow, was, plain(declared), "source.schema")
+            if evolution.action != "none":
+                again = replace(was, declared=self._source.schema_)
+                raise self._evolved(changed(again, evolution.schema, evolution.changes, "source.schema"))
             return
         raise other_schema(
             f"source.schema: expected the schema that was pinned ({was.struct.simpleString()}), found another ({declared.simpleString()})",
@@ -130,7 +147,8 @@ class PythonRows:
             return None
         self._schema = plain(schema)
         check_columns(self._source, self._schema)
-        return PinnedSchema(self._schema.json(), (), self._source.schema_).to_text()
+        self._pinned = PinnedSchema(self._schema.json(), (), self._source.schema_)
+        return self._pinned.to_text()
 
     def _declared_in(self, spark: SparkSession) -> StructType | None:
         if self._source.schema_ is None:
@@ -313,10 +331,53 @@ class PythonRows:
         ignores = self._dataflow.unknown_fields == "ignore"
         for batch in self._calling(call.request):
             try:
-                table = cast_to(batch, schema, self._zone_name, ignore_unknown=ignores)
+                given = self._with_all(batch, schema)
+                table = cast_to(given, schema, self._zone_name, ignore_unknown=ignores)
             except SchemaError as error:
-                raise self._caller.wrong(error, call.request) from None
+                self._follow(batch, schema)
+                if error.reason != "unknown_field" or self._mode not in FOLLOWS:
+                    raise self._caller.wrong(error, call.request) from None
+                table = cast_to(
+                    given, schema, self._zone_name, ignore_unknown=True
+                )  # columns without a value
             yield table.filter(call.condition)
+
+    def _with_all(self, batch: Raw, schema: pa.Schema) -> Raw:
+        """A batch with NULL for columns that it lacks, in a mode in which the source may lose some."""
+        import pyarrow as pa
+
+        if self._mode not in FOLLOWS or isinstance(batch, list):
+            return batch
+        missing = set(schema.names) - set(batch.column_names)
+        if missing:
+            names = ", ".join(sorted(missing))
+            self._remarks[f"{self._source.shown} yields no {names} any more: NULL in these rows"] = None
+        for name in missing:
+            batch = batch.append_column(name, pa.nulls(len(batch), schema.field(name).type))
+        return batch
+
+    def _follow(self, batch: Raw, schema: pa.Schema) -> None:
+        """Raise SchemaEvolved if the schema mode accepts what a batch has beside the pinned columns; SchemaError if it accepts none of it."""
+        if self._mode not in FOLLOWS or self._pinned is None:
+            return
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        try:
+            fields = fitting_schema(batch, schema, self._zone_name)
+        except SchemaError:
+            return  # the batch's own error says more
+        incoming = from_arrow_schema(fields, prefer_timestamp_ntz=True)
+        evolution = evolution_of(self._mode, self._dataflow.name, self._pinned, incoming, self._source.shown)
+        if evolution.action != "none":
+            raise self._evolved(
+                changed(self._pinned, evolution.schema, evolution.changes, self._source.shown)
+            )
+
+    def _evolved(self, evolved: SchemaEvolved) -> SchemaEvolved:
+        """Fetch with the new columns from here on."""
+        self._pinned = PinnedSchema.of(evolved.pinned)
+        self._schema = self._pinned.struct
+        return evolved
 
     def _calling(self, request: RowRequest) -> Generator[Raw]:
         """The batches of a call, or the rest of one that a look has begun."""

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import SourceError, TargetError, in_one_line
+from partitions.errors import SourceError, TargetError
 from partitions.predicate import EVERYTHING, Predicate
 from resources.dialects.datafusion import DATAFUSION
 from resources.dialects.predicates import sql
 from resources.places import Place
+from resources.tables.delta import arrow_rows
+from resources.tables.delta.arrow_rows import needs_arrow, unreadable
 from resources.tables.delta.log import DeltaLog
 
 if TYPE_CHECKING:
@@ -71,12 +73,14 @@ def holds_any(log: DeltaLog, version: int, rows: Predicate) -> bool:
     from deltalake import QueryBuilder
 
     table = source_table(log, version)
+    if needs_arrow(table):
+        return arrow_rows.holds_any(table, log.place, rows)
     query = f"SELECT 1 FROM source WHERE {sql(rows, DATAFUSION)} LIMIT 1"  # noqa: S608 - names are quoted, values are literals
     try:
         batches = QueryBuilder().register("source", table).execute(query)
         return any(batch.num_rows for batch in batches)
     except Exception as error:
-        raise _unreadable(log.place, error) from error
+        raise unreadable(log.place, error) from error
 
 
 def highest_values(
@@ -91,6 +95,8 @@ def highest_values(
     from deltalake import QueryBuilder
 
     table = source_table(log, version)
+    if needs_arrow(table):
+        return arrow_rows.highest_values(table, log.place, columns, EVERYTHING if rows is None else rows)
     floats = {field.name for field in table.schema().fields if field.type.type in _FLOATS}
     asked = ", ".join(
         f"max({DATAFUSION.name(name)}){_FINITE.format(DATAFUSION.name(name)) if name in floats else ''} AS v{number}"
@@ -102,7 +108,7 @@ def highest_values(
         batches = QueryBuilder().register("source", table).execute(query)
         (row,) = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
     except Exception as error:
-        raise _unreadable(log.place, error) from error
+        raise unreadable(log.place, error) from error
     return {name: row[f"v{number}"] for number, name in enumerate(columns)}
 
 
@@ -146,12 +152,14 @@ def missing(place: Place) -> SourceError:
 def _scan(table: DeltaTable, place: Place, rows: Predicate) -> int:
     from deltalake import QueryBuilder
 
+    if needs_arrow(table):
+        return arrow_rows.count(table, place, rows)
     query = f"SELECT count(*) FROM source WHERE {sql(rows, DATAFUSION)}"  # noqa: S608 - names are quoted, values are literals
     try:
         batches = QueryBuilder().register("source", table).execute(query)
         return int(next(iter(batches)).column(0)[0].as_py())
     except Exception as error:
-        raise _unreadable(place, error) from error
+        raise unreadable(place, error) from error
 
 
 def _check_columns(table: DeltaTable, place: Place, columns: Sequence[str]) -> None:
@@ -174,10 +182,12 @@ def _check_columns(table: DeltaTable, place: Place, columns: Sequence[str]) -> N
 def _read_distinct(
     table: DeltaTable, place: Place, columns: Sequence[str], most: int
 ) -> list[pa.RecordBatch]:
-    """As a query: the same reader without one gives deleted rows, and NULL in columns that are mapped by name."""
+    """As a query, unless only Arrow reads the table: the same reader without one gives deleted rows, and NULL in columns that are mapped by name."""
     import pyarrow as pa
     from deltalake import QueryBuilder
 
+    if needs_arrow(table):
+        return arrow_rows.distinct(table, place, columns, most)
     names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
     order = ", ".join(f"{number} NULLS FIRST" for number in range(1, len(columns) + 1))
     # With DISTINCT, or without the count, room is made for as many rows as the limit before the first is read.
@@ -186,9 +196,4 @@ def _read_distinct(
         batches = QueryBuilder().register("source", table).execute(query)
         return [pa.record_batch(batch).select(range(len(columns))) for batch in batches]
     except Exception as error:
-        raise _unreadable(place, error) from error
-
-
-def _unreadable(place: Place, error: Exception) -> SourceError:
-    why = in_one_line(str(error)) or type(error).__name__
-    return SourceError(f"table {place}: cannot be read: {why}")
+        raise unreadable(place, error) from error

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import RowsRefused, SourceError, TargetError, WriteConflict, in_one_line
+from partitions.errors import (
+    RowsRefused,
+    SchemaError,
+    SourceError,
+    TargetError,
+    WriteConflict,
+    in_one_line,
+)
+from partitions.evolution import Evolution, SchemaMode, all_nullable, evolved, with_rescued
 from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert, within
 from partitions.predicate import EVERYTHING, Among, Predicate, all_of
-from partitions.target import DATAFLOW_COLUMN
+from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.history import first_versions
@@ -34,6 +43,7 @@ from resources.tables.delta.rows import (
 )
 from resources.tables.delta.user_metadata import commit_text
 from resources.tables.replacement import OUTSIDE
+from resources.tables.row_columns import with_columns_of
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
@@ -59,18 +69,30 @@ class DeltaLakeTable:
     """One Delta table; it need not exist."""
 
     def __init__(
-        self, place: Place, partition_by: Sequence[str] = (), *, dataflow: str | None = None
+        self,
+        place: Place,
+        partition_by: Sequence[str] = (),
+        *,
+        dataflow: str | None = None,
+        schema_mode: SchemaMode = "strict",
     ) -> None:
         """Use the table at a place, which the first write makes, partitioned as given; for all, or for one of the dataflows that share it."""
         self._place = place
         self._dataflow = dataflow
+        self._schema_mode = schema_mode
         self._partition_by = tuple(partition_by)
         self._log = DeltaLog(place)
         self._wrote_by_delta = False
 
     def share_of(self, dataflow: str) -> DeltaLakeTable:
         """Return the table as one of the dataflows that share it sees it."""
-        return DeltaLakeTable(self._place, self._partition_by, dataflow=dataflow)
+        return DeltaLakeTable(
+            self._place, self._partition_by, dataflow=dataflow, schema_mode=self._schema_mode
+        )
+
+    def taking_columns(self, mode: SchemaMode) -> DeltaLakeTable:
+        """Return the same table, whose writes change its columns as the mode says."""
+        return DeltaLakeTable(self._place, self._partition_by, dataflow=self._dataflow, schema_mode=mode)
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's log with what was recorded of it."""
@@ -189,13 +211,18 @@ class DeltaLakeTable:
     def _write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> None:
         """Load rows: Strandline's own commit where it can, else Delta's, which skips one whose tag the table knows."""
         own = self._own(tag, state)
+        evolution = None if first or isinstance(load, ReplaceAll) else self._evolution(rows)
         if isinstance(load, Upsert | ReplaceKeys | Scd2) and not first:
             self._wrote_by_delta = True
+            if evolution is not None:
+                made = HISTORY_COLUMNS if isinstance(load, Scd2) else ()
+                rows = self._evolved_before(rows, evolution, made)
             merge(self._place, rows, load, tag, own.text)
             return
         rows = first_versions(rows, load) if isinstance(load, Scd2) else rows
-        if not own.write(rows, load, self._partition_by, first=first):
-            self._commit(rows, load, tag, own.text, first=first)
+        changes = evolution is not None and evolution.action != "none"
+        if changes or not own.write(rows, load, self._partition_by, first=first):
+            self._commit(rows, load, tag, own.text, first=first, evolution=evolution)
 
     def give_up(
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
@@ -220,10 +247,64 @@ class DeltaLakeTable:
     def _rows(self, spark: SparkSession) -> DataFrame:
         return spark.read.format("delta").load(self._place.spark_url)
 
-    def _commit(self, rows: DataFrame, load: Load, tag: Tag, text: str, *, first: bool) -> None:
+    def _evolution(self, rows: DataFrame) -> Evolution | None:
+        """Return what the table's columns become with these rows; None in mode strict, in which the writer compares them.
+
+        In mode rescue they get ``_rescued_data`` and nothing else, which the writer compares, too.
+
+        Raises:
+            RowsRefused: the mode does not accept them.
+        """
+        described = self.schema() if self._schema_mode in ("merge", "rescue") else None
+        if described is None:
+            return None
+        known, incoming = json.loads(described[1]), all_nullable(rows.schema.jsonValue())
+        if self._schema_mode == "rescue":
+            incoming = with_rescued(known, incoming)
+        try:
+            return evolved(known, incoming, "merge")
+        except SchemaError as error:
+            raise RowsRefused(f"table {self._place}: {error.message}") from error
+
+    def _evolved_before(self, rows: DataFrame, evolution: Evolution, made: Sequence[str]) -> DataFrame:
+        """Give the table the columns of rows that are merged, which a MERGE takes as they are; return the rows with all of its columns.
+
+        A commit of its own, before the tagged one, which changes no row; done twice it does no harm.
+
+        Args:
+            rows: of the slice.
+            evolution: of the table's columns.
+            made: columns that the load makes, which the rows do not get here.
+        """
+        if evolution.action == "merge":
+            self._prepare(rows, evolution)
+            no_rows = rows.limit(0).write.format("delta").mode("append")
+            no_rows.option("mergeSchema", "true").save(self._place.spark_url)
+        there = self._rows(rows.sparkSession).schema
+        return with_columns_of(rows, type(there)([field for field in there.fields if field.name not in made]))
+
+    def _prepare(self, rows: DataFrame, evolution: Evolution) -> None:
+        """Give the table what new columns and wider types need."""
+        needed = {"delta.enableTypeWidening": "true"} if any(c.widens for c in evolution.changes) else {}
+        self._allow(rows, needed)
+
+    def _commit(
+        self,
+        rows: DataFrame,
+        load: Load,
+        tag: Tag,
+        text: str,
+        *,
+        first: bool,
+        evolution: Evolution | None = None,
+    ) -> None:
         """Have Delta's own writer write in one commit. The first one makes the table, and has nothing to delete; Delta refuses it beside a table that came since."""
         tags: dict[str, Any] = {"txnAppId": tag.app_id, "txnVersion": tag.number, "userMetadata": text}
         writer = rows.write.format("delta").options(**tags)
+        if evolution is not None:
+            if evolution.action == "merge":
+                self._prepare(rows, evolution)
+            writer = writer.option("mergeSchema", "true")
         match load:
             case Replace(where) if not first:
                 writer = writer.mode("overwrite").option("replaceWhere", sql(where, SPARK))
@@ -265,12 +346,16 @@ class DeltaLakeTable:
             return
         spark.sql(f"DESCRIBE DETAIL delta.{quoted(self._place.spark_url)}").collect()
 
-    def _allow(self, df: DataFrame) -> None:
+    def _allow(self, df: DataFrame, more: Mapping[str, str] | None = None) -> None:
         """Give a table what columns need that it may not have had: Delta gives it to new tables by itself.
 
         A commit of its own, before the tagged one, which changes no row; done twice it does no harm.
+
+        Args:
+            df: the rows.
+            more: properties that are needed beside.
         """
-        needed = {}
+        needed = dict(more or {})
         if any(_NEEDS_MAPPING & set(name) for name in df.columns):
             needed["delta.columnMapping.mode"] = "name"
         if any("timestamp_ntz" in kind for _, kind in df.dtypes):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from partitions.dataflow import Dataflow
 from partitions.path.source import SourceFile
 from resources.places import Place
 from resources.sources.files.footers import ITEM, VALUE, FieldPath, paths_of, unknown_columns
@@ -16,6 +17,7 @@ from resources.sources.files.formats.merging import merged, nullable
 from resources.sources.files.nanoseconds import shown
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark_runtime import AVRO_PACKAGE
+from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +32,11 @@ class AvroFiles(FormatReader):
 
     READER: ClassVar[str] = "avro"
     PACKAGE: ClassVar[str | None] = AVRO_PACKAGE
+
+    def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
+        """Look at no file yet."""
+        super().__init__(place, dataflow, staging)
+        self._types: dict[str, StructType] = {}
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
         """Spark looks at one file only, so files with other schemas are asked for apart."""
@@ -55,6 +62,41 @@ class AvroFiles(FormatReader):
             if names:
                 unknown[file.path] = [shown(name) for name in names]
         return unknown
+
+    def other_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, StructType]:
+        """Read the headers, without Spark; of files with the same columns Spark tells the types of one."""
+        groups = self._first_of_each(files)
+        return {file.path: self._types_of(spark, groups)[text] for text, file in groups.items()}
+
+    def own_schemas(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        data: StructType,
+    ) -> Mapping[str, StructType]:
+        """The columns of each file."""
+        types = self._types_of(spark, self._first_of_each(files))
+        texts = {file.path: writer_schema(self.place, file) for file in files}
+        return {path: types[text] for path, text in texts.items() if text is not None}
+
+    def _first_of_each(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
+        """The first of the files with the same header, by that."""
+        groups: dict[str, SourceFile] = {}
+        for file in files:
+            if (text := writer_schema(self.place, file)) is not None:
+                groups.setdefault(text, file)
+        return groups
+
+    def _types_of(self, spark: SparkSession, groups: Mapping[str, SourceFile]) -> Mapping[str, StructType]:
+        """The columns of some files in Spark's types; those of the files before are forgotten."""
+        known = self._types
+        self._types = {
+            text: known.get(text) or nullable(self.scan(spark, [file], None).schema)
+            for text, file in groups.items()
+        }
+        return self._types
 
 
 def writer_schema(place: Place, file: SourceFile) -> str | None:

@@ -18,17 +18,23 @@ from resources.sources.files.failures import (
     open_quote,
 )
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.records import corrupt_records
-from resources.sources.files.lines import first_line, line_of, undecodable_line
+from resources.sources.files.formats.records import all_corrupt_records, corrupt_records
+from resources.sources.files.formats.variants import inferred, struct_of, wider_numbers
+from resources.sources.files.lines import Lines, first_line, line_of, undecodable_line
 from resources.sources.files.misfit import BadRecord, misfit_in_line, values_of
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
+from resources.sql import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
+    from pyspark.sql.types import StructField, StructType
 
 _OWN_QUOTES = frozenset({"quote", "escape", "comment", "linesep"})
 """Options, in lower case, with which a line and its quotes are something else."""
+
+_OF_LINES = _OWN_QUOTES | {"sep", "delimiter", "header", "encoding", "charset", "multiline", "mode"}
+"""Options, in lower case, that say nothing of a value."""
 
 
 class CsvFiles(FormatReader):
@@ -49,6 +55,58 @@ class CsvFiles(FormatReader):
     def apart(self, path: str) -> str:
         """Files with tabs are read apart from others."""
         return separator(path)
+
+    def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:
+        """The columns of headers that are others than the pinned one, in the order of the header; in mode strict there is only one header.
+
+        In mode rescue the columns of each header as texts.
+        """
+        if self.is_strict:
+            return {}
+        if self.rescues:
+            return {file.path: _texts(names) for file in files if (names := self._names(file)) is not None}
+        by_name = {field.name.lower(): field for field in data.fields}
+        schemas: dict[str, StructType] = {}
+        for file in files:
+            header = self._names(file)
+            if header is not None and _folded(header) != _folded(data.fieldNames()):
+                known = [by_name[name.lower()] for name in header if name.lower() in by_name]
+                schemas[file.path] = type(data)(known)
+        return schemas
+
+    def other_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, StructType]:
+        """Read the headers, without Spark; files with new names are read for the types of these."""
+        known, groups = set(_folded(pinned.struct.fieldNames())), dict[tuple[str, ...], list[SourceFile]]()
+        for file in files:
+            header = self._names(file)
+            if header is not None and not known.issuperset(_folded(header)):
+                groups.setdefault((self._separator(file.path), *header), []).append(file)
+        columns: dict[str, StructType] = {}
+        for alike in groups.values():
+            for group in self.scanner.together(alike):
+                fields = inferred(self, spark, group)["fields"]
+                new = [field for field in fields if field["name"].lower() not in known]
+                columns[group[0].path] = struct_of({"type": "struct", "fields": new})
+        return columns
+
+    def wider_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> StructType | None:
+        """Read the files with the widest whole numbers that they hold."""
+        return wider_numbers(self, spark, files, pinned)
+
+    def parsed(self, given: StructField, wanted: StructField) -> Column:
+        """Read the text as a file of one value, with the user's options for values."""
+        from pyspark.sql import functions as F
+
+        options = {
+            key: str(value) for key, value in self.source.options.items() if key.lower() not in _OF_LINES
+        }
+        line = F.to_csv(F.struct(F.col(quoted(given.name)).alias("c")), {"quoteAll": "true", "escape": '"'})
+        schema = f"c {wanted.dataType.simpleString()}"
+        return F.from_csv(line, schema, {**options, "escape": '"', "mode": "PERMISSIVE"}).getField("c")
 
     def misleading(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
@@ -83,6 +141,24 @@ class CsvFiles(FormatReader):
             )
             for bad in corrupt_records(self, spark, files, pinned)
         }
+
+    def records_aside(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, most: int
+    ) -> Sequence[tuple[str, BadRecord]]:
+        """Look through all lines."""
+        bad = all_corrupt_records(self, spark, files, pinned, most)
+        lines = Lines(self.place, [(each.path, each.text) for each in bad])
+        return [
+            (
+                each.path,
+                BadRecord(
+                    each.text,
+                    misfit_in_line(each.text, each.parsed, each.schema, self._separator(each.path)),
+                    lines.next(each.path, each.text),
+                ),
+            )
+            for each in bad
+        ]
 
     def _misread(self, spark: SparkSession, files: Sequence[SourceFile]) -> Iterator[BadFile]:
         """Yield files that Spark would load without an error and otherwise than they were written: open quotes, bytes that are no text.
@@ -131,14 +207,24 @@ class CsvFiles(FormatReader):
 
     def _header(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Compare a file's header with the one that it must have."""
-        if str(self.source.options.get("header", True)).lower() != "true":
+        if not (self._has_header and self.is_strict):
             return None
         expected = pinned.beside(spellings([file.path])).data.fieldNames()
-        text = first_line(self.place, file.path, *self._encoding.values())
-        found = None if text is None else values_of(text, self._separator(file.path))
+        found = self._names(file)
         if found is None or _folded(expected) == _folded(found):
             return None
         return bad_header(file.path, expected, found)
+
+    @property
+    def _has_header(self) -> bool:
+        return str(self.source.options.get("header", True)).lower() == "true"
+
+    def _names(self, file: SourceFile) -> list[str] | None:
+        """The names in a file's header; None if there is none."""
+        if not self._has_header:
+            return None
+        text = first_line(self.place, file.path, *self._encoding.values())
+        return None if text is None else values_of(text, self._separator(file.path))
 
     def _separator(self, path: str) -> str:
         """The user's own goes before what the ending says."""
@@ -154,6 +240,12 @@ def separator(path: str) -> str:
 def _folded(names: Sequence[str]) -> list[str]:
     """As Spark compares them."""
     return [name.lower() for name in names]
+
+
+def _texts(names: Sequence[str]) -> StructType:
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    return StructType([StructField(name, StringType()) for name in names])
 
 
 def _open_quote(separator: str) -> str:

@@ -97,6 +97,22 @@ class ExcelFiles(FormatReader):
             schema = schema.add(name, inferred_type(kinds[key]) or StringType())
         return schema
 
+    def other_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, StructType]:
+        """Read the headers; a new column has the type of its cells, and is text if it has no value."""
+        known = {name.casefold() for name in pinned.struct.fieldNames()}
+        columns: dict[str, StructType] = {}
+        for file in files if self._options.header_row else ():
+            names = read_sheet(self.place, file.path, self._options).columns
+            if all(column.name.casefold() in known for column in names):
+                continue
+            found = self.infer(spark, [file])
+            fields = [field for field in found.fields if field.name.casefold() not in known] if found else []
+            if found is not None and fields:
+                columns[file.path] = type(found)(fields)
+        return columns
+
     def misleading(
         self,
         spark: SparkSession,
@@ -142,7 +158,7 @@ class ExcelFiles(FormatReader):
             return {field.name: number for number, field in enumerate(data.fields)}
         known = {field.name.casefold(): field.name for field in data.fields}
         unknown = [column.name for column in sheet.columns if column.name.casefold() not in known]
-        if unknown and self._dataflow.unknown_fields != "ignore":
+        if unknown and self.is_strict and self._dataflow.unknown_fields != "ignore":
             raise unknown_field(file.path, unknown, self._options.header_row, self._dataflow.name)
         return {
             known[key]: column.number for column in sheet.columns if (key := column.name.casefold()) in known

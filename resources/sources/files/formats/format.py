@@ -18,12 +18,17 @@ from resources.places import Place
 from resources.sources.files.failures import BAD_RECORD, UNKNOWN_FIELD, bad_record, unknown_field
 from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.rescuing import rescued_columns
 from resources.sources.files.scan import Scanner
+from resources.sql import quoted
 from resources.staging import Staging
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
+
+CORRUPT = "_corrupt_record"
+"""The column of a scan for the text of a record that does not parse."""
 
 
 class FormatReader(ABC):
@@ -50,6 +55,16 @@ class FormatReader(ABC):
         """
         self.place, self.source, self.scanner = place, dataflow.files, Scanner(place)
         self._dataflow, self._staging = dataflow, staging
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether each file must have the pinned columns; in mode overwrite they are pinned anew in each run."""
+        return self._dataflow.target.schema_mode in ("strict", "overwrite")
+
+    @property
+    def rescues(self) -> bool:
+        """Whether what does not fit the pinned columns goes to ``_rescued_data``."""
+        return self._dataflow.target.schema_mode == "rescue"
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -101,6 +116,68 @@ class FormatReader(ABC):
         }
         return (scanner or self.scanner).scan(spark, files, schema, self.READER, options, **changes)
 
+    def own_schemas(
+        self, spark: SparkSession, files: Sequence[SourceFile], data: StructType
+    ) -> Mapping[str, StructType]:
+        """Return the schemas to read files with, by path, so that all that they hold is read; those of files that need none are missing."""
+        return self.schemas(files, data)
+
+    def rescue(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        own: StructType | None,
+        data: StructType,
+        scanner: Scanner,
+    ) -> DataFrame:
+        """Return the pinned columns of files, and ``_rescued_data`` with what does not fit.
+
+        Args:
+            spark: a session.
+            files: of one schema.
+            own: that schema, by :meth:`own_schemas`.
+            data: the pinned columns.
+            scanner: of the files.
+        """
+        read = data if own is None else own
+        return rescued_columns(self.scan_good(spark, files, read, scanner), read, data, self.parsed)
+
+    def parsed(self, given: StructField, wanted: StructField) -> Column | None:
+        """Return the value of a pinned column that the text of a file's column means; None if files have types of their own."""
+        return None
+
+    def scan_good(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        schema: StructType,
+        scanner: Scanner | None = None,
+        /,
+        **changes: str,
+    ) -> DataFrame:
+        """Return files as Spark reads them, without the records that do not parse if these are set aside; else one of them fails the read."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        if not self._dataflow.max_bad_records:
+            return self.scan(spark, files, schema, scanner, **changes)
+        wide = StructType([*schema.fields, StructField(CORRUPT, StringType())])
+        options = {**changes, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        rows = self.scan(spark, files, wide, scanner, **options)
+        # Spark parses only the columns that are asked for, and a record is bad by any of them: a condition that each row meets asks for all.
+        values = [F.col(quoted(name)) for name in schema.names]
+        has_no_hash = any(kind in schema.simpleString() for kind in ("map<", "variant"))
+        asks_for_all = (
+            F.length(F.to_json(F.struct(*values))) >= 0 if has_no_hash else F.hash(*values) >= F.lit(-(2**31))
+        )
+        return rows.where(F.col(quoted(CORRUPT)).isNull() & asks_for_all)
+
+    def records_aside(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, most: int
+    ) -> Sequence[tuple[str, BadRecord]]:
+        """Return the records that :meth:`scan_good` leaves out, each with its file, at most so many, in the order of the files."""
+        return ()
+
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in these files; None if none does.
 
@@ -136,6 +213,21 @@ class FormatReader(ABC):
         """Return the fields that the pinned schema lacks, dotted, by the path of each file that has some."""
         return {}
 
+    def other_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, StructType]:
+        """Return the columns of files that may have others than the pinned schema, each by the path of a file that has them.
+
+        A format whose values are texts gives a column that is pinned its pinned type: its values tell no other.
+        """
+        return {}
+
+    def wider_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> StructType | None:
+        """Return the pinned columns with wider types for whole numbers that do not fit; None if all fit, or each file tells its types."""
+        return None
+
     def line_of_field(self, path: str, name: str) -> int | None:
         """Return the line of a file in which a field stands first, from 1; None if no line tells."""
         return None
@@ -152,8 +244,8 @@ class FormatReader(ABC):
     def _with_unknown_fields(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> Iterator[BadFile]:
-        """Files with fields that the pinned schema lacks, in their order; none if such fields are left out (``unknown_fields: ignore``)."""
-        if self._dataflow.unknown_fields == "ignore" or not files:
+        """Files with fields that the pinned schema lacks, in their order; none if such fields are left out (``unknown_fields: ignore``), or become columns."""
+        if self._dataflow.unknown_fields == "ignore" or not self.is_strict or not files:
             return
         names_of = self.unknown_fields(spark, files, pinned)
         for file in files:

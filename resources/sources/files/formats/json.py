@@ -9,10 +9,21 @@ from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.sources.formats import Option
 from resources.sources.files.failures import bad_encoding
+from resources.sources.files.fields import RECORD
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.records import corrupt_files, corrupt_records, rows_of
-from resources.sources.files.formats.variants import unknown_in_records
+from resources.sources.files.formats.records import (
+    all_corrupt_records,
+    corrupt_files,
+    corrupt_records,
+    rows_of,
+)
+from resources.sources.files.formats.variants import (
+    columns_of_records,
+    unknown_in_records,
+    wider_numbers,
+)
 from resources.sources.files.lines import (
+    Lines,
     line_of,
     line_with_field,
     undecodable_line,
@@ -20,9 +31,11 @@ from resources.sources.files.lines import (
 )
 from resources.sources.files.misfit import BadRecord, misfit_in_document, misfit_in_object
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.rescuing import rescued_records
+from resources.sources.files.scan import Scanner
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -34,6 +47,34 @@ class _Json(FormatReader):
     ) -> Mapping[str, list[str]]:
         """Parse all records once for it."""
         return unknown_in_records(self, spark, files, pinned)
+
+    def other_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, StructType]:
+        """Look for fields that are not pinned; only files that have some are read for their types."""
+        return columns_of_records(self, spark, files, pinned)
+
+    def wider_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> StructType | None:
+        """Read the files with the widest whole numbers that they hold."""
+        return wider_numbers(self, spark, files, pinned)
+
+    def rescue(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        own: StructType | None,
+        data: StructType,
+        scanner: Scanner,
+    ) -> DataFrame:
+        """Parse each record once as it is, and once with the pinned columns."""
+        from pyspark.sql.types import StructField, StructType, VariantType
+
+        spark.conf.set("spark.sql.variant.allowDuplicateKeys", "true")
+        schema = StructType([StructField(RECORD, VariantType())])
+        records = self.scan_good(spark, files, schema, scanner, singleVariantColumn=RECORD)
+        return rescued_records(records, data, {key: str(value) for key, value in self.source.options.items()})
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns that stand in these files; an error of the parser names no file, so one that is no UTF-8 is looked for."""
@@ -73,6 +114,24 @@ class NdjsonFiles(_Json):
             )
             for bad in corrupt_records(self, spark, files, pinned)
         }
+
+    def records_aside(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, most: int
+    ) -> Sequence[tuple[str, BadRecord]]:
+        """Look through all lines."""
+        bad = all_corrupt_records(self, spark, files, pinned, most)
+        lines = Lines(self.place, [(each.path, each.text) for each in bad])
+        return [
+            (
+                each.path,
+                BadRecord(
+                    each.text,
+                    misfit_in_object(each.text, each.parsed, each.schema),
+                    lines.next(each.path, each.text),
+                ),
+            )
+            for each in bad
+        ]
 
 
 class JsonFiles(_Json):

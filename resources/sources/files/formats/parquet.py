@@ -12,12 +12,15 @@ from resources.places import Place
 from resources.sources.files.footers import FieldPath, FooterCache, paths_of, unknown_columns
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import merged, nullable
-from resources.sources.files.nanoseconds import as_inferred, as_numbers, shown
+from resources.sources.files.nanoseconds import as_inferred, as_numbers, as_times, shown
 from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.rescuing import rescued_columns
+from resources.sources.files.scan import Scanner
+from resources.sql import quoted
 from resources.staging import Staging
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 _Nanoseconds = frozenset[tuple[FieldPath, bool]]
@@ -32,6 +35,7 @@ class ParquetFiles(FormatReader):
         """Read no footer yet."""
         super().__init__(place, dataflow, staging)
         self._footers = FooterCache(place)
+        self._types: dict[str, StructType] = {}
         self._remarks: dict[str, None] = {}
 
     @property
@@ -96,3 +100,63 @@ class ParquetFiles(FormatReader):
             path: unknown_columns(footer.fields, known) for path, footer in self._footers.read(files).items()
         }
         return {path: [shown(each) for each in names] for path, names in unknown_of.items() if names}
+
+    def other_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, StructType]:
+        """Read the footers, without Spark; of files with the same columns Spark tells the types of one."""
+        groups = self._first_of_each(files)
+        return {file.path: self._types_of(spark, groups)[text] for text, file in groups.items()}
+
+    def own_schemas(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        data: StructType,
+    ) -> Mapping[str, StructType]:
+        """The columns of each file; its nanoseconds as whole numbers."""
+        footers = self._footers.read(files)
+        types = self._types_of(spark, self._first_of_each(files))
+        return {
+            file.path: as_numbers(types[footers[file.path].columns], footers[file.path].nanoseconds)
+            for file in files
+            if file.path in footers
+        }
+
+    def rescue(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        own: StructType | None,
+        data: StructType,
+        scanner: Scanner,
+    ) -> DataFrame:
+        """The same, with times of nanoseconds as times."""
+        from pyspark.sql import functions as F
+
+        footer = self._footers.read(files).get(files[0].path)
+        if own is None or footer is None or not footer.nanoseconds:
+            return super().rescue(spark, files, own, data, scanner)
+        real = as_inferred(own, footer.nanoseconds)
+        self._remark(real, footer.nanoseconds)
+        times = [
+            as_times(F.col(quoted(read.name)), read.dataType, time.dataType).alias(read.name)
+            for read, time in zip(own.fields, real.fields, strict=True)
+        ]
+        rows = self.scan(spark, files, own, scanner).select(*times)
+        return rescued_columns(rows, real, data, self.parsed)
+
+    def _first_of_each(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
+        """The first of the files with the same columns, by these as text."""
+        footers = self._footers.read(files)
+        groups: dict[str, SourceFile] = {}
+        for file in files:
+            if file.path in footers:
+                groups.setdefault(footers[file.path].columns, file)
+        return groups
+
+    def _types_of(self, spark: SparkSession, groups: Mapping[str, SourceFile]) -> Mapping[str, StructType]:
+        """The columns of some files in Spark's types; those of the files before are forgotten."""
+        known = self._types
+        self._types = {text: known.get(text) or self.infer(spark, [file]) for text, file in groups.items()}
+        return self._types

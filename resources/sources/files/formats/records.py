@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.path.source import SourceFile
-from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.fields import RECORD
+from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
 from resources.sql import quoted
@@ -14,8 +15,6 @@ from resources.sql import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-CORRUPT = "_corrupt_record"
 
 _MOST_RECORDS = 10_000
 """Of a document that are looked at one by one."""
@@ -43,7 +42,7 @@ def corrupt_records(
     """Yield a record that does not parse of each file that has one."""
     from pyspark.sql import functions as F
 
-    for group, schema in _groups(form, files, pinned):
+    for group, schema in read_alike(form, files, pinned):
         frame = _permissive(form, spark, group, schema)
         path = form.scanner.path_of(group)
         # Other columns go along: Spark refuses to select that one alone.
@@ -54,13 +53,31 @@ def corrupt_records(
             yield Corrupt(row["path"], text, parsed, schema)
 
 
+def all_corrupt_records(
+    form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema, most: int
+) -> list[Corrupt]:
+    """Return the records that do not parse, at most so many, in the order of the files."""
+    from pyspark.sql import functions as F
+
+    found: list[Corrupt] = []
+    for group, schema in read_alike(form, [file for file in files if file.size > 0], pinned):
+        frame = _permissive(form, spark, group, schema)
+        path = form.scanner.path_of(group)
+        bad = frame.filter(F.col(quoted(CORRUPT)).isNotNull())
+        for row in bad.select(path.alias("path"), F.struct("*").alias("row")).limit(most).collect():
+            parsed = row["row"].asDict(recursive=True)
+            found.append(Corrupt(row["path"], parsed.pop(CORRUPT), parsed, schema))
+    order = {file.path: number for number, file in enumerate(files)}
+    return sorted(found, key=lambda corrupt: order[corrupt.path])[:most]
+
+
 def corrupt_files(
     form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
 ) -> Iterator[tuple[SourceFile, StructType]]:
     """Yield files with a record that does not parse, where its text would be that of the whole file; with the schema that they were read with."""
     from pyspark.sql import functions as F
 
-    for group, schema in _groups(form, files, pinned):
+    for group, schema in read_alike(form, files, pinned):
         frame = _permissive(form, spark, group, schema)
         path = form.scanner.path_of(group).alias("path")
         any_column = F.first(F.struct(*map(quoted, schema.names))).alias("row")
@@ -92,22 +109,29 @@ def first_corrupt(
     return number, {}
 
 
-def _groups(
+def read_alike(
     form: FormatReader, files: Sequence[SourceFile], pinned: PinnedSchema
 ) -> Iterator[tuple[list[SourceFile], StructType]]:
-    """Files that go into one scan, with the columns that stand in them."""
-    apart: dict[str, list[SourceFile]] = {}
+    """Yield files that go into one scan, with the columns that stand in them."""
+    schemas = form.schemas(files, pinned.data)
+    apart: dict[tuple[str, str], list[SourceFile]] = {}
     for file in files:
-        apart.setdefault(form.apart(file.path), []).append(file)
+        own = schemas.get(file.path)
+        apart.setdefault((form.apart(file.path), "" if own is None else own.json()), []).append(file)
     for alike in apart.values():
         for group in form.scanner.together(alike):
-            yield group, pinned.beside(spellings(file.path for file in group)).data
+            data = pinned.beside(spellings(file.path for file in group)).data
+            yield group, schemas.get(group[0].path, data)
 
 
 def _permissive(
     form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], schema: StructType
 ) -> DataFrame:
-    from pyspark.sql.types import StringType, StructField, StructType
+    from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    if form.rescues and form.READER == "json":  # a value that does not fit makes no bad record
+        whole = StructType([StructField(RECORD, VariantType()), StructField(CORRUPT, StringType())])
+        return form.scan(spark, files, whole, singleVariantColumn=RECORD, **options)
     wide = StructType([*schema.fields, StructField(CORRUPT, StringType())])
-    return form.scan(spark, files, wide, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
+    return form.scan(spark, files, wide, **options)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from partitions.errors import SchemaError
+from partitions.evolution import Schema, new_fields, with_wider_integers
 from partitions.path.source import SourceFile
 from resources.sources.files.fields import RECORD, unknown_fields
-from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.records import CORRUPT
+from resources.sources.files.formats.format import CORRUPT, FormatReader
+from resources.sources.files.formats.records import read_alike
 from resources.sources.files.pinned import PinnedSchema
+from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+_TWICE = re.compile(r"\[COLUMN_ALREADY_EXISTS\][^`]*`([^`]+)`")
 
 
 def unknown_in_records(
@@ -34,3 +42,92 @@ def unknown_in_records(
         path = form.scanner.path_of(group)
         names |= unknown_fields(form.scan(spark, group, schema, **options), pinned.struct, path)
     return names
+
+
+def columns_of_records(
+    form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+) -> dict[str, StructType]:
+    """Return the pinned columns with those that records have beside them, by the path of the first file that has some.
+
+    What has no value in any record tells no type, and is nobody's loss.
+    """
+    unknown = unknown_in_records(form, spark, files, pinned)
+    suspects = [file for file in files if file.path in unknown]
+    columns: dict[str, StructType] = {}
+    for group in form.scanner.together(suspects):
+        found = inferred(form, spark, group)
+        known = json.loads(pinned.columns)
+        columns[group[0].path] = struct_of(new_fields(known, found))
+    return columns
+
+
+def wider_numbers(
+    form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+) -> StructType | None:
+    """Return the pinned columns with wider types for whole numbers that do not fit; None if all fit."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    wider: dict[str, DataType] = {}
+    for group, data in read_alike(form, [file for file in files if file.size > 0], pinned):
+        wide = struct_of(with_wider_integers(data.jsonValue(), inferred(form, spark, group)))
+        pairs = [(was, now) for was, now in zip(data.fields, wide.fields, strict=True) if was != now]
+        if not pairs:
+            continue
+        corrupt = StructField(CORRUPT, StringType())
+        read = form.scan(
+            spark,
+            group,
+            StructType([*wide.fields, corrupt]),
+            mode="PERMISSIVE",
+            columnNameOfCorruptRecord=CORRUPT,
+        )
+        asked = [
+            F.bool_or(
+                ~F.expr(
+                    f"{quoted(now.name)} <=> cast(try_cast({quoted(now.name)} AS {was.dataType.simpleString()}) AS {now.dataType.simpleString()})"
+                )
+            ).alias(f"c{number}")
+            for number, (was, now) in enumerate(pairs)
+        ]
+        (row,) = read.agg(*asked, F.count(quoted(CORRUPT))).collect()
+        wider |= {now.name: now.dataType for number, (_, now) in enumerate(pairs) if row[number]}
+    if not wider:
+        return None
+    return StructType(
+        [
+            StructField(field.name, wider.get(field.name, field.dataType), field.nullable)
+            for field in pinned.struct.fields
+        ]
+    )
+
+
+def inferred(form: FormatReader, spark: SparkSession, files: Sequence[SourceFile]) -> Schema:
+    """Return the columns that records have, without those that have no value in any; a record that does not parse tells nothing.
+
+    Raises:
+        SchemaError: names differ in upper and lower case only.
+    """
+    options = {
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": CORRUPT,
+        "dropFieldIfAllNull": "true",
+    }
+    try:
+        found: dict[str, Any] = form.scan(spark, files, None, **options).schema.jsonValue()
+    except Exception as error:
+        if (twice := _TWICE.search(str(error))) is None:
+            raise
+        raise SchemaError(
+            f"column {twice[1]}: expected a name of its own, found others that differ from it in upper and lower case only",
+            reason="incompatible_schema",
+            field=twice[1],
+        ) from error
+    return {**found, "fields": [field for field in found["fields"] if field["name"] != CORRUPT]}
+
+
+def struct_of(schema: Schema) -> StructType:
+    """Return plain values as Spark's schema."""
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(dict(schema))

@@ -15,7 +15,11 @@ from resources.sources.files.elements import BrokenXmlError, Element, elements, 
 from resources.sources.files.failures import bad_record
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.records import corrupt_files, first_corrupt
-from resources.sources.files.formats.variants import unknown_in_records
+from resources.sources.files.formats.variants import (
+    columns_of_records,
+    unknown_in_records,
+    wider_numbers,
+)
 from resources.sources.files.misfit import NOTHING_KNOWN, BadRecord, misfit_of_field
 from resources.sources.files.paths import spellings
 from resources.sources.files.pinned import PinnedSchema
@@ -68,6 +72,18 @@ class XmlFiles(FormatReader):
     ) -> Mapping[str, list[str]]:
         """Parse all records once for it."""
         return unknown_in_records(self, spark, files, pinned)
+
+    def other_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> Mapping[str, StructType]:
+        """Look for fields that are not pinned; only files that have some are read for their types."""
+        return columns_of_records(self, spark, files, pinned)
+
+    def wider_columns(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> StructType | None:
+        """Read the files with the widest whole numbers that they hold."""
+        return wider_numbers(self, spark, files, pinned)
 
     def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Look at the attributes as well."""

@@ -36,11 +36,6 @@ FLOWS = [
         GOOD + "target: {format: iceberg}\n",
         [("target.format", "iceberg", f"{any_of([*FORMATS])} (Iceberg tables are")],
     ),
-    (
-        GOOD + "target: {schema_mode: rescue}\n",
-        [("target.schema_mode", "rescue", "strict (other schema modes are")],
-    ),
-    (GOOD + "max_bad_records: 3\n", [("max_bad_records", "3", "0 (a quarantine of records is")]),
 ]
 
 

@@ -1,0 +1,62 @@
+"""Records that do not parse, set aside in a table of their own before the others are committed (docs/guide-files.md, Bad records)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from partitions.load import Append, Load, Replace
+from partitions.plan import counted
+from partitions.predicate import Among
+from resources.kinds.kind import SetsRecordsAside, SliceT
+from resources.loop.context import RunContext
+from resources.loop.outcome import Step
+from resources.tables.table import Table, Tag
+from resources.watermarks.entry import Intent
+
+if TYPE_CHECKING:
+    from resources.sources.files.misfit import BadRecord
+
+FILE = "file"
+"""The column with the path of a record's file."""
+
+_COLUMNS = f"{FILE} string, position long, text string, reason string, number long, run_id string, set_aside_at timestamp"
+
+
+def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> None:
+    """Write the bad records of a slice into their table, in one commit under the slice's number.
+
+    Done twice it writes once. Files that are loaded again, by a rewind or a release, replace their records.
+
+    Raises:
+        BadPart: there are more than ``max_bad_records``.
+    """
+    table, kind = run.bad_records, run.kind
+    if table is None or not isinstance(kind, SetsRecordsAside):
+        return
+    records = kind.bad_records(run.spark, slice_, run.log.get_schema(intent.pinned))
+    base, parts = table.tip(intent.app_id).version, kind.parts(slice_)
+    if not records and (base is None or not table.holds_any(base, Among(FILE, tuple(parts)))):
+        return
+    _write(run, table, intent, records, Append() if base is None else Replace(Among(FILE, tuple(parts))))
+    run.notify(Step.SET_ASIDE, f"slice {intent.number}: {counted(len(records), 'bad record')} set aside")
+
+
+def _write(
+    run: RunContext[SliceT],
+    table: Table,
+    intent: Intent,
+    records: Sequence[tuple[str, BadRecord]],
+    load: Load,
+) -> None:
+    from pyspark.sql import functions as F
+
+    values = [
+        (path, record.line, record.text, record.why, intent.number, intent.run_id) for path, record in records
+    ]
+    columns = _COLUMNS.rpartition(",")[0]
+    rows = run.spark.createDataFrame(values, columns).withColumn(
+        "set_aside_at", F.lit(intent.time).cast("timestamp")
+    )
+    tag = Tag(intent.app_id, intent.number, intent.id)
+    table.write(rows, load, tag, "{}", base=table.tip(intent.app_id).version)

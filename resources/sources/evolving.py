@@ -1,0 +1,89 @@
+"""The pinned schema that follows its source: what it becomes, as the error that begins a slice again with it (docs/schemas.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import SchemaError, SchemaEvolved
+from partitions.evolution import Change, Evolution, Schema, SchemaMode, evolved
+from resources.sources.files.pinned import PinnedSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+FOLLOWS: tuple[SchemaMode, ...] = ("merge", "overwrite")
+"""Modes in which the pinned schema follows the source."""
+
+
+def follows(dataflow: Dataflow) -> bool:
+    """Return whether the pinned schema of a dataflow follows its source."""
+    return dataflow.target.schema_mode in FOLLOWS
+
+
+def evolution_of(
+    mode: SchemaMode, dataflow: str, pinned: PinnedSchema, incoming: StructType, where: str
+) -> Evolution:
+    """Return what a pinned schema becomes if the source comes with another one.
+
+    Args:
+        mode: of the target.
+        dataflow: its name.
+        pinned: the schema.
+        incoming: the source's.
+        where: the file or source, for people.
+
+    Raises:
+        SchemaError: the mode does not accept it.
+    """
+    try:
+        return evolved(json.loads(pinned.columns), as_schema(incoming), mode)
+    except SchemaError as error:
+        raise explained(error, mode, dataflow, where) from error
+
+
+def explained(error: SchemaError, mode: SchemaMode, dataflow: str, where: str) -> SchemaError:
+    """Return what the rule says, with the place and what to do."""
+    return SchemaError(
+        f"{where}: {error.message}. schema_mode: {mode} accepts {ACCEPTED[mode]}. Mend the source;"
+        " or keep what does not fit as JSON in a column of its own with `schema_mode: rescue`; or run the reset below, which empties the table"
+        " and loads everything that is still at the source into the new columns",
+        reason=error.reason,
+        field=error.field,
+        choices=(f"strandline state reset {dataflow} --replace --reason TEXT",),
+    )
+
+
+ACCEPTED: Mapping[SchemaMode, str] = {
+    "strict": "no change",
+    "merge": "new columns that may be NULL, columns that are missing, and types that are safely wider or narrower",
+    "overwrite": "any columns",
+    "rescue": "anything",
+}
+"""What a mode takes, in words."""
+
+
+def changed(pinned: PinnedSchema, schema: Schema, changes: tuple[Change, ...], where: str) -> SchemaEvolved:
+    """Return the error that begins a slice again with a new schema.
+
+    Args:
+        pinned: the one before, whose folders and declaration stay.
+        schema: the new columns.
+        changes: what made them so.
+        where: the file or source, for people.
+    """
+    listed = "; ".join(map(str, changes))
+    return SchemaEvolved(
+        f"the schema changes with {where}: {listed}",
+        pinned=replace(pinned, columns=json.dumps(schema)).to_text(),
+        changes=listed,
+    )
+
+
+def as_schema(struct: StructType) -> Schema:
+    """Return a schema as plain values."""
+    value: dict[str, Any] = struct.jsonValue()
+    return value

@@ -1,0 +1,159 @@
+"""``_rescued_data``: what files hold beside the pinned schema, or as other types, as JSON in a column of its own (docs/schemas.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from partitions.evolution import RESCUED_DATA, widens
+from resources.sources.files.fields import RECORD
+from resources.sql import quoted
+from resources.tables.row_columns import as_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructField, StructType
+
+Parse = Callable[["StructField", "StructField"], "Column | None"]
+"""Makes a value of the second column of one of the first; None if nothing can."""
+
+
+def rescued_columns(rows: DataFrame, read: StructType, data: StructType, parse: Parse) -> DataFrame:
+    """Return the pinned columns of rows that were read with their files' own, and ``_rescued_data`` with those that do not fit.
+
+    Args:
+        rows: of files that have the same columns.
+        read: these columns.
+        data: the pinned ones.
+        parse: makes a value of a column whose type is another one.
+    """
+    from pyspark.sql import functions as F
+
+    own = {field.name.casefold(): field for field in read.fields}
+    columns: list[Column] = []
+    rescued: list[tuple[str, Column]] = []
+    for field in data.fields:
+        given = own.pop(field.name.casefold(), None)
+        if given is None:
+            columns.append(F.lit(None).cast(field.dataType).alias(field.name))
+            continue
+        value = F.col(quoted(given.name))
+        if holds(field.dataType, given.dataType):
+            columns.append(as_type(value, given.dataType, field.dataType).alias(field.name))
+            continue
+        parsed = parse(given, field)
+        fits = F.lit(None).cast(field.dataType) if parsed is None else parsed
+        columns.append(fits.alias(field.name))
+        rescued.append((given.name, F.when(fits.isNull(), value)))
+    rescued += [(field.name, F.col(quoted(field.name))) for field in own.values()]
+    return rows.select(*columns, _as_json(rescued).alias(RESCUED_DATA))
+
+
+def rescued_records(records: DataFrame, data: StructType, options: Mapping[str, str]) -> DataFrame:
+    """Return the pinned columns of JSON records, and ``_rescued_data`` with the values that do not fit.
+
+    Args:
+        records: with the column ``RECORD``, a variant: an object, or an array of objects.
+        data: the pinned columns.
+        options: of the reader.
+    """
+    from pyspark.sql import functions as F
+
+    given = F.col(RECORD)
+    items = F.coalesce(F.try_variant_get(given, "$", "array<variant>"), F.array(given))
+    each = records.withColumn("item", F.explode(items))
+    parsed = each.withColumn(
+        "parsed", F.from_json(F.to_json("item"), data, {**options, "mode": "PERMISSIVE"})
+    )
+    members = F.try_variant_get(F.col("item"), "$", "map<string,variant>")
+    known = {field.name: field.dataType for field in data.fields}
+    misfits = F.map_filter(
+        members,
+        lambda name, value: (
+            ~_is_null(value)
+            & (
+                ~name.isin(*known)
+                | reduce(
+                    lambda left, right: left | right,
+                    [
+                        (name == field)
+                        & ~_fits(F.try_element_at(members, F.lit(field)), _part(F.col("parsed"), field), kind)
+                        for field, kind in known.items()
+                    ],
+                )
+            )
+        ),
+    )
+    no_object = F.when(members.isNull(), F.to_json("item"))
+    rescued = F.coalesce(no_object, F.when(F.size(misfits) > 0, F.to_json(misfits)))
+    columns = [_part(F.col("parsed"), name).alias(name) for name in data.fieldNames()]
+    return parsed.select(*columns, rescued.alias(RESCUED_DATA))
+
+
+def holds(pinned: DataType, given: DataType) -> bool:
+    """Return whether each value of a type is one of the pinned type."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(pinned, StructType) and isinstance(given, StructType):
+        own = {field.name.casefold(): field.dataType for field in pinned.fields}
+        return all(
+            field.name.casefold() in own and holds(own[field.name.casefold()], field.dataType)
+            for field in given.fields
+        )
+    if isinstance(pinned, ArrayType) and isinstance(given, ArrayType):
+        return holds(pinned.elementType, given.elementType)
+    if isinstance(pinned, MapType) and isinstance(given, MapType):
+        return pinned.keyType == given.keyType and holds(pinned.valueType, given.valueType)
+    was, becomes = given.jsonValue(), pinned.jsonValue()
+    return bool(was == becomes) or widens(was, becomes)
+
+
+def _as_json(values: list[tuple[str, Column]]) -> Column:
+    """Values by name, without those that are NULL; NULL if all are."""
+    from pyspark.sql import functions as F
+
+    if not values:
+        return F.lit(None).cast("string")
+    has_any = reduce(lambda left, right: left | right, [value.isNotNull() for _, value in values])
+    return F.when(has_any, F.to_json(F.struct(*[value.alias(name) for name, value in values])))
+
+
+def _fits(value: Column, parsed: Column, kind: DataType) -> Column:
+    """Whether all of a variant is in what was parsed of it."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, StructType):
+        members = F.try_variant_get(value, "$", "map<string,variant>")
+        names = [field.name for field in kind.fields]
+        no_others = (
+            F.size(F.map_filter(members, lambda name, each: ~name.isin(*names) & ~_is_null(each))) == 0
+        )
+        inner = [
+            _fits(F.try_element_at(members, F.lit(field.name)), _part(parsed, field.name), field.dataType)
+            for field in kind.fields
+        ]
+        all_fit = reduce(lambda left, right: left & right, inner, F.coalesce(no_others, F.lit(False)))
+        return _is_null(value) | (parsed.isNotNull() & all_fit)
+    if isinstance(kind, ArrayType):
+        given = F.try_variant_get(value, "$", "array<variant>")
+        each = F.zip_with(given, parsed, lambda own, read: _fits(own, read, kind.elementType))
+        each_fits = F.forall(each, lambda fits: fits)
+        return _is_null(value) | (parsed.isNotNull() & F.coalesce(each_fits, F.lit(False)))
+    if isinstance(kind, MapType):
+        return _is_null(value) | (
+            F.size(parsed) == F.size(F.try_variant_get(value, "$", "map<string,variant>"))
+        )
+    return _is_null(value) | parsed.isNotNull()
+
+
+def _part(struct: Column, name: str) -> Column:
+    return struct.getField(name)
+
+
+def _is_null(value: Column) -> Column:
+    """Whether there is no value: none at all, or JSON's null."""
+    from pyspark.sql import functions as F
+
+    return value.isNull() | F.coalesce(F.is_variant_null(value), F.lit(True))

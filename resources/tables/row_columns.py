@@ -1,0 +1,52 @@
+"""Rows with the columns of a table: what they lack is NULL, and narrower values are cast up, at any depth of structs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from resources.sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+
+def with_columns_of(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Return rows with the columns of a schema in its order; those that it lacks are left out, so it must have been widened before."""
+    from pyspark.sql import functions as F
+
+    there = {field.name.casefold(): field for field in rows.schema.fields}
+    columns = []
+    for field in schema.fields:
+        own = there.get(field.name.casefold())
+        value = F.lit(None) if own is None else as_type(F.col(quoted(own.name)), own.dataType, field.dataType)
+        columns.append((value.cast(field.dataType) if own is None else value).alias(field.name))
+    return rows.select(*columns)
+
+
+def as_type(value: Column, was: DataType, becomes: DataType) -> Column:
+    """Return a value in another type that holds all of it."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if was == becomes:
+        return value
+    if isinstance(was, StructType) and isinstance(becomes, StructType):
+        there = {field.name.casefold(): field for field in was.fields}
+        fields = []
+        for field in becomes.fields:
+            own = there.get(field.name.casefold())
+            inner = (
+                F.lit(None).cast(field.dataType)
+                if own is None
+                else as_type(value.getField(own.name), own.dataType, field.dataType)
+            )
+            fields.append(inner.alias(field.name))
+        return F.when(value.isNotNull(), F.struct(*fields))
+    if isinstance(was, ArrayType) and isinstance(becomes, ArrayType):
+        elements = (was.elementType, becomes.elementType)
+        return F.transform(value, lambda each: as_type(each, *elements))
+    if isinstance(was, MapType) and isinstance(becomes, MapType):
+        values = (was.valueType, becomes.valueType)
+        return F.transform_values(value, lambda _, each: as_type(each, *values))
+    return value.cast(becomes)

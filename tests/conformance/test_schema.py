@@ -1,0 +1,45 @@
+"""schema.json."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from partitions.evolution import Schema, Type, evolved
+from tests.conformance.common import Case, answer
+
+_NAMES = {"int32": "integer", "int64": "long", "float32": "float", "float64": "double", "string": "string"}
+_LIST = re.compile(r"list<(.+)>")
+
+
+@pytest.mark.cases("schema", "schema_evolution")
+def test_schema_evolution(case: Case) -> None:
+    given, expected = case["input"], case["expected"]
+    found = answer(case, lambda: evolved(_schema(given["table"]), _schema(given["incoming"]), given["mode"]))
+    if found is None:
+        return
+    assert found.action == expected["action"]
+    if "fields" in expected:
+        assert [field["name"] for field in found.schema["fields"]] == expected["fields"]
+    if "widened" in expected:
+        assert {name: _shown(kind) for name, kind in found.widened.items()} == expected["widened"]
+
+
+def _schema(columns: list[dict[str, Any]]) -> Schema:
+    fields = [{**column, "type": _type(column["type"]), "metadata": {}} for column in columns]
+    return {"type": "struct", "fields": fields}
+
+
+def _type(text: str) -> Type:
+    inner = _LIST.fullmatch(text)
+    if inner is None:
+        return _NAMES[text]
+    return {"type": "array", "elementType": _type(inner[1]), "containsNull": True}
+
+
+def _shown(kind: Type) -> str:
+    if isinstance(kind, str):
+        return next(name for name, of_spark in _NAMES.items() if of_spark == kind)
+    return f"list<{_shown(kind['elementType'])}>"

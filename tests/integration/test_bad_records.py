@@ -1,0 +1,129 @@
+"""``max_bad_records`` above 0: records that do not parse are set aside in a table of their own, and the others are loaded (docs/guide-files.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from platform_assets.project.errors import InvalidProject
+from resources.loop.outcome import Step
+from tests.integration.conftest import MakeFeed
+from tests.support.crash_runner import crash
+from tests.support.feed import Feed, dies_after
+
+FEW = {"max_bad_records": 3}
+
+
+def aside(feed: Feed, *columns: str) -> list[tuple[Any, ...]]:
+    """The bad records that are kept, by file and position."""
+    folder = Path(f"{feed.table}_bad_records")
+    found = (
+        DeltaTable(str(folder)).to_pyarrow_table().select(columns or ("file", "position", "text")).to_pylist()
+    )
+    return sorted(tuple(row.values()) for row in found)
+
+
+def test_records_that_do_not_parse_are_kept_with_file_line_text_and_reason(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"schema": "id long, v long"}, **FEW)
+    feed.put_text("a.ndjson", '{"id": 1}\n{"id": "x"}\n\n{"id": 2\n{"id": 3, "v": 4}\n')
+    feed.put_text("b.ndjson", '{"id": "x"}\n{"id": 5}\n')
+    outcome = feed.load()
+    assert feed.ids == [1, 3, 5]
+    assert aside(feed, "file", "position", "text", "reason", "number") == [
+        ("a.ndjson", 2, '{"id": "x"}', "field id: expected bigint, found text", 1),
+        (
+            "a.ndjson",
+            4,
+            '{"id": 2',
+            "expected a JSON object, found text that is none (Expecting ',' delimiter, character 9)",
+            1,
+        ),
+        ("b.ndjson", 1, '{"id": "x"}', "field id: expected bigint, found text", 1),
+    ]
+    assert outcome.rows == 3
+    assert outcome.warnings[-1] == (
+        "3 records of 2 files did not parse: see table bronze/flow_bad_records. The first: file a.ndjson, line 2: field id: expected"
+        " bigint, found text"
+    )
+    assert feed.load().status == "nothing"
+
+
+def test_one_record_too_many_stops_the_run_before_its_file_and_keeps_the_files_before(
+    make_feed: MakeFeed,
+) -> None:
+    feed = make_feed(max_bad_records=1)
+    feed.put_text("a.ndjson", '{"id": 1}\n{"id": "x"}\n')
+    feed.put_text("b.ndjson", '{"id": 2}\n{"id": "y"}\n')
+    error = feed.run().error
+    assert error is not None
+    assert error.message.startswith(
+        "file b.ndjson, line 2: field id: expected bigint, found text; it is bad record 2 of the slice, and max_bad_records is 1."
+    )
+    assert feed.ids == [1]
+    assert aside(feed) == [("a.ndjson", 2, '{"id": "x"}')]
+    assert feed.path == "a.ndjson"
+
+
+def test_lines_of_csv_are_told_by_their_values_whatever_a_step_asks_for(make_feed: MakeFeed) -> None:
+    feed = make_feed(
+        source={"format": "csv", "schema": "id long, v long"}, sql="select id, _source_file from input", **FEW
+    )
+    feed.put_text("a.csv", "id,v\n1,2\n2,x\n3\n4,5\n")
+    feed.load()
+    assert feed.ids == [1, 4]
+    assert aside(feed, "position", "text", "reason") == [
+        (3, "2,x", "field v: expected bigint, found other text"),
+        (4, "3", "expected 2 values, found 1"),
+    ]
+
+
+@pytest.mark.parametrize("step", [Step.INTENT_PUT, Step.SET_ASIDE, Step.WRITTEN])
+def test_a_run_that_dies_around_the_table_of_bad_records_keeps_each_once(
+    make_feed: MakeFeed, step: Step
+) -> None:
+    feed = make_feed(**FEW)
+    feed.put_text("a.ndjson", '{"id": 1}\n{"id": "x"}\n')
+    with pytest.raises(KeyboardInterrupt):
+        feed.run(dies_after(step))
+    assert feed.load().status == "recovered"
+    assert feed.ids == [1]
+    assert aside(feed) == [("a.ndjson", 2, '{"id": "x"}')]
+
+
+def test_a_run_that_is_killed_between_both_tables_keeps_each_record_once(make_feed: MakeFeed) -> None:
+    feed = make_feed(**FEW)
+    feed.put_text("a.ndjson", '{"id": 1}\n{"id": "x"}\n')
+    crash(feed, Step.SET_ASIDE)
+    feed.load()
+    assert feed.ids == [1]
+    assert aside(feed) == [("a.ndjson", 2, '{"id": "x"}')]
+
+
+def test_files_that_are_loaded_again_replace_their_records(make_feed: MakeFeed) -> None:
+    feed = make_feed(**FEW)
+    feed.put_text("a.ndjson", '{"id": 1}\n{"id": "x"}\n')
+    feed.put_text("b.ndjson", '{"id": "y"}\n')
+    feed.load()
+    feed.put_text("a.ndjson", '{"id": 1}\n{"id": 2}\n')
+    answer = feed.cli("state", "rewind", "flow", "--to", "0", "--replace", "--reason", "mended", "--yes")
+    assert answer.code == 0, answer.err
+    feed.load()
+    assert feed.ids == [1, 2]
+    assert aside(feed) == [("b.ndjson", 1, '{"id": "y"}')]
+
+
+def test_records_that_only_rescue_cannot_parse_are_set_aside(make_feed: MakeFeed) -> None:
+    feed = make_feed(target={"schema_mode": "rescue"}, **FEW)
+    feed.put_text("a.ndjson", '{"id": "x"}\n{"id": 2\n')
+    feed.load()
+    assert feed.rows("id", "_rescued_data") == [(None, '{"id":"x"}')]
+    assert aside(feed, "position", "text") == [(2, '{"id": 2')]
+
+
+def test_what_cannot_set_records_aside_is_refused_with_the_reason(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"format": "parquet", "schema": None}, **FEW)
+    with pytest.raises(InvalidProject, match="found 3 beside parquet, expected 0, or format ndjson or csv"):
+        _ = feed.dataflow

@@ -1,0 +1,464 @@
+"""``schema_mode: merge``: new columns and wider types reach the table in the commit of the rows that bring them (docs/schemas.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from deltalake import DeltaTable
+
+from partitions.column.predicates import Range, rows_in
+from resources.loop.outcome import Step
+from resources.spark import SparkEngine
+from scripts import postgres as pg
+from tests.integration.conftest import MakeFeed
+from tests.integration.test_avro_xml_excel import avro, xml
+from tests.integration.test_python_source import make as python_rows
+from tests.support.api import BY_TIME as API_BY_TIME
+from tests.support.api import ApiFeed, api
+from tests.support.columns import PostgresRows, at, on_lake, on_postgres
+from tests.support.crash_runner import WRITING, crash
+from tests.support.feed import CHECKOUT, Feed, dies_after
+from tests.support.workbooks import xlsx
+
+MERGE = {"schema_mode": "merge"}
+INFERRED = {"format": "ndjson", "schema": None}
+
+
+def types(feed: Feed) -> dict[str, str]:
+    """The columns of the newest version, without those that loading adds, in Delta's words."""
+    schema = DeltaTable(str(feed.table)).schema()
+    return {
+        field.name: str(getattr(field.type, "type", field.type))
+        for field in schema.fields
+        if field.name[0] != "_"
+    }
+
+
+def pinned(feed: Feed) -> list[str]:
+    """The columns that are pinned now, with their types."""
+    document = feed.cli("schema", "show", "flow", "--json").json
+    return [f"{column['name']} {column['type']}" for column in document["pinned"]["columns"]]
+
+
+def rows(feed: Feed, *columns: str) -> list[tuple[Any, ...]]:
+    """Rows as Spark reads them, sorted by their first column."""
+    frame = feed.engine.session().read.format("delta").load(str(feed.table)).select(*columns)
+    return sorted((tuple(row) for row in frame.collect()), key=lambda row: row[0])
+
+
+def _put_parquet(feed: Feed, path: str, table: pa.Table) -> None:
+    pq.write_table(table, feed.landing / path)
+
+
+class TestFilesOfEachFormat:
+    def test_a_new_field_of_ndjson_becomes_a_column_in_the_commit_of_its_rows(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source=INFERRED, target=MERGE)
+        feed.put("a.ndjson", {"id": 1})
+        feed.load()
+        feed.put("b.ndjson", {"id": 2, "name": "x", "more": {"deep": [1]}}, {"id": 3})
+        outcome = feed.load()
+        assert rows(feed, "id", "name", "more.deep") == [
+            (1, None, None),
+            (2, "x", [1]),
+            (3, None, None),
+        ]
+        assert pinned(feed) == ["id bigint", "more struct<deep:array<bigint>>", "name string"]
+        assert outcome.warnings[-1] == (
+            "the schema changes with file b.ndjson: more is new (struct<deep:array<bigint>>); name is new (string)"
+        )
+        assert [entry.number for entry in feed.entries] == [1, 2]
+        assert [commit.operation for commit in feed.commits][-1] == "WRITE"
+        assert feed.load().status == "nothing"
+        feed.put("c.ndjson", {"id": 4, "name": "y"})
+        assert not any("schema" in warning for warning in feed.load().warnings)
+        assert rows(feed, "id", "name")[3] == (4, "y")
+
+    def test_structs_get_new_fields_at_any_depth_and_rows_that_are_there_stay(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source=INFERRED, target=MERGE)
+        feed.put("a.ndjson", {"id": 1, "s": {"a": 1}, "l": [{"x": 1}]})
+        feed.load()
+        feed.put("b.ndjson", {"id": 2, "s": {"b": {"c": "t"}}, "l": [{"y": 2}, {"x": 3}]})
+        feed.load()
+        found = rows(feed, "id", "s.a", "s.b.c", "l.x", "l.y")
+        assert found == [(1, 1, None, [1], [None]), (2, None, "t", [None, 3], [2, None])]
+
+    def test_a_field_without_any_value_is_no_column(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=INFERRED, target=MERGE)
+        feed.put("a.ndjson", {"id": 1})
+        feed.load()
+        feed.put("b.ndjson", {"id": 2, "later": None})
+        feed.load()
+        feed.put("c.ndjson", {"id": 3, "later": 1.5})
+        feed.load()
+        assert rows(feed, "id", "later") == [(1, None), (2, None), (3, 1.5)]
+
+    def test_a_number_that_does_not_fit_its_whole_number_widens_the_column(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id int, n array<int>"}, target=MERGE)
+        feed.put("a.ndjson", {"id": 1, "n": [1]})
+        feed.load()
+        assert types(feed)["id"] == "integer"
+        feed.put("b.ndjson", {"id": 2, "n": [2]})
+        feed.load()
+        assert types(feed)["id"] == "integer"  # all values fit
+        feed.put("c.ndjson", {"id": 2**40, "n": [3]})
+        feed.load()
+        assert rows(feed, "id", "n") == [(1, [1]), (2, [2]), (2**40, [3])]
+        assert pinned(feed) == ["id bigint", "n array<int>"]
+
+    def test_a_type_that_is_not_safely_wider_stops_the_run_and_names_column_types_and_file(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None}, target=MERGE)
+        _put_parquet(feed, "a.parquet", pa.table({"id": pa.array([1], pa.int64())}))
+        feed.load()
+        _put_parquet(feed, "b.parquet", pa.table({"id": pa.array([2], pa.int64())}))
+        _put_parquet(feed, "c.parquet", pa.table({"id": ["x"]}))
+        error = feed.run().error
+        assert error is not None
+        assert error.code == "type_change_not_allowed"
+        assert error.message.startswith(
+            "file c.parquet: column id: expected bigint or a type that is safely wider, found string."
+        )
+        assert rows(feed, "id") == [(1,), (2,)]
+
+    def test_parquet_files_bring_columns_and_wider_types_and_narrower_ones_are_cast_up(
+        self, make_feed: MakeFeed
+    ) -> None:
+        feed = make_feed(source={"format": "parquet", "schema": None}, target=MERGE)
+        _put_parquet(
+            feed,
+            "a.parquet",
+            pa.table({"id": pa.array([1], pa.int32()), "f": pa.array([1.5], pa.float32())}),
+        )
+        feed.load()
+        assert types(feed) == {"id": "integer", "f": "float"}
+        _put_parquet(
+            feed,
+            "b.parquet",
+            pa.table(
+                {"id": pa.array([2**40]), "f": pa.array([0.1]), "d": pa.array([b"x"]), "l": pa.array([[1]])}
+            ),
+        )
+        _put_parquet(feed, "c.parquet", pa.table({"id": pa.array([3], pa.int16())}))
+        feed.load()
+        assert rows(feed, "id", "f", "d", "l") == [
+            (1, 1.5, None, None),
+            (2**40, 0.1, bytearray(b"x"), [1]),
+            (3, None, None, None),
+        ]
+        assert types(feed)["id"] == "long"
+
+    def test_csv_files_may_have_columns_more_fewer_and_in_another_order(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"format": "csv", "schema": None}, target=MERGE)
+        feed.put_text("a.csv", "id,name\n1,x\n")
+        feed.load()
+        feed.put_text("b.csv", "extra,id\n1.5,2\n")
+        feed.put_text("c.csv", "name,id\ny,3\n")
+        feed.put_text("d.csv", "id,name\n4000000000,z\n")
+        feed.load()
+        assert rows(feed, "id", "name", "extra") == [
+            (1, "x", None),
+            (2, None, 1.5),
+            (3, "y", None),
+            (4000000000, "z", None),
+        ]
+        feed.put_text("e.csv", "id,name,extra\n5,q,abc\n")
+        error = feed.run().error
+        assert error is not None
+        assert "line 2: field extra: expected double, found other text" in error.message
+
+    @pytest.mark.parametrize("form", ["json", "xml", "avro", "excel"])
+    def test_files_of_other_formats_bring_new_columns(self, make_feed: MakeFeed, form: str) -> None:
+        options = {"rowTag": "row"} if form == "xml" else None
+        feed = make_feed(source={"format": form, "schema": None, "options": options}, target=MERGE)
+        put: dict[str, Callable[[str, dict[str, Any]], Any]] = {
+            "json": lambda path, row: feed.put_text(path, f"[{json.dumps(row)}]"),
+            "xml": lambda path, row: feed.put_text(
+                path, xml("".join(f"<{name}>{value}</{name}>" for name, value in row.items()))
+            ),
+            "avro": lambda path, row: feed.put_bytes(
+                path, avro(row, **({"name": "string"} if "name" in row else {}))
+            ),
+            "excel": lambda path, row: feed.put_bytes(path, xlsx([list(row), list(row.values())])),
+        }
+        ending = {"excel": "xlsx"}.get(form, form)
+        put[form](f"a.{ending}", {"id": 1})
+        feed.load()
+        put[form](f"b.{ending}", {"id": 2, "name": "x"})
+        put[form](f"c.{ending}", {"id": 3})
+        feed.load()
+        assert rows(feed, "id", "name") == [(1, None), (2, "x"), (3, None)]
+
+    def test_a_new_folder_is_a_column_of_text(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=INFERRED, target=MERGE)
+        feed.put("a.ndjson", 1)
+        feed.load()
+        feed.put("region=eu/b.ndjson", 2)
+        feed.load()
+        assert rows(feed, "id", "region") == [(1, None), (2, "eu")]
+
+    def test_a_name_that_differs_in_case_only_is_refused(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source=INFERRED, target=MERGE)
+        feed.put("a.ndjson", {"id": 1})
+        feed.load()
+        feed.put("b.ndjson", {"id": 2, "Id": 3})
+        error = feed.run().error
+        assert error is not None
+        assert "column id: expected a name of its own" in error.message
+
+
+class TestDeclared:
+    def test_a_column_that_is_added_to_the_declared_schema_is_a_new_column(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id int"}, target=MERGE)
+        feed.put("a.ndjson", 1)
+        feed.load()
+        feed.define(source={"schema": "id long, day date"})
+        feed.put("b.ndjson", {"id": 2, "day": "2026-01-02"})
+        feed.load()
+        assert rows(feed, "id", "day") == [(1, None), (2, date(2026, 1, 2))]
+        assert types(feed) == {"id": "long", "day": "date"}
+
+    def test_a_step_that_gives_more_columns_widens_the_table(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(target=MERGE)
+        feed.put("a.ndjson", 1)
+        feed.load()
+        feed.define(sql="select *, id * 2 as twice from input")
+        feed.put("b.ndjson", 2)
+        feed.load()
+        assert rows(feed, "id", "twice") == [(1, None), (2, 4)]
+
+
+class TestLoads:
+    @pytest.mark.parametrize(
+        "target",
+        [
+            {"load": "merge_upsert", "merge_keys": ["id"]},
+            {"load": "merge_overwrite", "merge_keys": ["id"]},
+        ],
+    )
+    def test_a_merge_by_keys_takes_new_columns_and_wider_types(
+        self, make_feed: MakeFeed, target: dict[str, Any]
+    ) -> None:
+        feed = make_feed(
+            source={"schema": "id int, s struct<a: int>"}, target=MERGE | target, late_files="alert"
+        )
+        feed.put("a.ndjson", {"id": 1, "s": {"a": 1}}, {"id": 2, "s": {"a": 2}})
+        feed.load()
+        feed.put("b.ndjson", {"id": 2, "name": "x", "s": {"b": "t"}}, {"id": 2**40, "s": {"a": 2**41}})
+        feed.load()
+        assert rows(feed, "id", "s.a", "s.b", "name") == [
+            (1, 1, None, None),
+            (2, None, "t", "x"),
+            (2**40, 2**41, None, None),
+        ]
+        feed.put("c.ndjson", {"id": 1})
+        feed.load()
+        assert rows(feed, "id", "name") == [(1, None), (2, "x"), (2**40, None)]
+
+    def test_versions_of_rows_differ_by_a_new_column(self, make_feed: MakeFeed) -> None:
+        target = {"load": "scd2", "merge_keys": ["id"], "effective_column": "at"}
+        feed = make_feed(source={"schema": "id long, at long"}, target=MERGE | target)
+        feed.put("a.ndjson", {"id": 1, "at": 1}, {"id": 2, "at": 1})
+        feed.load()
+        feed.put("b.ndjson", {"id": 1, "at": 2, "name": "x"}, {"id": 2, "at": 2})
+        feed.load()
+        assert rows(feed, "id", "at", "name", "_valid_to", "_is_current") == [
+            (1, 1, None, 2, False),
+            (1, 2, "x", None, True),
+            (2, 1, None, None, True),
+        ]
+
+
+class TestCrashes:
+    @pytest.mark.parametrize("step", [Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED])
+    @pytest.mark.parametrize("load", ["append", "merge_upsert"])
+    def test_a_run_that_dies_around_the_change_of_columns_loads_each_row_once(
+        self, make_feed: MakeFeed, step: Step, load: str
+    ) -> None:
+        keys = {"merge_keys": ["id"]} if load != "append" else {}
+        feed = make_feed(source=INFERRED, target=MERGE | {"load": load} | keys)
+        feed.put("a.ndjson", {"id": 1})
+        feed.load()
+        feed.put("b.ndjson", {"id": 2, "name": "x"})
+        with pytest.raises(KeyboardInterrupt):
+            feed.run(dies_after(step))
+        outcome = feed.load()
+        assert outcome.status == "recovered"
+        assert rows(feed, "id", "name") == [(1, None), (2, "x")]
+        assert pinned(feed) == ["id bigint", "name string"]
+        assert feed.load().status == "nothing"
+
+    def test_a_slice_whose_source_has_changed_again_is_given_up_and_loaded_with_all_columns(
+        self, tmp_path: Path, engine: SparkEngine
+    ) -> None:
+        flow, source = on_lake(tmp_path, engine, target=MERGE)
+        source.put({"id": 1, "at": at(1), "value": 10})
+        with pytest.raises(KeyboardInterrupt):
+            flow.feed.run(dies_after(Step.INTENT_PUT))
+        place, spark = f"delta.`{source.path}`", engine.session()
+        spark.sql(f"ALTER TABLE {place} ADD COLUMNS (name string)")
+        spark.sql(f"INSERT INTO {place} SELECT 2, timestamp'{at(2).isoformat()}', 20, 'x'")
+        outcome = flow.feed.load()
+        assert outcome.warnings[0].startswith(
+            "slice 1 of a run that died is given up, and planned again: the schema changes"
+        )
+        assert rows(flow.feed, "id", "name") == [(1, None), (2, "x")]
+
+    @pytest.mark.parametrize("load", ["append", "merge_upsert"])
+    def test_a_run_that_is_killed_in_its_write_loads_each_row_once(
+        self, make_feed: MakeFeed, load: str
+    ) -> None:
+        keys = {"merge_keys": ["id"]} if load != "append" else {}
+        feed = make_feed(source={"schema": "id int"}, target=MERGE | {"load": load} | keys)
+        feed.put("a.ndjson", {"id": 1})
+        feed.load()
+        feed.define(source={"schema": "id long"})
+        feed.put("b.ndjson", {"id": 2**40, "name": "x"})
+        crash(feed, WRITING)
+        feed.load()
+        assert rows(feed, "id", "name") == [(1, None), (2**40, "x")]
+        assert feed.load().status == "nothing"
+
+
+class TestOtherSources:
+    @pytest.mark.postgres
+    def test_columns_of_a_database_are_added_widened_and_dropped(
+        self, tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
+    ) -> None:
+        table = PostgresRows(postgres, columns="id int, at timestamptz, value int")
+        flow = on_postgres(tmp_path, engine, table, target=MERGE)
+        table.put((1, at(1), 10))
+        flow.run()
+        table.ask("ALTER TABLE {s}.rows ADD COLUMN name text, ALTER COLUMN value TYPE bigint")
+        table.put((2, at(2), 2**40, "x"))
+        outcome = flow.run()
+        assert outcome.error is None
+        assert rows(flow.feed, "id", "value", "name") == [(1, 10, None), (2, 2**40, "x")]
+        table.ask("ALTER TABLE {s}.rows DROP COLUMN value")
+        table.put((3, at(3), "y"))
+        outcome = flow.run()
+        assert outcome.error is None
+        assert rows(flow.feed, "id", "value", "name") == [(1, 10, None), (2, 2**40, "x"), (3, None, "y")]
+        assert outcome.warnings == [
+            f"{table.name} of erp has no value any more: NULL in the rows that are loaded from now on"
+        ]
+        table.ask("ALTER TABLE {s}.rows ALTER COLUMN name TYPE int USING length(name)")
+        table.put((4, at(4), 7))
+        error = flow.feed.run().error
+        assert error is not None
+        assert (error.code, getattr(error, "reason", "")) == ("schema", "type_change_not_allowed")
+        assert "column name: expected string or a type that is safely wider, found int" in error.message
+
+    def test_columns_of_a_table_of_the_lake_are_added(self, tmp_path: Path, engine: SparkEngine) -> None:
+        flow, source = on_lake(tmp_path, engine, target=MERGE)
+        source.put({"id": 1, "at": at(1), "value": 10})
+        flow.run()
+        spark = engine.session()
+        spark.sql(f"ALTER TABLE delta.`{source.path}` ADD COLUMNS (name string)")
+        spark.sql(f"INSERT INTO delta.`{source.path}` SELECT 2, timestamp'{at(2).isoformat()}', 20, 'x'")
+        outcome = flow.run()
+        assert outcome.error is None
+        assert rows(flow.feed, "id", "value", "name") == [(1, 10, None), (2, 20, "x")]
+
+    def test_fields_of_an_api_become_columns(self, tmp_path: Path, engine: SparkEngine) -> None:
+        with api() as server:
+            flow = ApiFeed(tmp_path, engine, server, API_BY_TIME, {"target": MERGE}).flow()
+            server.rows = [{"id": 1, "at": at(1).isoformat()}]
+            flow.run("2026-01-03")
+            server.rows += [{"id": 2, "at": at(4).isoformat(), "name": "x", "s": {"a": 1}}]
+            outcome = flow.run("2026-01-05")
+            assert outcome.error is None
+            assert outcome.warnings[-1].endswith(": name is new (string); s is new (struct<a:bigint>)")
+        assert rows(flow.feed, "id", "name", "s.a") == [(1, None, None), (2, "x", 1)]
+
+    def test_columns_of_a_function_are_added_widened_and_may_vanish(
+        self, tmp_path: Path, engine: SparkEngine
+    ) -> None:
+        flow, code = python_rows(tmp_path, engine, target=MERGE)
+        code.put({"id": 1, "at": at(1).isoformat(), "value": 1})
+        flow.run()
+        code.put({"id": 2, "at": at(2).isoformat(), "value": 2, "name": "x", "empty": None})
+        outcome = flow.run()
+        assert outcome.error is None
+        assert rows(flow.feed, "id", "value", "name") == [(1, 1, None), (2, 2, "x")]
+        code.put({"id": 3, "at": at(3).isoformat(), "value": "text"})
+        error = flow.feed.run().error
+        assert error is not None
+        assert "column value: expected values of type int64, found others" in error.message
+
+    def test_files_above_a_column_bring_new_columns(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(
+            source={"schema": "id int"}, watermark={"type": "column", "columns": ["id"]}, target=MERGE
+        )
+        feed.put("a.ndjson", {"id": 1})
+        feed.load()
+        feed.put("b.ndjson", {"id": 2, "name": "x"})
+        feed.load()
+        feed.put("c.ndjson", {"id": 2**40})
+        feed.load()
+        assert rows(feed, "id", "name") == [(1, None), (2, "x"), (2**40, None)]
+
+    def test_a_plan_says_what_changes_with_a_table_of_the_lake(
+        self, tmp_path: Path, engine: SparkEngine
+    ) -> None:
+        flow, source = on_lake(tmp_path, engine, target=MERGE)
+        source.put({"id": 1, "at": at(1), "value": 10})
+        flow.run()
+        engine.session().sql(f"ALTER TABLE delta.`{source.path}` ADD COLUMNS (name string)")
+        (planned,) = flow.feed.cli("plan", "flow", "--json").json
+        assert (
+            planned["warnings"][-1] == "the next rows change the schema with raw/rows: name is new (string)"
+        )
+        flow.feed.define(target={"schema_mode": "strict"})
+        (planned,) = flow.feed.cli("plan", "flow", "--json").json
+        assert planned["warnings"][-1].startswith(
+            "the next run that has rows will refuse the columns of raw/rows: expected the columns that are there, found others: name is new"
+        )
+
+
+class TestWidenedTables:
+    def test_what_needs_no_spark_reads_a_table_with_wider_columns(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"schema": "id int, v float"}, target=MERGE)
+        feed.put("a.ndjson", {"id": 1, "v": 1.5})
+        feed.load()
+        feed.define(source={"schema": "id long, v double"})
+        feed.put("b.ndjson", {"id": 2**40, "v": 0.1}, {"id": 7})
+        feed.load()
+        table = feed.platform.table(feed.dataflow)
+        version = table.newest_version()
+        above = rows_in([Range("id", 2**39, None)])
+        below = rows_in([Range("id", None, 0)])
+        assert table.highest_values(["id", "v"]) == {"id": 2**40, "v": 1.5}
+        assert table.highest_values(["v"], version, above) == {"v": 0.1}
+        assert (table.holds_any(version, above), table.holds_any(version, below)) == (True, False)
+        assert list(table.distinct_rows(["id"])) == [{"id": 1}, {"id": 7}, {"id": 2**40}]
+        assert list(table.distinct_rows(["v"])) == [{"v": None}, {"v": 0.1}, {"v": 1.5}]
+        assert table.count_rows() == 3
+
+
+def test_the_example_of_the_page_prints_what_the_page_shows(make_feed: MakeFeed) -> None:
+    page = (CHECKOUT / "docs" / "schemas.md").read_text()
+    example = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    feed = make_feed(**example)
+    files = feed.folder / "landing" / "orders"
+    files.mkdir()
+    (files / "1780100001.ndjson").write_text('{"id": 1, "customer": {"name": "Ada"}}\n')
+    feed.load()
+    (files / "1780100002.ndjson").write_text(
+        page.partition("whose `id` is a text:\n\n```\n")[2].partition("```")[0]
+    )
+    warnings = feed.load().warnings
+    shown = [line.removeprefix("  warning: ") for line in page.splitlines() if line.startswith("  warning: ")]
+    assert warnings == [line.replace("bronze/orders", "bronze/flow") for line in shown]

@@ -1,0 +1,128 @@
+"""``schema_mode: rescue``: what does not fit the pinned schema is kept as JSON in ``_rescued_data`` (docs/schemas.md)."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from platform_assets.project.errors import InvalidProject
+from tests.integration.conftest import MakeFeed
+from tests.integration.test_avro_xml_excel import avro
+from tests.support.feed import Feed
+
+RESCUE = {"schema_mode": "rescue"}
+
+
+def rows(feed: Feed, *columns: str) -> list[tuple[Any, ...]]:
+    """Rows by their columns, with what was rescued as values."""
+    found = feed.rows(*columns, "_rescued_data")
+    return [(*row[:-1], row[-1] and json.loads(row[-1])) for row in found]
+
+
+@pytest.mark.parametrize("form", ["ndjson", "json"])
+def test_fields_that_are_new_or_of_another_type_are_kept_as_json_and_the_others_loaded(
+    make_feed: MakeFeed, form: str
+) -> None:
+    feed = make_feed(
+        source={"format": form, "schema": "id long, s struct<a: long>, l array<long>, d date"}, target=RESCUE
+    )
+    records = [
+        {"id": 1, "s": {"a": 1}, "l": [1], "d": "2026-01-01"},
+        {"id": 2, "name": "n", "later": None, "s": {"a": 2, "b": 3}},
+        {"id": 3, "l": [1, "z"], "d": "no day"},
+        {"id": 4, "s": {"a": "q"}},
+    ]
+    text = (
+        "".join(f"{json.dumps(record)}\n" for record in records) if form == "ndjson" else json.dumps(records)
+    )
+    feed.put_text(f"a.{form}", text)
+    assert feed.load().rows == 4
+    assert rows(feed, "id", "l", "d") == [
+        (1, [1], date(2026, 1, 1), None),
+        (2, None, None, {"name": "n", "s": {"a": 2, "b": 3}}),
+        (3, None, None, {"l": [1, "z"], "d": "no day"}),
+        (4, None, None, {"s": {"a": "q"}}),
+    ]
+    assert feed.rows("id", "_source_file")[0] == (1, f"a.{form}")
+
+
+def test_a_record_that_does_not_parse_at_all_is_a_bad_record(make_feed: MakeFeed) -> None:
+    feed = make_feed(target=RESCUE)
+    feed.put_text("a.ndjson", '{"id": "x"}\n{"id": \n')
+    error = feed.run().error
+    assert error is not None
+    assert error.message.startswith("file a.ndjson, line 2: expected a JSON object, found text that is none")
+
+
+def test_csv_keeps_new_columns_and_values_of_another_type_whatever_the_header_says(
+    make_feed: MakeFeed,
+) -> None:
+    feed = make_feed(
+        source={
+            "format": "csv",
+            "schema": "id long, day date, name string",
+            "options": {"dateFormat": "dd.MM.yyyy"},
+        },
+        target=RESCUE,
+    )
+    feed.put_text("a.csv", "id,day,name\n1,31.12.2025,x\n")
+    feed.put_text("b.csv", 'extra,id,day\n"a, b",2,2026-01-01\n,3,01.01.2026\n')
+    feed.load()
+    assert rows(feed, "id", "day", "name") == [
+        (1, date(2025, 12, 31), "x", None),
+        (2, None, None, {"day": "2026-01-01", "extra": "a, b"}),
+        (3, date(2026, 1, 1), None, None),
+    ]
+
+
+def test_parquet_keeps_columns_that_are_new_or_of_another_type(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"format": "parquet", "schema": None}, target=RESCUE)
+    pq.write_table(pa.table({"id": [1], "v": [1]}), feed.landing / "a.parquet")
+    feed.load()
+    pq.write_table(
+        pa.table({"id": pa.array([2], pa.int32()), "v": ["x"], "n": [{"a": 1}]}), feed.landing / "b.parquet"
+    )
+    feed.load()
+    assert rows(feed, "id", "v") == [(1, 1, None), (2, None, {"v": "x", "n": {"a": 1}})]
+
+
+def test_avro_keeps_columns_that_are_new(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"format": "avro", "schema": None}, target=RESCUE)
+    feed.put_bytes("a.avro", avro({"id": 1}))
+    feed.put_bytes("b.avro", avro({"id": 2}))
+    feed.load()
+    feed.put_bytes("c.avro", avro({"id": 3, "name": "x"}, name="string"))
+    feed.load()
+    assert rows(feed, "id") == [(1, None), (2, None), (3, {"name": "x"})]
+
+
+def test_a_table_that_was_strict_gets_the_column_with_the_first_commit_in_the_mode(
+    make_feed: MakeFeed,
+) -> None:
+    feed = make_feed()
+    feed.put("a.ndjson", 1)
+    feed.load()
+    feed.define(target=RESCUE)
+    feed.put("b.ndjson", {"id": 2, "name": "x"})
+    feed.load()
+    assert rows(feed, "id") == [(1, None), (2, {"name": "x"})]
+
+
+def test_a_merge_by_keys_updates_what_was_rescued(make_feed: MakeFeed) -> None:
+    feed = make_feed(target=RESCUE | {"load": "merge_upsert", "merge_keys": ["id"]})
+    feed.put("a.ndjson", {"id": 1, "x": 1}, {"id": 2, "x": 2})
+    feed.load()
+    feed.put("b.ndjson", {"id": 1}, {"id": 2, "y": 3})
+    feed.load()
+    assert rows(feed, "id") == [(1, None), (2, {"y": 3})]
+
+
+def test_forms_without_texts_of_their_own_are_refused_with_the_reason(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"format": "excel", "schema": None}, target=RESCUE)
+    with pytest.raises(InvalidProject, match="found rescue beside excel, expected strict or merge"):
+        _ = feed.dataflow
