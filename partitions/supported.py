@@ -82,6 +82,13 @@ KINDS: Mapping[str, Supported] = {
 
 FORMATS: Mapping[str, Fits] = {
     "delta": {"append": None, "overwrite": None, "merge_upsert": None, "merge_overwrite": None, "scd2": None},
+    "iceberg": {
+        "append": None,
+        "overwrite": None,
+        "merge_upsert": None,
+        "merge_overwrite": None,
+        "scd2": None,
+    },
 }
 """By format of the table: the loads that it can do."""
 

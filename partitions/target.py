@@ -47,7 +47,7 @@ class Target(Model):
     replace_by_watermark: bool = False
     effective_column: Annotated[str, Field(min_length=1)] | None = None
     table: TableName | None = None
-    format: Literal["delta"] = "delta"
+    format: Literal["delta", "iceberg"] = "delta"
     partition_by: tuple[str, ...] = ()
     schema_mode: Literal["strict"] = "strict"
     origin_columns: bool = True

@@ -22,6 +22,7 @@ from resources.functions import UserCode
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.sources.files.formats import packages_of
+from resources.tables import PACKAGES
 from resources.watermarks.blobs import open_blobs
 
 _CORRECT = "set the variable, or correct the key, that this names"
@@ -137,7 +138,11 @@ def _spark(project: Project) -> str:
     for find in finds:
         with suppress(ConfigurationError):
             places.append(find())
-    readers = [package for flow in project.dataflows.values() for package in packages_of(flow)]
+    readers = [
+        package
+        for flow in project.dataflows.values()
+        for package in (*packages_of(flow), *PACKAGES.get(flow.target.format, ()))
+    ]
     engine = build_engine(project).with_places(places, readers)
     return f"Spark {engine.session().version}, {engine.remote or engine.master}, {', '.join(engine.packages)}"
 

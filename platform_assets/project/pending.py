@@ -68,7 +68,7 @@ def anything(_: Any) -> bool:
 
 _STORES = ("gs", "az", "abfs", "abfss")
 _PLACE = "a folder or s3://bucket/prefix"
-_TABLES = ("iceberg", "parquet")
+_TABLES = ("parquet",)
 
 SETTINGS: tuple[Pending, ...] = (
     *(
@@ -76,14 +76,14 @@ SETTINGS: tuple[Pending, ...] = (
         for key in ("state", "lake")
         for path in ("", ".path")
     ),
-    Pending("format", one_of(*_TABLES), "Iceberg and Parquet tables are"),
-    Pending("iceberg", anything, "Iceberg tables are", "no such key"),
+    Pending("format", one_of(*_TABLES), "Parquet tables are"),
+    Pending("iceberg", anything, "catalogs of Iceberg tables are", "no such key"),
 )
 
 DATAFLOW: tuple[Pending, ...] = (
     Pending("source.path", scheme(*_STORES), "other object stores are", _PLACE),
     Pending("watermark.type", one_of("stream"), "stream watermarks are", part="watermark"),
-    Pending("target.format", one_of(*_TABLES), "Iceberg and Parquet tables are"),
+    Pending("target.format", one_of(*_TABLES), "Parquet tables are"),
     Pending("target.schema_mode", one_of("merge", "overwrite", "rescue"), "other schema modes are"),
     Pending("max_bad_records", above_zero, "a quarantine of records is"),
 )

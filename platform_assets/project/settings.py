@@ -253,7 +253,7 @@ class Settings(Model):
 
     state: Annotated[str, Field(min_length=1)] | PlaceSettings = "./.strandline/state"
     lake: Annotated[str, Field(min_length=1)] | PlaceSettings = "./.strandline/lake"
-    format: Literal["delta"] = "delta"
+    format: Literal["delta", "iceberg"] = "delta"
     spark: SparkSettings = SparkSettings()
     history: HistorySettings = HistorySettings()
     connections: dict[str, ConnectionSettings] = Field(default_factory=dict)

@@ -74,7 +74,7 @@ class Suite:
 _NO_VERSION = "files have no versions; each is compared with what was listed"
 
 SUITES = (
-    Suite("test_table", "Table formats", ("delta",), {}),
+    Suite("test_table", "Table formats", ("delta", "iceberg"), {}),
     Suite(
         "test_source",
         "Sources",

@@ -20,9 +20,10 @@ from resources.spark import SparkEngine
 from resources.tables import open_table
 from resources.tables.table import Table, TableCommit, Tag, TaggedCommit, Version, adopted_state
 from tests.contract.capabilities import pytest_generate_tests
+from tests.support.iceberg import foreign_table
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 
 __all__ = ["pytest_generate_tests"]
 
@@ -49,12 +50,35 @@ def _delta_restore(folder: Path, version: Version) -> None:
     DeltaTable(str(folder)).restore(int(version))
 
 
-FOREIGN = {
-    "delta": Foreign(
-        _delta_writer("append"),
-        _delta_writer("overwrite"),
-        _delta_restore,
-    )
+def _iceberg(spark: SparkSession) -> Foreign:
+    """Another writer in a catalog of its own."""
+
+    def rows(folder: Path) -> DataFrameWriterV2:
+        name = foreign_table(spark, folder)
+        return spark.createDataFrame([(77, "foreign")], "id long, unit string").writeTo(name)
+
+    def append(folder: Path) -> None:
+        if (folder / "metadata").exists():
+            rows(folder).append()
+        else:
+            rows(folder).using("iceberg").create()
+
+    def overwrite(folder: Path) -> None:
+        from pyspark.sql import functions as F
+
+        rows(folder).overwrite(F.lit(True))
+
+    def restore(folder: Path, version: Version) -> None:
+        catalog, namespace, table = foreign_table(spark, folder).split(".")
+        snapshot = str(version).partition("-")[2]
+        spark.sql(f"CALL {catalog}.system.rollback_to_snapshot('{namespace}.{table}', {snapshot})").collect()
+
+    return Foreign(append, overwrite, restore)
+
+
+FOREIGN: dict[str, Callable[[SparkSession], Foreign]] = {
+    "delta": lambda _: Foreign(_delta_writer("append"), _delta_writer("overwrite"), _delta_restore),
+    "iceberg": _iceberg,
 }
 
 
@@ -68,7 +92,7 @@ class Subject:
     """
 
     def __init__(self, name: str, folder: Path, spark: SparkSession) -> None:
-        self.folder, self.spark, self.foreign = folder, spark, FOREIGN[name]
+        self.folder, self.spark, self.foreign = folder, spark, FOREIGN[name](spark)
         self.name = name
         self.partition_by: tuple[str, ...] = ()
 

@@ -28,7 +28,6 @@ from resources.tables.delta.rows import (
     holds_any,
     missing,
 )
-from resources.tables.delta.user_metadata import commit_text
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
@@ -38,6 +37,7 @@ from resources.tables.table import (
     TaggedCommit,
     Version,
 )
+from resources.tables.user_metadata import commit_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

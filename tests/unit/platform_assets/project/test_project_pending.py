@@ -33,8 +33,8 @@ FLOWS = [
         [("watermark.type", "stream", f"{any_of([*KINDS])} (stream watermarks are")],
     ),
     (
-        GOOD + "target: {format: iceberg}\n",
-        [("target.format", "iceberg", f"{any_of([*FORMATS])} (Iceberg and Parquet tables are")],
+        GOOD + "target: {format: parquet}\n",
+        [("target.format", "parquet", f"{any_of([*FORMATS])} (Parquet tables are")],
     ),
     (
         GOOD + "target: {schema_mode: rescue}\n",
@@ -58,7 +58,7 @@ PLATFORMS = [
     ("state: {path: az://b/x}\n", "state.path", "az://b/x"),
     ("lake: az://b/x\n", "lake", "az://b/x"),
     ("lake: {path: 'gs://b/x'}\n", "lake.path", "gs://b/x"),
-    ("format: iceberg\n", "format", "iceberg"),
+    ("format: parquet\n", "format", "parquet"),
     ("iceberg: {catalog: hadoop}\n", "iceberg", "a mapping"),
 ]
 
@@ -72,7 +72,7 @@ def test_settings_that_are_not_there_yet_are_named(make: Make, text: str, key: s
 
 def test_the_rest_of_a_file_is_checked_beside_a_part_that_is_not_there_yet(make: Make) -> None:
     project = make(
-        "source: {type: files, path: x, format: csv}\nwatermark: {type: path, layout: leef}\ntarget: {format: iceberg}\n"
+        "source: {type: files, path: x, format: csv}\nwatermark: {type: path, layout: leef}\ntarget: {format: parquet}\n"
     )
     assert [error.key for error in project.errors] == ["watermark.layout", "target.format"]
 
