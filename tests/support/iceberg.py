@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 if TYPE_CHECKING:
@@ -25,3 +26,16 @@ def foreign_table(spark: SparkSession, folder: Path) -> str:
     for key, value in settings.items():
         spark.conf.set(f"spark.sql.catalog.{catalog}{key}", value)
     return f"{catalog}.`{folder.parent.name}`.`{folder.name}`"
+
+
+def iceberg_rows(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """These columns of all rows, as pyiceberg reads them."""
+    from pyiceberg.table import StaticTable
+
+    newest = max(
+        (folder / "metadata").glob("v*.metadata.json"), key=lambda path: int(path.name[1:].partition(".")[0])
+    )
+    rows: list[dict[str, Any]] = (
+        StaticTable.from_metadata(str(newest)).scan(selected_fields=tuple(columns)).to_arrow().to_pylist()
+    )
+    return rows

@@ -293,7 +293,7 @@ SETTINGS = [
         "one of connections, format, history, lake, spark, state",
         "lake",
     ),
-    ("format: dleta\n", (1, "format", "dleta"), "delta", "delta"),
+    ("format: dleta\n", (1, "format", "dleta"), "delta or iceberg", "delta"),
     ("state: 5\n", (1, "state", "5"), "text or a mapping (put it in quotes)", None),
     ("state: [a]\n", (1, "state", "a list"), "text or a mapping", None),
     ("state: ''\n", (1, "state", "''"), "text that is not empty", None),
