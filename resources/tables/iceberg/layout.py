@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from resources.sql import quoted
 from resources.tables.iceberg.columns import as_stored
-from resources.tables.iceberg.metadata import Metadata
+from resources.tables.iceberg.metadata import Metadata, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ class Layout:
     def _changes(self, wanted: StructType) -> list[str]:
         from pyspark.sql.types import StructType
 
-        there = StructType.fromJson(self.metadata.spark_schema)
+        there = StructType.fromJson(spark_schema(self.metadata.schema))
         kinds = {field.name: field.dataType.simpleString() for field in there}
         needed = {field.name: as_stored(field.dataType).simpleString() for field in wanted}
         gone = [name for name, kind in kinds.items() if needed.get(name) != kind]

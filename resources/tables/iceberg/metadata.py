@@ -133,17 +133,20 @@ class Metadata:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The columns."""
-        wanted = self.raw.get("current-schema-id")
-        schemas: Sequence[Mapping[str, Any]] = self.raw.get("schemas") or [self.raw["schema"]]
-        return next(schema for schema in schemas if schema.get("schema-id", 0) == (wanted or 0))
+        """The columns that the next write has."""
+        return self._schema(self.raw.get("current-schema-id"))
 
     @property
-    def spark_schema(self) -> dict[str, Any]:
-        """The columns as Spark's JSON has them."""
-        struct = _spark_type(self.schema)
-        assert isinstance(struct, dict)
-        return struct
+    def version_schema(self) -> Mapping[str, Any]:
+        """The columns that the newest version has: those that came without rows since are not among them."""
+        current = self.raw.get("current-snapshot-id")
+        snapshots = self.raw.get("snapshots") or ()
+        wanted = next((raw.get("schema-id") for raw in snapshots if raw["snapshot-id"] == current), None)
+        return self.schema if wanted is None else self._schema(wanted)
+
+    def _schema(self, wanted: int | None) -> Mapping[str, Any]:
+        schemas: Sequence[Mapping[str, Any]] = self.raw.get("schemas") or [self.raw["schema"]]
+        return next(schema for schema in schemas if schema.get("schema-id", 0) == (wanted or 0))
 
     @property
     def partition_by(self) -> tuple[str, ...] | None:
@@ -156,6 +159,13 @@ class Metadata:
         if any(field["transform"] != "identity" or field["source-id"] not in names for field in fields):
             return None
         return tuple(names[field["source-id"]] for field in fields)
+
+
+def spark_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns as Spark's JSON has them."""
+    struct = _spark_type(schema)
+    assert isinstance(struct, dict)
+    return struct
 
 
 def sequence_of(version: str) -> int:

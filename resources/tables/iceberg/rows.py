@@ -86,7 +86,7 @@ def holds_any(metadata: Metadata, snapshot: Snapshot | None, rows: Predicate) ->
     Raises:
         SourceError: if it cannot be read.
     """
-    return snapshot is not None and _has_rows(metadata, snapshot, expression(rows, metadata.schema))
+    return snapshot is not None and _has_rows(metadata, snapshot, expression(rows, metadata.version_schema))
 
 
 def highest_values(
@@ -97,7 +97,7 @@ def highest_values(
     Raises:
         SourceError: if it cannot be read.
     """
-    condition = None if rows is None else expression(rows, metadata.schema)
+    condition = None if rows is None else expression(rows, metadata.version_schema)
     return _highest(metadata, snapshot, columns, condition)
 
 
@@ -129,7 +129,9 @@ def distinct_rows(metadata: Metadata, columns: Sequence[str], most: int) -> Iter
 
 def file_maxima(metadata: Metadata, snapshot: Snapshot | None, column: str) -> list[tuple[Any, int]]:
     """Return what the manifests tell; see :meth:`resources.tables.table.Table.file_maxima`."""
+    import pyarrow as pa
     from pyiceberg.conversions import from_bytes
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     if snapshot is None:
         return []
@@ -139,7 +141,11 @@ def file_maxima(metadata: Metadata, snapshot: Snapshot | None, column: str) -> l
         kind: Any = wanted.field_type
         files = _data_files(table, snapshot)
         bounds = [((file.upper_bounds or {}).get(wanted.field_id), file.record_count) for file in files]
-        return [(from_bytes(kind, bound), rows) for bound, rows in bounds if bound is not None]
+        arrow = schema_to_pyarrow(kind)
+        known = [(from_bytes(kind, bound), rows) for bound, rows in bounds if bound is not None]
+        return [
+            (pa.scalar(value, arrow).as_py(), rows) for value, rows in known
+        ]  # of days and instants the number
     except Exception as error:
         raise _unreadable(metadata, error) from error
 
@@ -166,7 +172,7 @@ def _highest(
 
 
 def _has_rows(metadata: Metadata, snapshot: Snapshot, rows: BooleanExpression) -> bool:
-    column = metadata.schema["fields"][0]["name"]
+    column = metadata.version_schema["fields"][0]["name"]
     batches = _batches(metadata, snapshot, [column], rows, limit=1)
     return any(batch.num_rows for batch in batches)
 
@@ -213,7 +219,7 @@ def _table(metadata: Metadata) -> StaticTable:
 
 
 def _check_columns(metadata: Metadata, columns: Sequence[str]) -> None:
-    known = {field["name"]: field["type"] for field in metadata.schema["fields"]}
+    known = {field["name"]: field["type"] for field in metadata.version_schema["fields"]}
     for name in columns:
         if name not in known:
             shown = [column for column in known if column != COMMIT_COLUMN]

@@ -16,7 +16,7 @@ from resources.tables.iceberg.columns import OUTSIDE
 from resources.tables.iceberg.commit import COMMIT_COLUMN
 from resources.tables.iceberg.head import compared, tip_of
 from resources.tables.iceberg.history import adopted
-from resources.tables.iceberg.metadata import Metadata, Snapshot
+from resources.tables.iceberg.metadata import Metadata, Snapshot, spark_schema
 from resources.tables.iceberg.rows import (
     count_of_commit,
     count_rows,
@@ -196,4 +196,4 @@ class IcebergTable:
 
 def _spark_fields(metadata: Metadata) -> list[dict[str, Any]]:
     hidden = COMMIT_COLUMN if owns_commit_column(metadata) else None
-    return [field for field in metadata.spark_schema["fields"] if field["name"] != hidden]
+    return [field for field in spark_schema(metadata.version_schema)["fields"] if field["name"] != hidden]

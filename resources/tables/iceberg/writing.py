@@ -38,7 +38,7 @@ from resources.tables.iceberg.commit import (
 )
 from resources.tables.iceberg.head import tip_of
 from resources.tables.iceberg.layout import Layout
-from resources.tables.iceberg.metadata import MAIN, Metadata
+from resources.tables.iceberg.metadata import MAIN, Metadata, spark_schema
 from resources.tables.iceberg.rows import owns_commit_column
 from resources.tables.merging import merging_writer
 from resources.tables.table import Tag
@@ -288,7 +288,7 @@ class Commits:
                 f"table {self.shown}: expected a table that Strandline has made, with a column {COMMIT_COLUMN}, found another writer's:"
                 " without the column a number could be written twice. Load into another target.table"
             )
-        return StructType.fromJson(metadata.spark_schema)
+        return StructType.fromJson(spark_schema(metadata.schema))
 
     def _summary(self, load: Load | None, base: Metadata | None) -> Mapping[str, str]:
         return summary_of(self.tag, self.text, load, base.current.id if base and base.current else None)
