@@ -329,7 +329,8 @@ class SparkEngine:
             readers: Maven coordinates of what Spark needs to read files of some formats.
         """
         given = list(places)
-        databases = [each for each in given if isinstance(each, JdbcConnection)]
+        catalogs = [each.catalog for each in given if isinstance(each, Place)]
+        databases = [each for each in (*given, *catalogs) if isinstance(each, JdbcConnection)]
         return replace(
             self,
             places=tuple(each for each in given if isinstance(each, Place)),

@@ -77,7 +77,7 @@ SETTINGS: tuple[Pending, ...] = (
         for path in ("", ".path")
     ),
     Pending("format", one_of(*_TABLES), "Parquet tables are"),
-    Pending("iceberg", anything, "catalogs of Iceberg tables are", "no such key"),
+    Pending("iceberg.catalog", one_of("rest"), "REST catalogs are"),
 )
 
 DATAFLOW: tuple[Pending, ...] = (

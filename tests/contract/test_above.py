@@ -260,7 +260,7 @@ class _Files(Subject):
         dataflow = Dataflow.model_validate(
             {
                 "name": "flow",
-                "source": {"type": "files", "path": "./rows", "format": "ndjson", "schema": self._SCHEMA},
+                "source": {"type": "files", "path": "./rows", "format": "ndjson", "schema": self.DDL},
                 "watermark": {"type": "column", "columns": ["id"]},
             }
         )

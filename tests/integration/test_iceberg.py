@@ -294,6 +294,18 @@ def test_a_branch_that_a_dead_run_has_left_is_dropped_by_the_next_one(lake: Lake
     assert (lake.branches, lake.rows) == (["main", "audit"], [(1, "b")])
 
 
+def test_a_table_that_merges_on_read_is_counted_and_read_like_any_other(lake: Lake) -> None:
+    lake.load(1, (1, "a"), (2, "b"), (3, "c"))
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.merge.mode' = 'merge-on-read')")
+    lake.load(2, (1, "z"), (4, "d"), load=LOADS["upsert"])
+    commit = lake.table.head(None, APP).find_tagged_commit(2)
+    assert commit is not None
+    counted = lake.table.counted(commit, 3)
+    assert (counted.rows, counted.removed, lake.table.count_rows()) == (2, 1, 4)
+    assert lake.rows == [(1, "z"), (2, "b"), (3, "c"), (4, "d")]
+    assert [tuple(row.values()) for row in lake.table.distinct_rows(["id", "unit"])] == lake.rows
+
+
 def test_another_writers_table_is_not_loaded_into(lake: Lake) -> None:
     from partitions.errors import RowsRefused
 

@@ -20,8 +20,8 @@ from resources.tables.iceberg.metadata import Metadata
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SPARK_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
-_LOCAL_FILES = {
+SPARK_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
+LOCAL_FILES = {
     # Iceberg asks a file system for its scheme, and the one that all else uses here has none. Iceberg's own names have no colons.
     "hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
     "hadoop.fs.file.impl.disable.cache": "true",
@@ -102,11 +102,11 @@ class FolderCatalog:
                 "type": "hadoop",
                 "warehouse": self._warehouse,
                 "cache-enabled": "false",
-                **_LOCAL_FILES,
+                **LOCAL_FILES,
             }
             for name, value in settings.items():
                 session.conf.set(f"{key}.{name}", value)
-            session.conf.set(key, _SPARK_CATALOG)
+            session.conf.set(key, SPARK_CATALOG)
         return f"{self._catalog}.{quoted(self._namespace)}.{quoted(self._table)}"
 
     def namespace(self, session: SparkSession) -> str:

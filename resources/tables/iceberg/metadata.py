@@ -85,9 +85,11 @@ class Metadata:
     storage: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, data: bytes, location: str, version: int = 0) -> Metadata:
+    def parse(
+        cls, data: bytes, location: str, version: int = 0, storage: Mapping[str, str] | None = None
+    ) -> Metadata:
         """Read a file."""
-        return cls(json.loads(data), location, version)
+        return cls(json.loads(data), location, version, storage or {})
 
     @cached_property
     def snapshots(self) -> Mapping[int, Snapshot]:

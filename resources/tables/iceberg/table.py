@@ -16,6 +16,7 @@ from resources.tables.iceberg.columns import OUTSIDE
 from resources.tables.iceberg.commit import COMMIT_COLUMN
 from resources.tables.iceberg.head import compared, tip_of
 from resources.tables.iceberg.history import adopted
+from resources.tables.iceberg.jdbc_catalog import JdbcCatalog
 from resources.tables.iceberg.metadata import Metadata, Snapshot, spark_schema
 from resources.tables.iceberg.rows import (
     count_of_commit,
@@ -47,7 +48,8 @@ class IcebergTable:
         """Use the table at a place, which the first write makes, partitioned as given."""
         self._place = place
         self._partition_by = tuple(partition_by)
-        self._catalog: Catalog = FolderCatalog(place)
+        database = place.catalog
+        self._catalog: Catalog = JdbcCatalog(place, database) if database else FolderCatalog(place)
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's snapshots with what was recorded of it."""

@@ -59,7 +59,7 @@ PLATFORMS = [
     ("lake: az://b/x\n", "lake", "az://b/x"),
     ("lake: {path: 'gs://b/x'}\n", "lake.path", "gs://b/x"),
     ("format: parquet\n", "format", "parquet"),
-    ("iceberg: {catalog: hadoop}\n", "iceberg", "a mapping"),
+    ("iceberg: {catalog: rest}\n", "iceberg.catalog", "rest"),
 ]
 
 
