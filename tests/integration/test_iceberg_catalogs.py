@@ -30,6 +30,11 @@ APP = "app"
 
 @pytest.fixture
 def catalog(postgres: Postgres) -> JdbcConnection:
+    return catalog_of(postgres)
+
+
+def catalog_of(postgres: Postgres) -> JdbcConnection:
+    """A database that knows tables."""
     return JdbcConnection.parse(
         f"jdbc:{postgres.url().replace(f'postgres:{postgres.password}@', '')}", "postgres", postgres.password
     )
@@ -49,7 +54,7 @@ def _rows(spark: SparkSession, place: Place) -> list[Any]:
     return sorted(tuple(row) for row in table.read(spark, table.newest_version()).collect())
 
 
-def _exercise(spark: SparkSession, place: Place) -> None:
+def exercise(spark: SparkSession, place: Place) -> None:
     """Make a table, load into it by each way of a commit, fence a number, move the tag, and read it without Spark."""
     assert not open_table("iceberg", place).exists()
     _load(spark, place, 1, (1, "a"))
@@ -73,7 +78,7 @@ def _exercise(spark: SparkSession, place: Place) -> None:
 def test_a_table_in_a_folder_is_known_to_a_database(
     catalog: JdbcConnection, engine: SparkEngine, tmp_path: Path
 ) -> None:
-    _exercise(engine.session(), Place(str(tmp_path / "lake" / "bronze" / "t"), catalog=catalog))
+    exercise(engine.session(), Place(str(tmp_path / "lake" / "bronze" / "t"), catalog=catalog))
 
 
 def test_a_killed_run_into_a_table_that_a_database_knows_is_finished_by_the_next(
