@@ -96,6 +96,14 @@ FORMATS: Mapping[str, Fits] = {
         "replace_by_watermark": None,
         "scd2": None,
     },
+    "iceberg": {
+        "append": None,
+        "overwrite": None,
+        "merge_upsert": None,
+        "merge_overwrite": None,
+        "replace_by_watermark": None,
+        "scd2": None,
+    },
     "parquet": {
         "append": None,
         "overwrite": None,
@@ -109,6 +117,7 @@ FORMATS: Mapping[str, Fits] = {
 
 MAINTAINED: Fits = {
     "delta": None,
+    "iceberg": "no such key (Iceberg tables are not cared for yet), or format: delta",
     "parquet": "no such key (nothing joins or deletes files of Parquet tables yet), or format: delta",
 }
 """By format of the table: whether it is cared for."""

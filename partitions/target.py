@@ -53,7 +53,7 @@ class Target(Model):
     replace_by_watermark: bool = False
     effective_column: Annotated[str, Field(min_length=1)] | None = None
     table: TableName | None = None
-    format: Literal["delta", "parquet"] = "delta"
+    format: Literal["delta", "iceberg", "parquet"] = "delta"
     partition_by: tuple[str, ...] = ()
     schema_mode: SchemaMode = "strict"
     origin_columns: bool = True

@@ -201,7 +201,7 @@ class TableIOManager(IOManager):
     def load_input(self, context: InputContext) -> DataFrame:
         """The whole table as a DataFrame."""
         place = self._platform.lake.child(self._platform.lineage.table_of("/".join(context.asset_key.path)))
-        table, spark = find_table(place), self._platform.engine_of([]).session()
+        table, spark = find_table(place), self._platform.reader_of(place).session()
         return table.read(spark, table.newest_version())
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from partitions.errors import ConfigurationError, SourceError
+from resources.jdbc import JdbcConnection
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
@@ -73,10 +74,12 @@ class Place:
     Attributes:
         url: without a trailing slash.
         connection: how to reach it; None for local folders, or to use the environment.
+        catalog: the database that knows the Iceberg tables below it; None: the folders themselves do.
     """
 
     url: str
     connection: S3Connection | None = None
+    catalog: JdbcConnection | None = None
 
     @classmethod
     def parse(cls, text: str, base: Path, connection: S3Connection | None = None) -> Place:
@@ -114,7 +117,7 @@ class Place:
 
     def child(self, relative: str) -> Place:
         """The place below it."""
-        return Place(f"{self.url.rstrip('/')}/{relative}", self.connection)
+        return replace(self, url=f"{self.url.rstrip('/')}/{relative}")
 
     @property
     def spark_url(self) -> str:
@@ -154,6 +157,19 @@ class Place:
         """Credentials in deltalake's words."""
         more = {"aws_allow_http": "true", "conditional_put": "etag"} if self.url.startswith("s3://") else {}
         return self._s3_config | more
+
+    @property
+    def pyiceberg_options(self) -> dict[str, str]:
+        """Credentials in pyiceberg's words."""
+        found = self.connection or S3Connection()
+        options = {
+            "s3.endpoint": found.endpoint,
+            "s3.region": found.region,
+            "s3.access-key-id": found.access_key_id,
+            "s3.secret-access-key": found.secret_access_key,
+            "s3.session-token": found.session_token,
+        }
+        return {key: value for key, value in options.items() if value is not None}
 
     @property
     def _s3_config(self) -> dict[str, str]:

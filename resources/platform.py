@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, NeedsDecision, SchemaError
+from partitions.errors import ConfigurationError, NeedsDecision, SchemaError, SourceError
 from partitions.evolution import all_nullable, evolved
 from partitions.lineage import Lineage
 from partitions.plan import Plan
 from partitions.request import DUE, Request
+from partitions.sources import TableSource
 from partitions.window.ledger import Ledger, ledger
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.state import WindowState
@@ -45,7 +46,7 @@ from resources.sources.files.formats import packages_of
 from resources.sources.files.source import FileSource
 from resources.spark import SparkEngine
 from resources.staging import Staging
-from resources.tables import find_table, open_table
+from resources.tables import PACKAGES, find_format, find_table, open_table
 from resources.tables.table import Table, share_of
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
@@ -214,8 +215,21 @@ class Platform:
     def engine_of(self, dataflows: Iterable[Dataflow]) -> SparkEngine:
         """Sessions that reach the lake and the sources of these dataflows, on a Spark with the jars of all that this process loads."""
         given = list(dataflows)
-        readers = chain.from_iterable(map(packages_of, given))
+        readers = chain.from_iterable(map(self._packages_of, given))
         return self.spark.with_places((self.lake, *map(self.source_of, given)), readers).sharing(self._jars)
+
+    def reader_of(self, place: Place) -> SparkEngine:
+        """Sessions that read a table of the lake."""
+        return self.spark.with_places([self.lake], _packages_at(place)).sharing(self._jars)
+
+    def _packages_of(self, dataflow: Dataflow) -> tuple[str, ...]:
+        """What Spark needs for the dataflow's files, for its table, and for the tables that it reads."""
+        read = [self.lake.child(table) for table in dataflow.inputs.values()]
+        if isinstance(dataflow.source, TableSource):
+            place = self.source_of(dataflow)
+            read += [place] if isinstance(place, Place) else []
+        of_tables = chain.from_iterable(map(_packages_at, read))
+        return (*packages_of(dataflow), *PACKAGES.get(dataflow.target.format, ()), *of_tables)
 
     def loading(self, dataflows: Iterable[Dataflow]) -> Platform:
         """Return the same resources, for a process that loads these dataflows."""
@@ -230,7 +244,7 @@ class Platform:
         jars: dict[str, None] = {}
         for dataflow in self.loads:
             with suppress(ConfigurationError):
-                engine = self.spark.with_places([self.source_of(dataflow)], packages_of(dataflow))
+                engine = self.spark.with_places([self.source_of(dataflow)], self._packages_of(dataflow))
                 jars |= dict.fromkeys(engine.packages)
         return tuple(jars)
 
@@ -334,3 +348,10 @@ class Platform:
         """
         patience = Patience(run_is_live=run_is_live)
         return Unfinished(self.loop(dataflow, now).context, patience)
+
+
+def _packages_at(place: Place) -> tuple[str, ...]:
+    """What Spark needs to read the table at a place. One that cannot be looked at says so when it is read."""
+    with suppress(SourceError):
+        return PACKAGES.get(find_format(place) or "", ())
+    return ()

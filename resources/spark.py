@@ -28,6 +28,7 @@ from resources.spark_runtime import (
     COMMITTERS_PACKAGE,
     DELTA_PACKAGE,
     HADOOP_AWS_PACKAGE,
+    ICEBERG_PACKAGE,
     PACKAGES_KEY,
     jar_settings,
     java_environment,
@@ -49,6 +50,8 @@ _STATIC = (
     "spark.sql.catalog.spark_catalog",
     "spark.hadoop.fs.file.impl",
 )
+_DELTA_SQL = "io.delta.sql.DeltaSparkSessionExtension"
+_ICEBERG_SQL = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _OF_A_SESSION = {
     "spark.sql.session.timeZone": "UTC",
     # Spark's own default has no bounds of instants in its files, by which readers pass over those that they need not read.
@@ -219,7 +222,9 @@ class SparkEngine:
             "spark.app.name": "strandline",
             "spark.master": self.master,
             "spark.log.level": "FATAL",  # what fails is told by our own errors, once
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.extensions": ",".join(
+                (_DELTA_SQL, *((_ICEBERG_SQL,) if ICEBERG_PACKAGE in self.packages else ()))
+            ),
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             # Names with a colon, such as ISO times, break Hadoop's checksumming local file system.
             "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
@@ -263,7 +268,7 @@ class SparkEngine:
             raise SparkUnavailable(_no_spark(error), choices=("strandline doctor",)) from error
         for key in (*_STATIC, *({SETTING} & settings.keys())):
             current = base.conf.get(key, None)
-            if current != settings[key]:
+            if not _includes(key, current, settings[key]):
                 raise ConfigurationError(
                     f"Spark runs in this process already with {key}={current!r}, and {settings[key]!r} is asked for:"
                     " a static setting cannot change while it runs. Use another process, or the same setting"
@@ -341,7 +346,8 @@ class SparkEngine:
             readers: Maven coordinates of what Spark needs to read files of some formats.
         """
         given = list(places)
-        databases = [each for each in given if isinstance(each, JdbcConnection)]
+        catalogs = [each.catalog for each in given if isinstance(each, Place)]
+        databases = [each for each in (*given, *catalogs) if isinstance(each, JdbcConnection)]
         return replace(
             self,
             places=tuple(each for each in given if isinstance(each, Place)),
@@ -351,6 +357,13 @@ class SparkEngine:
     def sharing(self, packages: Iterable[str]) -> SparkEngine:
         """The same engine, which starts Spark with these jars, too."""
         return replace(self, shared=tuple(dict.fromkeys(packages)))
+
+
+def _includes(key: str, current: str | None, wanted: str) -> bool:
+    """Whether a setting is what is asked for; more extensions than are needed do no harm."""
+    if key == "spark.sql.extensions" and current:
+        return set(wanted.split(",")) <= set(current.split(","))
+    return current == wanted
 
 
 def _make_active(session: SparkConnectSession) -> None:

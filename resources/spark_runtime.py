@@ -37,6 +37,9 @@ MARIADB_PACKAGE = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
 AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.1.1"
 """Only if Avro files are read. The newest of 4.1 there is; tried with pyspark 4.1.4."""
 
+ICEBERG_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+"""Only if an Iceberg table is written or read."""
+
 JAR_EXCLUDES = (
     "org.apache.hadoop:hadoop-client-api",
     "org.apache.hadoop:hadoop-client-runtime",

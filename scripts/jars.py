@@ -22,6 +22,7 @@ from pathlib import Path
 from resources.spark_runtime import (
     AVRO_PACKAGE,
     DELTA_PACKAGE,
+    ICEBERG_PACKAGE,
     MARIADB_PACKAGE,
     POSTGRESQL_PACKAGE,
     archive_path,
@@ -42,11 +43,12 @@ PACKAGES = (DELTA_PACKAGE,)
 """Packages of every session."""
 WITH_POSTGRESQL = (DELTA_PACKAGE, POSTGRESQL_PACKAGE)
 """Packages of the demo."""
-WITH_ALL = (DELTA_PACKAGE, POSTGRESQL_PACKAGE, MARIADB_PACKAGE, AVRO_PACKAGE)
+WITH_ALL = (DELTA_PACKAGE, POSTGRESQL_PACKAGE, MARIADB_PACKAGE, AVRO_PACKAGE, ICEBERG_PACKAGE)
 """Packages of the tests: one start of Spark fetches all of them."""
 POSTGRESQL_FILES, MARIADB_FILES = ("org.postgresql_", "org.checkerframework_"), ("org.mariadb.jdbc_",)
 AVRO_FILES = ("org.apache.spark_spark-avro", "org.tukaani_", "org.scala-lang.modules_")
-"""Prefixes of the files of drivers and readers in Ivy's cache."""
+ICEBERG_FILES = ("org.apache.iceberg_",)
+"""Prefixes of the files of drivers, readers and formats in Ivy's cache."""
 FETCH_SECONDS = 1800
 JARS, TRAINED = "strandline-jars ", "strandline-trained"
 
@@ -102,8 +104,8 @@ def _remember(resolved: str) -> None:
     """Store the files of all sets of packages."""
     sets = {
         WITH_ALL: (),
-        WITH_POSTGRESQL: (*MARIADB_FILES, *AVRO_FILES),
-        PACKAGES: (*MARIADB_FILES, *AVRO_FILES, *POSTGRESQL_FILES),
+        WITH_POSTGRESQL: (*MARIADB_FILES, *AVRO_FILES, *ICEBERG_FILES),
+        PACKAGES: (*MARIADB_FILES, *AVRO_FILES, *ICEBERG_FILES, *POSTGRESQL_FILES),
     }
     for packages, drivers in sets.items():
         files = [jar for jar in resolved.split(",") if not jar.rpartition("/")[2].startswith(drivers)]

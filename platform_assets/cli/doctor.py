@@ -24,6 +24,7 @@ from resources.log_store import FOR_ALL_SCHEMES, SETTING, log_store_problem
 from resources.places import Place
 from resources.sources.files.formats import packages_of
 from resources.spark import SparkEngine
+from resources.tables import PACKAGES
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.blobs.protocol import Blobs
 
@@ -154,7 +155,11 @@ def _engine(project: Project) -> SparkEngine:
     for find in finds:
         with suppress(ConfigurationError):
             places.append(find())
-    readers = [package for flow in project.dataflows.values() for package in packages_of(flow)]
+    readers = [
+        package
+        for flow in project.dataflows.values()
+        for package in (*packages_of(flow), *PACKAGES.get(flow.target.format, ()))
+    ]
     return build_engine(project).with_places(places, readers)
 
 

@@ -48,6 +48,33 @@ def check_settings(settings: Checked[Settings]) -> None:
             check_database(settings, key, connection)
         else:
             check_place(settings, key, connection, connection_types(settings))
+    _check_catalog(settings)
+
+
+def _check_catalog(settings: Checked[Settings]) -> None:
+    """Refuse a catalog of Iceberg tables without what it needs, or with what it has no use for."""
+    key, name = ("iceberg", "connection"), settings.text("iceberg", "connection")
+    if settings.text("iceberg", "catalog") == "jdbc":
+        if name is None:
+            settings.refuse(
+                key, "nothing", "the name of a connection of type jdbc, to PostgreSQL, beside catalog: jdbc"
+            )
+        else:
+            check_connection(settings, key, connection_types(settings), "jdbc")
+    elif name is not None:
+        settings.refuse(key, settings.shown(*key), "no such key beside catalog: hadoop, or catalog: jdbc")
+
+
+def _check_iceberg(flow: Checked[Dataflow], settings: Checked[Settings]) -> None:
+    """Refuse Iceberg tables on an object store whose folders are their catalog: two writers could take the same version."""
+    lake = settings.text(*map(str, place_key(settings, "lake"))) or ""
+    by_folders = (settings.text("iceberg", "catalog") or "hadoop") == "hadoop"
+    if flow.text("target", "format") == "iceberg" and "://" in lake and by_folders:
+        flow.refuse(
+            ("target", "format"),
+            "iceberg in a lake on an object store",
+            "a catalog that commits one writer's version alone: iceberg: {catalog: jdbc, connection: NAME} in platform.yaml",
+        )
 
 
 def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder: Path) -> None:
@@ -55,6 +82,7 @@ def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder:
     _name(flow)
     _source(flow, connection_types(settings))
     check_apart(flow, settings, folder)
+    _check_iceberg(flow, settings)
     _partition_by(flow, _schema(flow))
     _for_dagster(flow)
 

@@ -6,15 +6,17 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from platform_assets.project.checks import check_cycles, check_dataflow, check_settings, check_tables
 from platform_assets.project.errors import ProjectError, in_order
-from platform_assets.project.look_backs import look_backs_of
+from platform_assets.project.look_backs import look_backs_of, with_look_back
 from platform_assets.project.project import Made, Project
 from platform_assets.project.reading import NAME, Checked, read_dataflow, read_settings
 from platform_assets.project.settings import Settings
+from platform_assets.project.table_formats import with_format
 
 PROJECT = "STRANDLINE_PROJECT"
 """The variable with the project folder."""
@@ -38,7 +40,11 @@ def load_project(folder: Path | None = None, *, environment: Mapping[str, str] |
     settings = read_settings(folder / _SETTINGS, environment)
     paths, misplaced = _dataflow_files(folder)
     look_backs = look_backs_of(settings.value)
-    flows = [read_dataflow(path, _relative(path, folder), environment, look_backs) for path in paths]
+
+    def complete(value: dict[str, Any]) -> dict[str, Any]:
+        return with_look_back(look_backs, with_format(settings.value, value))
+
+    flows = [read_dataflow(path, _relative(path, folder), environment, complete) for path in paths]
     check_settings(settings)
     for flow in flows:
         check_dataflow(flow, settings, folder)

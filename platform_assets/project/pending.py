@@ -63,7 +63,6 @@ def anything(_: Any) -> bool:
 
 _STORES = ("gs", "az", "abfs", "abfss")
 _PLACE = "a folder or s3://bucket/prefix"
-_TABLES = ("iceberg",)
 
 SETTINGS: tuple[Pending, ...] = (
     *(
@@ -71,14 +70,12 @@ SETTINGS: tuple[Pending, ...] = (
         for key in ("state", "lake")
         for path in ("", ".path")
     ),
-    Pending("format", one_of(*_TABLES), "Iceberg tables are"),
-    Pending("iceberg", anything, "Iceberg tables are", "no such key"),
+    Pending("iceberg.catalog", one_of("rest"), "REST catalogs are"),
 )
 
 DATAFLOW: tuple[Pending, ...] = (
     Pending("source.path", scheme(*_STORES), "other object stores are", _PLACE),
     Pending("watermark.type", one_of("stream"), "stream watermarks are", part="watermark"),
-    Pending("target.format", one_of(*_TABLES), "Iceberg tables are"),
 )
 
 

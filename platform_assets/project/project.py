@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -84,7 +84,11 @@ class Project:
     @property
     def lake(self) -> Place:
         """Return where tables are."""
-        return self._at(self.settings.place("lake"))
+        name = self.settings.iceberg.connection
+        catalog = self.connection(name, JdbcConnection) if name else None
+        if catalog is not None and catalog.system != "postgresql":
+            raise ConfigurationError(f"iceberg.connection: expected a PostgreSQL database, found {catalog}")
+        return replace(self._at(self.settings.place("lake")), catalog=catalog)
 
     def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection | UserCode:
         """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API, code of the user."""

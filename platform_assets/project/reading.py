@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from partitions.column.lookback import LookBack
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.model import Model
 from platform_assets.project.document import Document, Key, dotted, value_at
 from platform_assets.project.environment import FromEnvironment
 from platform_assets.project.errors import ProjectError
-from platform_assets.project.look_backs import with_look_back
 from platform_assets.project.pending import DATAFLOW, SETTINGS, Pending, not_there
 from platform_assets.project.resolving import hidden, resolved
 from platform_assets.project.secrets import literal_secrets, shown
@@ -86,7 +83,10 @@ def read_settings(path: Path, environment: Mapping[str, str]) -> Checked[Setting
 
 
 def read_dataflow(
-    path: Path, file: str, environment: Mapping[str, str], look_backs: Mapping[str, LookBack]
+    path: Path,
+    file: str,
+    environment: Mapping[str, str],
+    complete: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Checked[Dataflow]:
     """Read one file of ``dataflows``.
 
@@ -94,13 +94,13 @@ def read_dataflow(
         path: where it is.
         file: the same relative to the project folder, for errors.
         environment: what ``{env: NAME}`` refers to.
-        look_backs: of connections.
+        complete: adds what the dataflow takes from the settings.
     """
     checked: Checked[Dataflow] = Checked(_document(path, file))
     if checked.document.has(("name",)):
         checked.refuse(("name",), "a name", f"no such key: the name is the file's, {path.stem}")
     given = {"name": path.stem}
-    return _checked(checked, Dataflow, DATAFLOW, environment, given, partial(with_look_back, look_backs))
+    return _checked(checked, Dataflow, DATAFLOW, environment, given, complete)
 
 
 def _document(path: Path, file: str) -> Document:

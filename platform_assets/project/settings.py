@@ -240,6 +240,18 @@ class HistorySettings(Model):
     age: Duration = timedelta(days=90)
 
 
+class IcebergSettings(Model):
+    """Where Iceberg tables are known.
+
+    Attributes:
+        catalog: ``hadoop``: the folders of the lake; ``jdbc``: a PostgreSQL database.
+        connection: of the database.
+    """
+
+    catalog: Literal["hadoop", "jdbc"] = "hadoop"
+    connection: Annotated[str, Field(min_length=1)] | None = None
+
+
 class Settings(Model):
     """The whole file.
 
@@ -247,13 +259,15 @@ class Settings(Model):
         state: where the watermark log is.
         lake: tables lie at ``<lake>/<layer>/<name>``.
         format: the default of all targets.
+        iceberg: the catalog of Iceberg tables.
         history: the retention of each watermark log.
         connections: by name, for sources, state and lake.
     """
 
     state: Annotated[str, Field(min_length=1)] | PlaceSettings = "./.strandline/state"
     lake: Annotated[str, Field(min_length=1)] | PlaceSettings = "./.strandline/lake"
-    format: Literal["delta", "parquet"] = "delta"
+    format: Literal["delta", "iceberg", "parquet"] = "delta"
+    iceberg: IcebergSettings = IcebergSettings()
     spark: SparkSettings = SparkSettings()
     history: HistorySettings = HistorySettings()
     connections: dict[str, ConnectionSettings] = Field(default_factory=dict)

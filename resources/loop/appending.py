@@ -103,7 +103,7 @@ def append(run: RunContext[SliceT], entry: Entry) -> Entry:
 def follow_up(run: RunContext[SliceT], entry: Entry | None) -> None:
     """Do what the table's format leaves for after an entry; also at the beginning of a run, since the one before may have died there."""
     if isinstance(run.table, FollowsUp) and (commit := claimed(entry)) is not None:
-        run.table.after_append(commit)
+        run.table.after_append(commit, run.name)
 
 
 def replaced_until(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> str | None:

@@ -5,15 +5,22 @@ from collections.abc import Callable, Mapping, Sequence
 from partitions.errors import ConfigurationError, SourceError, TargetError
 from partitions.evolution import SchemaMode
 from resources.places import Place
+from resources.spark_runtime import ICEBERG_PACKAGE
 from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.iceberg.table import IcebergTable
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.table import Table, TakesColumns
 
 FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {
     "delta": DeltaLakeTable,
+    "iceberg": IcebergTable,
     "parquet": ParquetTable,
 }
 """By the word that ``target.format`` has for it; the first one is meant if nothing tells."""
+
+
+PACKAGES: Mapping[str, tuple[str, ...]] = {"iceberg": (ICEBERG_PACKAGE,)}
+"""By format: the Maven coordinates of what Spark needs for its tables beside the packages of every session."""
 
 
 def open_table(
@@ -55,15 +62,21 @@ def find_table(place: Place) -> Table:
     Raises:
         SourceError: tables of several formats lie there, and nobody can say which is meant; or the place cannot be looked at.
     """
-    tables = {table_format: make(place, ()) for table_format, make in FORMATS.items()}
-    if len(tables) == 1:
-        return next(iter(tables.values()))
+    return FORMATS[find_format(place) or next(iter(FORMATS))](place, ())
+
+
+def find_format(place: Place) -> str | None:
+    """Return the format of the table at a place; None if there is none.
+
+    Raises:
+        SourceError: as :func:`find_table`.
+    """
     try:
-        there = [table_format for table_format, table in tables.items() if table.exists()]
+        there = [table_format for table_format, make in FORMATS.items() if make(place, ()).exists()]
     except TargetError as error:
         raise SourceError(error.message) from error
     if len(there) > 1:
         raise SourceError(
             f"table {place}: expected a table of one format, found tables of {' and '.join(there)}. Move away those that are not meant"
         )
-    return tables[there[0] if there else next(iter(tables))]
+    return there[0] if there else None

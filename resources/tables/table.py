@@ -446,8 +446,8 @@ class TellsRefusals(Protocol):
 class FollowsUp(Protocol):
     """A format with work left after the entry of a commit was appended: a tag that keeps a snapshot, files that move to their place."""
 
-    def after_append(self, commit: TableCommit) -> None:
-        """Do what is left for a commit; done twice it does no harm.
+    def after_append(self, commit: TableCommit, dataflow: str) -> None:
+        """Do what is left for a commit of a dataflow; done twice it does no harm.
 
         A run calls it after each entry, and once at its beginning for the newest one, since the run before may have died in between; so does
         a decision before its own entry.

@@ -95,7 +95,7 @@ SUITES = (
     Suite(
         "test_table",
         "Table formats",
-        ("delta", "parquet"),
+        ("delta", "iceberg", "parquet"),
         {
             **{(rule, "parquet"): Cannot("never", _NO_KEYS) for rule in _BY_KEYS},
             ("test_rows_that_others_append_undo_nothing", "parquet"): Cannot(
@@ -107,7 +107,7 @@ SUITES = (
     Suite(
         "test_source",
         "Sources",
-        ("files", "jdbc", "api", "python", "table"),
+        ("files", "jdbc", "api", "python", "table", "iceberg"),
         {
             ("test_a_version_is_read_again_as_it_was", "files"): Cannot("never", _NO_VERSION),
             ("test_a_version_is_read_again_as_it_was", "jdbc"): Cannot("never", "a database has no versions that could be read again"),
@@ -127,7 +127,7 @@ SUITES = (
     Suite(
         "test_above",
         "Sources of rows above a column watermark",
-        ("postgresql", "mariadb", "api", "python", "table", "files"),
+        ("postgresql", "mariadb", "api", "python", "table", "iceberg", "files"),
         {
             ("test_the_highest_value_of_an_indexed_column_is_known", "api"): Cannot("never", "an API has no indexes"),
             ("test_a_range_is_cut_into_parts_of_about_as_many_rows", "api"): Cannot(
@@ -140,6 +140,12 @@ SUITES = (
             ("test_a_range_is_cut_into_parts_of_about_as_many_rows", "files"): Cannot("never", "only a scan of all files would tell where"),
             ("test_the_highest_value_of_an_indexed_column_is_known", "table"): Cannot(
                 "never", "statistics of files are rounded, and know nothing of deleted rows"
+            ),
+            ("test_the_highest_value_of_an_indexed_column_is_known", "iceberg"): Cannot(
+                "never", "statistics of files are rounded, and know nothing of deleted rows"
+            ),
+            ("test_a_column_without_an_index_is_neither_scanned_nor_cut", "iceberg"): Cannot(
+                "never", "a table of the lake has no indexes; its files tell"
             ),
             ("test_the_highest_value_of_an_indexed_column_is_known", "python"): Cannot(
                 "never", "a function has no indexes; its function `highest` tells it of any column"

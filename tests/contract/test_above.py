@@ -31,6 +31,7 @@ from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support import functions
 from tests.support.api import ITEMS, Api, api, status
+from tests.support.iceberg import foreign_table
 from tests.support.mariadb import MariaDB
 
 if TYPE_CHECKING:
@@ -178,10 +179,22 @@ class _Table(Subject):
         self.folder.rename(self.folder.with_suffix(".gone"))
 
 
+class _Iceberg(_Table):
+    def __init__(self, folder: Path, spark: SparkSession) -> None:
+        self.folder, self.table = folder, foreign_table(spark, folder)
+        self.spark = spark
+        spark.createDataFrame([], _Python.DDL).writeTo(self.table).using("iceberg").create()
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        for each in rows:
+            found = self.spark.createDataFrame([tuple(each[name] for name in COLUMNS)], _Python.DDL)
+            found.writeTo(self.table).append()
+
+
 class _Python(Subject):
     """A function that tells the highest value, and ignores what it is asked for."""
 
-    _SCHEMA = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
+    DDL = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / "rows.pickle"
@@ -194,7 +207,7 @@ class _Python(Subject):
             "function": "tests.support.functions:rows",
             "highest": "tests.support.functions:highest",
             "params": {"path": str(self.path)},
-            "schema": self._SCHEMA,
+            "schema": self.DDL,
         }
         return self._open(source, UserCode(self.folder), Staging(Place(str(self.folder / "staging"))))
 
@@ -206,7 +219,7 @@ class _Python(Subject):
 
 
 class _Api(Subject):
-    _SCHEMA = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
+    DDL = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
 
     def __init__(self, server: Api, folder: Path) -> None:
         self.server, self.folder = server, folder
@@ -219,7 +232,7 @@ class _Api(Subject):
             "path": "/rows",
             "records": ITEMS,
             "paging": {"type": "offset", "param": "offset"},
-            "schema": self._SCHEMA,
+            "schema": self.DDL,
         }
         return self._open(given, self.server.connection(), Staging(Place(str(self.folder))))
 
@@ -236,7 +249,7 @@ class _Api(Subject):
 class _Files(Subject):
     """NDJSON, a file for each row."""
 
-    _SCHEMA = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
+    DDL = "id long, instant timestamp, local timestamp_ntz, day date, amount decimal(20, 2), word string, other int"
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.count = folder, 0
@@ -247,7 +260,7 @@ class _Files(Subject):
         dataflow = Dataflow.model_validate(
             {
                 "name": "flow",
-                "source": {"type": "files", "path": "./rows", "format": "ndjson", "schema": self._SCHEMA},
+                "source": {"type": "files", "path": "./rows", "format": "ndjson", "schema": self.DDL},
                 "watermark": {"type": "column", "columns": ["id"]},
             }
         )
@@ -286,6 +299,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
         "api": lambda: _Api(request.getfixturevalue("server"), tmp_path),
         "python": lambda: _Python(tmp_path),
         "table": lambda: _Table(tmp_path / "rows"),
+        "iceberg": lambda: _Iceberg(tmp_path / "rows", spark),
         "files": lambda: _Files(tmp_path / "rows"),
     }
     made = make[request.param]()

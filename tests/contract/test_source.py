@@ -30,6 +30,7 @@ from scripts import postgres as pg
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support import functions
 from tests.support.api import ITEMS, Api, api, status
+from tests.support.iceberg import foreign_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -237,6 +238,23 @@ class _Table(_Rows):
         write_deltalake(str(self.folder), rows, mode=mode, **more)
 
 
+class _Iceberg(_Table):
+    """A table of the lake in another format."""
+
+    def __init__(self, folder: Path, spark: SparkSession) -> None:
+        self.folder, self.spark, self.table = folder, spark, foreign_table(spark, folder)
+        spark.sql(f"CREATE TABLE {self.table} (id BIGINT, at TIMESTAMP) USING iceberg").collect()
+
+    def put(self, *days: int) -> None:
+        rows = [(day, at(day)) for day in days]
+        self.spark.createDataFrame(rows, "id long, at timestamp").writeTo(self.table).append()
+
+    def change_column(self) -> None:
+        for change in ("DROP COLUMN id", "ADD COLUMN id STRING FIRST"):
+            self.spark.sql(f"ALTER TABLE {self.table} {change}").collect()
+        self.spark.sql(f"INSERT INTO {self.table} VALUES ('2', NULL)").collect()
+
+
 class _Python(_Rows):
     """A function that ignores what it is asked for."""
 
@@ -278,6 +296,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
         "api": lambda: _Api(request.getfixturevalue("server"), tmp_path),
         "python": lambda: _Python(tmp_path),
         "table": lambda: _Table(tmp_path / "rows"),
+        "iceberg": lambda: _Iceberg(tmp_path / "rows", spark),
     }
     made = make[request.param]()
     made.spark = spark

@@ -22,9 +22,10 @@ from resources.spark import SparkEngine
 from resources.tables import open_table
 from resources.tables.table import FollowsUp, Table, TableCommit, Tag, TaggedCommit, Version, adopted_state
 from tests.contract.capabilities import pytest_generate_tests
+from tests.support.iceberg import foreign_table
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 
 __all__ = ["pytest_generate_tests"]
 
@@ -82,14 +83,41 @@ def _parquet_ids(folder: Path) -> list[int]:
     return sorted(pq.read_table(folder)["id"].to_pylist())
 
 
-FOREIGN = {
-    "delta": Foreign(
-        _delta_writer("append"),
-        _delta_writer("overwrite"),
-        _delta_restore,
-        _delta_ids,
+def _iceberg(spark: SparkSession) -> Foreign:
+    """Another writer in a catalog of its own."""
+
+    def rows(folder: Path) -> DataFrameWriterV2:
+        name = foreign_table(spark, folder)
+        return spark.createDataFrame([(77, "foreign")], "id long, unit string").writeTo(name)
+
+    def append(folder: Path) -> None:
+        if (folder / "metadata").exists():
+            rows(folder).append()
+        else:
+            rows(folder).using("iceberg").create()
+
+    def overwrite(folder: Path) -> None:
+        from pyspark.sql import functions as F
+
+        rows(folder).overwrite(F.lit(True))
+
+    def restore(folder: Path, version: Version) -> None:
+        catalog, namespace, table = foreign_table(spark, folder).split(".")
+        snapshot = str(version).partition("-")[2]
+        spark.sql(f"CALL {catalog}.system.rollback_to_snapshot('{namespace}.{table}', {snapshot})").collect()
+
+    def ids(folder: Path) -> list[int]:
+        return sorted(row["id"] for row in spark.table(foreign_table(spark, folder)).collect())
+
+    return Foreign(append, overwrite, restore, ids)
+
+
+FOREIGN: dict[str, Callable[[SparkSession], Foreign]] = {
+    "delta": lambda _: Foreign(
+        _delta_writer("append"), _delta_writer("overwrite"), _delta_restore, _delta_ids
     ),
-    "parquet": Foreign(_parquet_append, _parquet_overwrite, _parquet_restore, _parquet_ids),
+    "iceberg": _iceberg,
+    "parquet": lambda _: Foreign(_parquet_append, _parquet_overwrite, _parquet_restore, _parquet_ids),
 }
 
 
@@ -103,7 +131,7 @@ class Subject:
     """
 
     def __init__(self, name: str, folder: Path, spark: SparkSession) -> None:
-        self.folder, self.spark, self.foreign = folder, spark, FOREIGN[name]
+        self.folder, self.spark, self.foreign = folder, spark, FOREIGN[name](spark)
         self.name = name
         self.partition_by: tuple[str, ...] = ()
 
@@ -124,7 +152,7 @@ class Subject:
         made = Tag(APP, number, tag.pop("owner", f"owner {number}"), **tag)
         table.write(self.rows(*rows), load or Append(), made, str(number), base=table.tip(APP).version)
         if isinstance(table, FollowsUp) and (newest := table.tip(APP).newest):
-            table.after_append(newest)
+            table.after_append(newest, "flow")
 
     def give_up(self, number: int) -> None:
         """Fence a number."""

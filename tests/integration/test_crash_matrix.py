@@ -208,10 +208,15 @@ def make(
     tmp_path: Path, engine: SparkEngine, settings: tuple[dict[str, Any], dict[str, str]]
 ) -> Callable[[Way, str], Feed]:
     def made(way: Way, step: str) -> Feed:
-        definition = {"watermark": way.watermark, **way.more} | ({"sql": SLOW} if step == WRITING else {})
+        definition = {"watermark": way.watermark, **way.more} | slow(step)
         return Feed(tmp_path / "project", engine, definition, *settings)
 
     return made
+
+
+def slow(step: str) -> dict[str, Any]:
+    """The part of a definition by which a run can be killed there."""
+    return {"sql": SLOW} if step == WRITING else {}
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +229,7 @@ def report() -> Iterator[dict[tuple[str, str, str], str]]:
         REPORT.write_text(_written(cells) + (f"\n{heading}{decisions}" if heading else ""))
 
 
-def _cell(make: Callable[[Way, str], Feed], name: str, step: str) -> str:
+def crash_cell(make: Callable[[Way, str], Feed], name: str, step: str) -> str:
     """Kill a run there, run again, and look."""
     way = WAYS[name]
     feed = make(way, step)
@@ -265,13 +270,13 @@ DIAGONAL = [
 def test_a_killed_run_is_finished_by_the_next_whatever_it_loads(
     make: Callable[[Way, str], Feed], name: str, step: str
 ) -> None:
-    _cell(make, name, step)
+    crash_cell(make, name, step)
 
 
 @pytest.mark.s3
 @pytest.mark.parametrize("store", ["S3"], indirect=True)
 def test_a_killed_run_is_finished_by_the_next_with_its_state_on_s3(make: Callable[[Way, str], Feed]) -> None:
-    _cell(make, "rewind", Step.INTENT_PUT)
+    crash_cell(make, "rewind", Step.INTENT_PUT)
 
 
 @pytest.mark.postgres
@@ -279,7 +284,7 @@ def test_a_killed_run_is_finished_by_the_next_with_its_state_on_s3(make: Callabl
 def test_a_killed_run_is_finished_by_the_next_with_its_state_in_postgresql(
     make: Callable[[Way, str], Feed],
 ) -> None:
-    _cell(make, "late ingest", Step.VERIFIED)
+    crash_cell(make, "late ingest", Step.VERIFIED)
 
 
 @pytest.mark.full
@@ -293,7 +298,7 @@ def test_matrix(
     name: str,
     step: str,
 ) -> None:
-    report[name, str(step), store] = _cell(make, name, step)
+    report[name, str(step), store] = crash_cell(make, name, step)
 
 
 def _written(cells: dict[tuple[str, str, str], str]) -> str:

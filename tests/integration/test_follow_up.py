@@ -42,7 +42,7 @@ class Follower:
 class _Table(ArrowTable):
     follower: Follower
 
-    def after_append(self, commit: TableCommit) -> None:
+    def after_append(self, commit: TableCommit, dataflow: str) -> None:
         """Hand it on."""
         self.follower.follow(commit)
 

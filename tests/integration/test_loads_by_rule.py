@@ -15,8 +15,8 @@ from partitions.predicate import Among
 from resources.deduplication import latest_rows
 from resources.places import Place
 from resources.spark import SparkEngine
-from resources.tables import open_table
-from resources.tables.table import Tag, share_of
+from resources.tables import FORMATS, open_table
+from resources.tables.table import Table, Tag, share_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,44 +91,49 @@ def _frame(spark: SparkSession, batch: list[Row]) -> DataFrame:
     return spark.createDataFrame(batch, COLUMNS)
 
 
+@pytest.fixture(params=[*FORMATS])
+def table_format(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 _FEW = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @_FEW
 @given(batches)
 def test_an_upsert_leaves_the_rows_that_its_rule_says(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Row]]
+    spark: SparkSession, table_format: str, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Row]]
 ) -> None:
     order = (ByValue("at"),)
     load = Upsert(("k", "k2"), order, guard=(ByPath("file"),))
     expected: list[Row] = []
     folder = tmp_path_factory.mktemp("upsert")
     for number, batch in enumerate(drawn, 1):
-        table = open_table("delta", Place(str(folder / "t")))
+        table = open_table(table_format, Place(str(folder / "t")))
         latest = latest_rows(_frame(spark, batch), load.keys, order)
         table.write(latest, load, Tag("app", number, "o"), "s", base=table.tip("app").version)
         expected = _upserted(expected, batch)
-        assert _read(spark, folder) == _sorted(expected)
+        assert _read(spark, table) == _sorted(expected)
 
 
 @pytest.mark.full
 @_FEW
 @given(batches)
 def test_a_replace_by_keys_leaves_the_rows_that_its_rule_says(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Row]]
+    spark: SparkSession, table_format: str, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Row]]
 ) -> None:
     load = ReplaceKeys(("k", "k2"), where=Among("file", ("a",)))
     expected: list[Row] = []
     folder = tmp_path_factory.mktemp("replace")
     for number, batch in enumerate(drawn, 1):
-        table = open_table("delta", Place(str(folder / "t")))
+        table = open_table(table_format, Place(str(folder / "t")))
         rows = _frame(spark, batch)
         table.write(rows, load, Tag("app", number, "o"), "s", base=table.tip("app").version)
         expected = _replaced(expected, batch)
-        assert _read(spark, folder) == _sorted(expected)
+        assert _read(spark, table) == _sorted(expected)
         commit = table.head(None, "app").find_tagged_commit(number)
         assert commit is not None
-        assert commit.rows == len(batch)
+        assert table.counted(commit, 0).rows == len(batch)
 
 
 changes = st.builds(
@@ -143,13 +148,13 @@ changes = st.builds(
 @_FEW
 @given(st.lists(st.lists(changes, max_size=6), min_size=2, max_size=3))
 def test_versions_are_those_that_their_rule_says(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Any]]
+    spark: SparkSession, table_format: str, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Any]]
 ) -> None:
     load = Scd2(("k", "k2"), "at", ignored=("file",))
     expected: list[tuple[Any, ...]] = []
     folder = tmp_path_factory.mktemp("versions")
     for number, batch in enumerate(drawn, 1):
-        table = open_table("delta", Place(str(folder / "t")))
+        table = open_table(table_format, Place(str(folder / "t")))
         rows = latest_rows(
             spark.createDataFrame(batch, "k long, k2 string, at long, fact string, file string"),
             (*load.keys, load.effective),
@@ -158,7 +163,7 @@ def test_versions_are_those_that_their_rule_says(
         table.write(rows, load, Tag("app", number, "o"), "s", base=table.tip("app").version)
         expected = _versions([row[:5] for row in expected], batch)
         columns = ["k", "k2", "_valid_from", "fact", "_valid_to", "_is_current"]
-        there = spark.read.format("delta").load(str(folder / "t")).select(*columns).collect()
+        there = table.read(spark, table.newest_version()).select(*columns).collect()
         expected_rows = [(*row[:4], *row[5:]) for row in expected]
         assert sorted(map(str, map(tuple, there))) == sorted(map(str, expected_rows))
 
@@ -215,8 +220,8 @@ def _of(spark: SparkSession, folder: Path, dataflow: str) -> list[Any]:
     return _sorted([tuple(row) for row in there.select("k", "k2", "at", "file").collect()])
 
 
-def _read(spark: SparkSession, folder: Path) -> list[Any]:
-    return _sorted([tuple(row) for row in spark.read.format("delta").load(str(folder / "t")).collect()])
+def _read(spark: SparkSession, table: Table) -> list[Any]:
+    return _sorted([tuple(row) for row in table.read(spark, table.newest_version()).collect()])
 
 
 def test_the_latest_row_does_not_depend_on_where_rows_are_read(spark: SparkSession) -> None:

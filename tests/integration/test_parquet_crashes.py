@@ -146,7 +146,7 @@ def _write(table: ParquetTable, number: int, load: Load, ids: tuple[int, ...], a
 
 
 def _follow_up(table: ParquetTable) -> None:
-    table.after_append(TableCommit(None))
+    table.after_append(TableCommit(None), "flow")
 
 
 _LOADS = st.one_of(

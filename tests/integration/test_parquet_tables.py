@@ -61,7 +61,7 @@ def test_plain_readers_see_exactly_the_committed_rows(spark: SparkSession, tmp_p
     for number, (load, given) in enumerate(loads, 1):
         table = _table(place, ("day",))
         table.write(given, load, Tag("app", number, f"intent {number}"), "{}", base=table.tip("app").version)
-        _table(place).after_append(TableCommit(None))
+        _table(place).after_append(TableCommit(None), "flow")
     expected = [(1, "a", "2026-01-01"), (3, None, "2026-01-02"), (4, None, "2026-01-02")]
     arrow = ds.dataset(folder, partitioning="hive").to_table().select(["id", "name", "day"])
     assert sorted(map(tuple, zip(*arrow.to_pydict().values(), strict=True))) == expected

@@ -23,10 +23,12 @@ from resources.connect_server import connect_server
 from resources.log_store import CLASS, JAR, SETTING
 from resources.places import Place
 from resources.spark import SparkEngine
+from resources.spark_runtime import ICEBERG_PACKAGE, POSTGRESQL_PACKAGE
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.table import TableCommit, Tag
+from tests.integration.test_iceberg_catalogs import catalog_of, exercise
 from tests.support.engine import QUICK
 from tests.support.feed import call_of
 from tests.support.http import serving
@@ -36,6 +38,8 @@ from tests.support.workbooks import xlsx
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from scripts.postgres import Postgres
 
 pytestmark = [pytest.mark.s3, pytest.mark.timeout(900)]
 
@@ -91,7 +95,11 @@ class Cloud:
 def s3_server(seaweed: Seaweed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A warm engine that has S3A's jars."""
     engine = SparkEngine(
-        master="local[2]", conf=QUICK, cache=CACHE, places=(Place("s3://any", seaweed.connection),)
+        master="local[2]",
+        conf=QUICK,
+        cache=CACHE,
+        places=(Place("s3://any", seaweed.connection),),
+        drivers=(POSTGRESQL_PACKAGE, ICEBERG_PACKAGE),
     )
     with connect_server(engine, tmp_path_factory.mktemp("s3") / "connect.log", patience=600) as url:
         yield url
@@ -322,7 +330,7 @@ class ParquetLoads:
 
     def follow_up(self) -> None:
         """Have files moved."""
-        ParquetTable(self.place).after_append(TableCommit(None))
+        ParquetTable(self.place).after_append(TableCommit(None), "flow")
 
     def rows(self, version: int) -> list[tuple[int, str]]:
         """Of a version, by the product's own reader."""
@@ -387,3 +395,12 @@ def test_of_two_drivers_that_put_lists_at_once_each_lands_once(parquet: ParquetL
         list(pool.map(driver, range(4)))
     parquet.follow_up()
     assert parquet.rows(5) == parquet.plain_rows == _expected(0, 2, 3, 12, 13)
+
+
+@pytest.mark.postgres
+def test_an_iceberg_table_in_a_bucket_is_known_to_a_database(
+    seaweed: Seaweed, s3_server: str, postgres: Postgres
+) -> None:
+    with seaweed.bucket() as bucket:
+        place = replace(bucket.child("lake/bronze/t"), catalog=catalog_of(postgres))
+        exercise(SparkEngine(remote=s3_server, places=(place,)).session(), place)

@@ -15,7 +15,7 @@ from platform_assets.platform import CACHE
 from platform_assets.project.project import SPARK_REMOTE
 from resources.connect_server import connect_server
 from resources.spark import SparkEngine
-from resources.spark_runtime import AVRO_PACKAGE, MARIADB_PACKAGE, POSTGRESQL_PACKAGE
+from resources.spark_runtime import AVRO_PACKAGE, ICEBERG_PACKAGE, MARIADB_PACKAGE, POSTGRESQL_PACKAGE
 
 QUICK = {
     # For a JVM that lives for minutes, on two cores, and handles a few rows at a time: half the time of a commit goes
@@ -48,7 +48,7 @@ def spark_server(folder: Path) -> Iterator[str]:
         master="local[4]",
         conf=QUICK,
         cache=CACHE,
-        drivers=(POSTGRESQL_PACKAGE, MARIADB_PACKAGE, AVRO_PACKAGE),
+        drivers=(POSTGRESQL_PACKAGE, MARIADB_PACKAGE, AVRO_PACKAGE, ICEBERG_PACKAGE),
     )
     with connect_server(spark, folder / "connect.log") as url:
         yield url

@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -41,6 +41,7 @@ from resources.spark import SparkEngine
 from resources.tables.delta.commit import Commit
 from resources.tables.delta.log import DeltaLog
 from resources.watermarks.entry import Entry, Intent
+from tests.support.iceberg import iceberg_rows
 from tests.support.jvmless import ArrowPlatform, JvmlessEngine
 
 NAME = "flow"
@@ -204,11 +205,12 @@ class Feed:
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """These columns of all rows of the table, sorted; NULLs first. No table has no rows."""
+        if (self.table / "metadata").is_dir():
+            return sorted_rows(iceberg_rows(self.table, columns), columns)
         if not list((self.table / "_delta_log").glob("*.json")):
             return []
         found = DeltaTable(str(self.table)).to_pyarrow_table(columns=list(columns)).to_pylist()
-        rows = [tuple(row[column] for column in columns) for row in found]
-        return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
+        return sorted_rows(found, columns)
 
     @property
     def ids(self) -> list[int]:
@@ -269,6 +271,12 @@ class Feed:
 
     def _write(self) -> None:
         (self.folder / "dataflows" / f"{self.name}.yaml").write_text(yaml.safe_dump(self.definition))
+
+
+def sorted_rows(found: Iterable[Row], columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Rows as tuples of these columns, NULLs first."""
+    rows = [tuple(row[column] for column in columns) for row in found]
+    return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
 
 
 def dies_after(step: Step) -> Observer:

@@ -9,8 +9,8 @@ from typing import Any
 from partitions.errors import TargetError
 from resources.tables.delta.commit import Commit
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.user_metadata import stored_state
 from resources.tables.table import Adopted
+from resources.tables.user_metadata import stored_state
 
 
 class RowHistory:

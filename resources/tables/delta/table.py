@@ -41,7 +41,6 @@ from resources.tables.delta.rows import (
     holds_any,
     missing,
 )
-from resources.tables.delta.user_metadata import commit_text
 from resources.tables.replacement import OUTSIDE
 from resources.tables.row_columns import with_columns_of
 from resources.tables.table import (
@@ -54,6 +53,7 @@ from resources.tables.table import (
     TaggedCommit,
     Version,
 )
+from resources.tables.user_metadata import commit_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

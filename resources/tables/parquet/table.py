@@ -70,7 +70,7 @@ class ParquetTable:
         """Return the state of the newest commit whose files, and those of all commits before it, are there."""
         return adopted(self._log, look_at(self._log, self._placement), app_id)
 
-    def after_append(self, commit: TableCommit) -> None:  # noqa: ARG002 - only the newest commit can be unfinished
+    def after_append(self, commit: TableCommit, dataflow: str) -> None:  # noqa: ARG002 - only the newest commit can be unfinished
         """Move the newest commit's files to their places, and remove what is staged for numbers that the table holds."""
         snapshot = self._log.snapshot()
         if snapshot is None:

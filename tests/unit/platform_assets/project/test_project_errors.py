@@ -290,10 +290,22 @@ SETTINGS = [
     (
         "lakes: x\n",
         (1, "lakes", "an unknown key"),
-        "one of connections, format, history, lake, spark, state",
+        "one of connections, format, history, iceberg, lake, spark, state",
         "lake",
     ),
-    ("format: dleta\n", (1, "format", "dleta"), "delta", "delta"),
+    (
+        "iceberg: {catalog: jdbc}\n",
+        (1, "iceberg.connection", "nothing"),
+        "the name of a connection of type jdbc, to PostgreSQL, beside catalog: jdbc",
+        None,
+    ),
+    (
+        "iceberg: {connection: erp}\n",
+        (1, "iceberg.connection", "erp"),
+        "no such key beside catalog: hadoop, or catalog: jdbc",
+        None,
+    ),
+    ("format: dleta\n", (1, "format", "dleta"), "delta or iceberg", "delta"),
     ("state: 5\n", (1, "state", "5"), "text or a mapping (put it in quotes)", None),
     ("state: [a]\n", (1, "state", "a list"), "text or a mapping", None),
     ("state: ''\n", (1, "state", "''"), "text that is not empty", None),
@@ -569,3 +581,9 @@ def test_what_cannot_be_read_is_an_error_of_that_file(make: Make) -> None:
     project = make(GOOD, files={"dataflows/folder.yaml/x": ""})
     assert [(error.file, error.line) for error in project.errors] == [("dataflows/folder.yaml", 1)]
     assert list(project.dataflows) == ["flow"]
+
+
+def test_iceberg_tables_on_an_object_store_need_a_catalog_that_commits_one_writer_alone(make: Make) -> None:
+    flow = GOOD + "target: {format: iceberg}\n"
+    (error,) = make(flow, platform="lake: s3://b/lake\n").errors
+    assert (error.key, error.found) == ("target.format", "iceberg in a lake on an object store")

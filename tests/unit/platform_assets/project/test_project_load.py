@@ -165,3 +165,13 @@ def test_the_default_project_is_the_checkouts_demo_and_is_valid() -> None:
         ("date",),
         (".ndjson.gz",),
     )
+
+
+def test_the_settings_format_is_that_of_each_target_that_names_none(make: Make) -> None:
+    flow = "source: {type: files, path: x, format: csv}\nwatermark: {type: path}\n"
+    own = flow + "target: {format: delta}\n"
+    files = {"plain": flow, "own": own, "keyed": flow + "target: {table: a/b}\n"}
+    texts = {f"dataflows/{name}.yaml": text for name, text in files.items()}
+    project = make(platform="format: iceberg\n", files=texts)
+    formats = {name: found.target.format for name, found in project.dataflows.items()}
+    assert formats == {"keyed": "iceberg", "own": "delta", "plain": "iceberg"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from partitions.supported import FORMATS, KINDS
+from partitions.supported import KINDS
 from platform_assets.project import Settings
 from platform_assets.project.pending import DATAFLOW, SETTINGS
 from platform_assets.project.shapes import any_of
@@ -32,10 +32,6 @@ FLOWS = [
         SOURCE + "watermark: {type: stream, event_time: at, split: device}\n",
         [("watermark.type", "stream", f"{any_of([*KINDS])} (stream watermarks are")],
     ),
-    (
-        GOOD + "target: {format: iceberg}\n",
-        [("target.format", "iceberg", f"{any_of([*FORMATS])} (Iceberg tables are")],
-    ),
 ]
 
 
@@ -53,8 +49,8 @@ PLATFORMS = [
     ("state: {path: az://b/x}\n", "state.path", "az://b/x"),
     ("lake: az://b/x\n", "lake", "az://b/x"),
     ("lake: {path: 'gs://b/x'}\n", "lake.path", "gs://b/x"),
-    ("format: iceberg\n", "format", "iceberg"),
-    ("iceberg: {catalog: hadoop}\n", "iceberg", "a mapping"),
+    ("format: parquet\n", "format", "parquet"),
+    ("iceberg: {catalog: rest}\n", "iceberg.catalog", "rest"),
 ]
 
 
@@ -67,7 +63,7 @@ def test_settings_that_are_not_there_yet_are_named(make: Make, text: str, key: s
 
 def test_the_rest_of_a_file_is_checked_beside_a_part_that_is_not_there_yet(make: Make) -> None:
     project = make(
-        "source: {type: files, path: x, format: csv}\nwatermark: {type: path, layout: leef}\ntarget: {format: iceberg}\n"
+        "source: {type: files, path: x, format: csv}\nwatermark: {type: path, layout: leef}\ntarget: {format: parquet}\n"
     )
     assert [error.key for error in project.errors] == ["watermark.layout", "target.format"]
 

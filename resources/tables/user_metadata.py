@@ -1,4 +1,4 @@
-"""The user metadata of a commit: number, owner and state, in its text or beside the table if the state is long (docs/protocol.md)."""
+"""What Strandline writes into a commit: number, owner and state, in its text or beside the table if the state is long (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from partitions.errors import NeedsDecision
 from resources.places import Place
-from resources.tables.table import Tag
+from resources.tables.table import Tag, Version
 from resources.watermarks.blobs import open_blobs
 
 _LONGEST_STATE = 8 * 1024
@@ -45,7 +45,7 @@ def _state(place: Place, tag: Tag, state: str) -> dict[str, str]:
     return {"state_object": name, "state_sha256": hashlib.sha256(data).hexdigest()}
 
 
-def stored_state(place: Place, ours: Mapping[str, Any], version: int) -> str:
+def stored_state(place: Place, ours: Mapping[str, Any], version: Version) -> str:
     """Return the state of a commit, from its text or from beside the table.
 
     Args:

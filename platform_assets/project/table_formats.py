@@ -1,0 +1,21 @@
+"""The format of tables that ``platform.yaml`` names for all dataflows that name none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from partitions.supported import FORMATS
+
+
+def with_format(settings: Mapping[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    """Return a dataflow's values with the project's format of tables, if they name none. A word that is no format is the settings' mistake.
+
+    Args:
+        settings: the values of ``platform.yaml``.
+        value: the dataflow's.
+    """
+    table_format, target = settings.get("format"), value.get("target", {})
+    if table_format not in FORMATS or not isinstance(target, Mapping) or "format" in target:
+        return value
+    return value | {"target": {**target, "format": table_format}}

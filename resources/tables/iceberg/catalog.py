@@ -1,0 +1,183 @@
+"""Where the newest metadata of an Iceberg table is, and what Spark calls the table (docs/iceberg.md, Catalogs)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import time
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+
+from partitions.errors import TargetError, in_one_line
+from resources.places import Place
+from resources.sql import quoted
+from resources.tables.iceberg.metadata import Metadata
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
+LOCAL_FILES = {
+    # Iceberg asks a file system for its scheme, and the one that all else uses here has none. Iceberg's own names have no colons.
+    "hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+    "hadoop.fs.file.impl.disable.cache": "true",
+}
+_METADATA = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
+
+
+class Catalog(Protocol):
+    """The catalog of one table."""
+
+    def newest(self) -> Metadata | None:
+        """Return the newest metadata; None if there is no table.
+
+        Raises:
+            TargetError: it cannot be read.
+        """
+        ...
+
+    def move_tag(self, name: str, snapshot: int) -> None:
+        """Make a tag name a snapshot, if the table has it. A tag that another writer's commit has undone is moved by the next call."""
+        ...
+
+    def name(self, session: SparkSession) -> str:
+        """Return the table's name in SQL, after the session was told of the catalog."""
+        ...
+
+    def namespace(self, session: SparkSession) -> str:
+        """Return the name in SQL of what the table lies in, as :meth:`name`."""
+        ...
+
+    def procedure(self, name: str) -> str:
+        """Return the name in SQL of a procedure of the catalog."""
+        ...
+
+    @property
+    def short_name(self) -> str:
+        """The table's name within the catalog, as procedures take it."""
+        ...
+
+
+class FolderCatalog:
+    """The catalog of tables in folders, which Iceberg calls ``hadoop``: a version is a file that is there once."""
+
+    def __init__(self, place: Place) -> None:
+        """Use the table at a place, two levels below the folder that Iceberg calls the warehouse."""
+        self._place = place
+        warehouse, self._namespace, self._table = place.spark_url.rsplit("/", 2)
+        self._warehouse = warehouse or "/"
+        self._catalog = f"strandline_{sha256(self._warehouse.encode()).hexdigest()[:8]}"
+
+    def newest(self) -> Metadata | None:
+        """Return the file of metadata with the highest number."""
+        for attempt in range(3):
+            try:
+                found = self._newest_file()
+                return self._read(*found) if found else None
+            except FileNotFoundError:  # another writer has deleted old versions meanwhile
+                if attempt == 2:
+                    raise
+        return None
+
+    def move_tag(self, name: str, snapshot: int) -> None:
+        """Put the next version of the metadata, if no other writer does it first: the next call moves the tag then."""
+        before = self.newest()
+        if before is None or self._place.local is None or snapshot not in before.snapshots:
+            return
+        if before.refs.get(name, {}).get("snapshot-id") == snapshot:
+            return
+        if before.location.endswith(".gz"):
+            return
+        self._put_next(before, with_tag(before.raw, name, snapshot, before.location))
+
+    def name(self, session: SparkSession) -> str:
+        """Return the table's name, after the session was told of the folder."""
+        key = f"spark.sql.catalog.{self._catalog}"
+        if session.conf.get(key, None) is None:
+            settings = {
+                "type": "hadoop",
+                "warehouse": self._warehouse,
+                "cache-enabled": "false",
+                **LOCAL_FILES,
+            }
+            for name, value in settings.items():
+                session.conf.set(f"{key}.{name}", value)
+            session.conf.set(key, SPARK_CATALOG)
+        return f"{self._catalog}.{quoted(self._namespace)}.{quoted(self._table)}"
+
+    def namespace(self, session: SparkSession) -> str:
+        """Return the name of the folder that the table lies in."""
+        self.name(session)
+        return f"{self._catalog}.{quoted(self._namespace)}"
+
+    def procedure(self, name: str) -> str:
+        """Return the name of a procedure."""
+        return f"{self._catalog}.system.{name}"
+
+    @property
+    def short_name(self) -> str:
+        """The table's name below the folder."""
+        return f"{quoted(self._namespace)}.{quoted(self._table)}"
+
+    def _newest_file(self) -> tuple[int, str] | None:
+        folder = self._folder
+        try:
+            names = os.listdir(folder) if folder else []  # noqa: PTH208 - names, not paths
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise self._failed("list", error) from None
+        versions = [(int(match[1]), name) for name in names if (match := _METADATA.fullmatch(name))]
+        return max(versions, default=None)
+
+    def _read(self, version: int, name: str) -> Metadata:
+        path = f"{self._folder}/{name}"
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123 - a text of Spark's, not a path of ours
+                data = file.read()
+            return Metadata.parse(gzip.decompress(data) if ".gz" in name else data, path, version)
+        except FileNotFoundError:
+            raise
+        except (OSError, ValueError) as error:
+            raise self._failed(f"read {name} of", error) from None
+
+    @property
+    def _folder(self) -> str | None:
+        return str(self._place.local / "metadata") if self._place.local else None
+
+    def _put_next(self, before: Metadata, raw: Mapping[str, Any]) -> None:
+        """Put the next version, if it is not there. A link is made once, whoever else tries."""
+        draft = f"{self._folder}/{uuid4()}.metadata.json"
+        target = f"{self._folder}/v{before.version + 1}.metadata.json"
+        try:
+            with open(draft, "x") as file:  # noqa: PTH123 - as above
+                json.dump(raw, file)
+            os.link(draft, target)
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise self._failed("tag", error) from None
+        finally:
+            if os.path.exists(draft):  # noqa: PTH110
+                os.unlink(draft)  # noqa: PTH108
+
+    def _failed(self, verb: str, error: Exception) -> TargetError:
+        return TargetError(
+            f"table {self._place}: cannot {verb} its Iceberg metadata: {type(error).__name__}: {in_one_line(str(error))}."
+            " Check the table's path, owner and mode"
+        )
+
+
+def with_tag(raw: Mapping[str, Any], name: str, snapshot: int, location: str) -> dict[str, Any]:
+    """Return metadata with a tag, as the version after the one at a location. The next commit deletes old versions, as the table says."""
+    before = {"timestamp-ms": raw["last-updated-ms"], "metadata-file": location}
+    return {
+        **raw,
+        "refs": {**(raw.get("refs") or {}), name: {"snapshot-id": snapshot, "type": "tag"}},
+        "last-updated-ms": max(int(time.time() * 1000), raw["last-updated-ms"]),
+        "metadata-log": [*(raw.get("metadata-log") or []), before],
+    }

@@ -1,0 +1,114 @@
+"""The columns of rows and of their Iceberg table: matched by name, never converted, and one more that says which commit wrote a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import RowsRefused
+from partitions.predicate import EVERYTHING, Predicate
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
+from resources.sql import quoted
+from resources.tables.iceberg.commit import COMMIT_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+OUTSIDE = "rows_outside"
+"""Code of the error for rows that are not among those that their load replaces."""
+
+_OUTSIDE = "strandline: a row is not among those that its load replaces"
+_SMALL = ("tinyint", "smallint")
+
+
+def check_reserved(rows: DataFrame) -> None:
+    """Raise if rows have a column of the name that Strandline's column has.
+
+    Raises:
+        RowsRefused: they have.
+    """
+    if COMMIT_COLUMN in (name.lower() for name in rows.columns):
+        raise RowsRefused(
+            f"column {COMMIT_COLUMN}: expected no column of this name, which Iceberg tables have for the commit that wrote a row. Rename it in sql"
+        )
+
+
+def check_types(rows: DataFrame, table: StructType, shown: str) -> None:
+    """Raise if a column is not one of the table's, or has another type.
+
+    Args:
+        rows: of the slice.
+        table: its columns.
+        shown: its name, for people.
+
+    Raises:
+        RowsRefused: a column does not fit.
+    """
+    there = {field.name.lower(): as_stored(field.dataType).simpleString() for field in table}
+    for field in rows.schema:
+        kind, expected = as_stored(field.dataType).simpleString(), there.get(field.name.lower())
+        if kind != expected:
+            names = ", ".join(name for name in table.names if name != COMMIT_COLUMN)
+            wanted = f"type {expected}" if expected else f"one of its columns ({names})"
+            raise RowsRefused(f"table {shown}: expected {wanted}, found column {field.name} of type {kind}")
+
+
+def as_stored(kind: DataType) -> DataType:
+    """Return the type that a column has in an Iceberg table: whole numbers of 8 and 16 bits have 32, and all texts are of any length."""
+    from pyspark.sql import types as T
+
+    match kind:
+        case T.ByteType() | T.ShortType():
+            return T.IntegerType()
+        case T.CharType() | T.VarcharType():
+            return T.StringType()
+        case T.ArrayType():
+            return T.ArrayType(as_stored(kind.elementType), True)
+        case T.MapType():
+            return T.MapType(as_stored(kind.keyType), as_stored(kind.valueType), True)
+        case T.StructType():
+            return T.StructType([T.StructField(field.name, as_stored(field.dataType)) for field in kind])
+    return kind
+
+
+def with_commit(rows: DataFrame, value: str, where: Predicate = EVERYTHING) -> DataFrame:
+    """Return rows with the column of their commit. Reading one that is not among those of a predicate fails; see :func:`is_outside`."""
+    from pyspark.sql import functions as F
+
+    commit = F.lit(value)
+    if where != EVERYTHING:
+        inside = F.coalesce(F.expr(sql(where, SPARK)), F.lit(False))
+        commit = F.when(inside, commit).otherwise(F.raise_error(F.lit(_OUTSIDE)).cast("string"))
+    return rows.withColumn(COMMIT_COLUMN, commit)
+
+
+def is_outside(error: Exception) -> bool:
+    """Return whether a write failed at a row that is not among those that its load replaces."""
+    return _OUTSIDE in str(error)
+
+
+def in_order_of(rows: DataFrame, table: StructType) -> DataFrame:
+    """Return the rows with all columns of the table; one that they lack is NULL."""
+    from pyspark.sql import functions as F
+
+    given = {name.lower(): name for name in rows.columns}
+    columns: list[Any] = []
+    for field in table:
+        name = given.get(field.name.lower())
+        column = F.lit(None) if name is None else F.col(quoted(name))
+        columns.append(
+            column.cast(field.dataType).alias(field.name)
+            if name is None or _is_small(rows, name)
+            else column.alias(field.name)
+        )
+    return rows.select(*columns)
+
+
+def _is_small(rows: DataFrame, name: str) -> bool:
+    return dict(rows.dtypes)[name] in _SMALL
+
+
+def described(kind: DataType) -> str:
+    """Return a type as ``ALTER TABLE`` takes it."""
+    return as_stored(kind).simpleString()

@@ -1,0 +1,128 @@
+"""What an Iceberg table's snapshots say, compared with what the watermark log has recorded of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from resources.tables.iceberg.commit import Commit, commits_of
+from resources.tables.iceberg.metadata import Metadata, sequence_of
+from resources.tables.iceberg.rows import highest_number, holds_commit_of
+from resources.tables.table import TableCommit, TableHead, TaggedCommit
+
+
+def compared(metadata: Metadata | None, recorded: TableCommit | None, app_id: str | None) -> TableHead:
+    """Compare: the metadata alone tells, unless snapshots were expired; see :meth:`resources.tables.table.Table.head`."""
+    version = recorded.version if recorded else None
+    if metadata is None:
+        return TableHead(None, kept=version is None)
+    newest = _newest(metadata)
+    commits = commits_of(metadata.lineage())
+    if recorded is None or version is None or str(version) == f"0-{metadata.raw.get('table-uuid')}":
+        tagged = _tagged(commits, app_id)
+        return TableHead(
+            newest,
+            tag=_tag(metadata, commits, app_id),
+            tagged=tagged,
+            undone=_undone(metadata, commits, app_id) if version is not None else None,
+        )
+    at = next((number for number, commit in enumerate(commits) if commit.snapshot.version == version), None)
+    if at is not None and recorded.id in (None, commits[at].id):
+        later = commits[at + 1 :]
+        tagged = _tagged(later, app_id)
+        highest = max((commit.number for commit in tagged), default=recorded.number)
+        return TableHead(newest, tag=highest, tagged=tagged, undone=_undone(metadata, later, app_id))
+    if at is None and _is_expired(commits, str(version)):
+        return _after_expiry(metadata, commits, recorded, app_id)
+    return TableHead(
+        newest,
+        kept=False,
+        older=sequence_of(metadata.version_id) < sequence_of(str(version)),
+        tag=_tag(metadata, commits, app_id),
+        tagged=_tagged(commits, app_id),
+    )
+
+
+def tip_of(metadata: Metadata | None, app_id: str | None) -> TableHead:
+    """Return the newest commit, and the highest number under a tag; see :meth:`resources.tables.table.Table.tip`."""
+    if metadata is None:
+        return TableHead(None)
+    tag = _tag(metadata, commits_of(metadata.lineage()), app_id)
+    newest = _newest(metadata)
+    return TableHead(TableCommit(newest.version, newest.id, tag), tag=tag)
+
+
+def _newest(metadata: Metadata) -> TableCommit:
+    commits = commits_of(metadata.lineage())
+    return commits[-1].recorded if commits else TableCommit(metadata.version_id)
+
+
+def _after_expiry(
+    metadata: Metadata, commits: Sequence[Commit], recorded: TableCommit, app_id: str | None
+) -> TableHead:
+    """The head of a table of which the recorded snapshot was expired: its rows tell whether they are still the ones.
+
+    The snapshot itself may be kept by its tag, without those between. What it says of rows must hold of the newest one, too.
+    """
+    tagged = _tagged(commits, app_id)
+    known = metadata.snapshot(str(recorded.version))
+    before = commits[0].follows
+    linked = known is not None and before == known.id
+    if not linked and app_id:
+        seen = {commit.number for commit in tagged}
+        mine = highest_number(metadata, app_id, below=min(seen, default=None))
+        expected = highest_number(metadata, app_id, known) if known else recorded.number
+        linked = mine == expected
+    return TableHead(
+        _newest(metadata),
+        kept=linked,
+        cleaned=True,
+        tag=_tag(metadata, commits, app_id),
+        tagged=tagged,
+        undone=_undone(metadata, commits, app_id),
+    )
+
+
+def _is_expired(commits: Sequence[Commit], version: str) -> bool:
+    """Whether a snapshot may have been one of those before the oldest that is there."""
+    if not commits or commits[0].follows is None:
+        return False
+    return sequence_of(version) < commits[0].snapshot.sequence
+
+
+def _tag(metadata: Metadata, commits: Sequence[Commit], app_id: str | None) -> int:
+    """The highest number under a tag: as the snapshots say, and the rows if the first snapshots were expired."""
+    if app_id is None:
+        return 0
+    numbers = [commit.number for commit in commits if commit.app_id == app_id]
+    if not commits or commits[0].follows is not None:
+        numbers.append(highest_number(metadata, app_id) or 0)
+    return max(numbers, default=0)
+
+
+def _undone(metadata: Metadata, later: Sequence[Commit], app_id: str | None) -> str | None:
+    """Another writer's commit that removed all rows that were there; None if there is none."""
+    return next((commit.shown for commit in reversed(later) if undoes(metadata, commit, app_id)), None)
+
+
+def undoes(metadata: Metadata, commit: Commit, app_id: str | None) -> bool:
+    """Return whether another writer's commit removed all rows that were there, and put others in their place.
+
+    One that deletes rows is not meant: whoever deletes wants them gone. One that rewrites rows leaves in them whose they are.
+
+    Args:
+        metadata: of the table.
+        commit: of it.
+        app_id: the dataflow's; None: Strandline's own commits all count as the dataflow's.
+    """
+    if commit.ours and (app_id is None or commit.snapshot.summary.get("strandline.app-id") == app_id):
+        return False
+    snapshot = commit.snapshot
+    if snapshot.operation != "overwrite" or not snapshot.count("deleted-data-files"):
+        return False
+    if snapshot.count("total-data-files") != snapshot.count("added-data-files"):
+        return False
+    return not holds_commit_of(metadata, snapshot, app_id)
+
+
+def _tagged(commits: Sequence[Commit], app_id: str | None) -> tuple[TaggedCommit, ...]:
+    return tuple(commit.tagged for commit in commits if app_id and commit.app_id == app_id)

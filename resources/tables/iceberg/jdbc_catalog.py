@@ -1,0 +1,148 @@
+"""The catalog of Iceberg tables in PostgreSQL: a row a table, which names its newest metadata and is changed if it still names the one before."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from partitions.errors import SourceError, TargetError, in_one_line
+from resources.jdbc import JdbcConnection
+from resources.places import Place
+from resources.sql import quoted
+from resources.tables.iceberg.catalog import LOCAL_FILES, SPARK_CATALOG, with_tag
+from resources.tables.iceberg.metadata import Metadata
+
+if TYPE_CHECKING:
+    import psycopg
+    from pyspark.sql import SparkSession
+
+_NUMBER = re.compile(r"(\d+)-")
+
+
+class JdbcCatalog:
+    """The row of the table at a place, which lies two levels below what Iceberg calls the warehouse."""
+
+    def __init__(self, place: Place, connection: JdbcConnection) -> None:
+        """Use a table; it need not exist."""
+        self._place, self._connection = place, connection
+        self._warehouse, self._namespace, self._table = place.spark_url.rsplit("/", 2)
+        self._catalog = f"strandline_{sha256(self._warehouse.encode()).hexdigest()[:8]}"
+
+    def newest(self) -> Metadata | None:
+        """Return the metadata that the row names."""
+        location = self._location()
+        if location is None:
+            return None
+        from obstore.exceptions import BaseError
+
+        try:
+            data = bytes(self._place.store.get(self._key(location)).bytes())
+            return Metadata.parse(data, location, storage=self._place.pyiceberg_options)
+        except SourceError as error:
+            raise TargetError(error.message) from error
+        except (BaseError, OSError, ValueError) as error:
+            raise self._failed(f"read its metadata {location}", error) from None
+
+    def move_tag(self, name: str, snapshot: int) -> None:
+        """Put metadata with the tag, if the row still names the metadata before; else the next call moves the tag."""
+        before = self.newest()
+        if before is None or snapshot not in before.snapshots:
+            return
+        if before.refs.get(name, {}).get("snapshot-id") == snapshot:
+            return
+        folder, _, file = before.location.rpartition("/")
+        match = _NUMBER.match(file)
+        location = f"{folder}/{int(match[1]) + 1 if match else 1:05d}-{uuid4()}.metadata.json"
+        raw = with_tag(before.raw, name, snapshot, before.location)
+        self._place.store.put(self._key(location), json.dumps(raw).encode())
+        with self._asking() as session:
+            done = session.execute(
+                "UPDATE iceberg_tables SET metadata_location = %s, previous_metadata_location = %s"
+                " WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s AND metadata_location = %s",
+                (location, before.location, *self._row, before.location),
+            )
+            moved = done.rowcount == 1
+        if not moved:
+            self._place.store.delete(self._key(location))
+
+    def name(self, session: SparkSession) -> str:
+        """Return the table's name, after the session was told of the catalog."""
+        key = f"spark.sql.catalog.{self._catalog}"
+        if session.conf.get(key, None) is None:
+            user = {"jdbc.user": self._connection.user} if self._connection.user is not None else {}
+            settings = {
+                "type": "jdbc",
+                "uri": self._connection.url,
+                "jdbc.schema-version": "V1",
+                **user,
+                **{f"jdbc.{name}": value for name, value in self._connection.secrets},
+                "warehouse": self._warehouse,
+                "cache-enabled": "false",
+                **(LOCAL_FILES if self._place.local else {}),
+            }
+            for name, value in settings.items():
+                session.conf.set(f"{key}.{name}", value)
+            session.conf.set(key, SPARK_CATALOG)
+        return f"{self._catalog}.{quoted(self._namespace)}.{quoted(self._table)}"
+
+    def namespace(self, session: SparkSession) -> str:
+        """Return the name of what the table lies in."""
+        self.name(session)
+        return f"{self._catalog}.{quoted(self._namespace)}"
+
+    def procedure(self, name: str) -> str:
+        """Return the name of a procedure."""
+        return f"{self._catalog}.system.{name}"
+
+    @property
+    def short_name(self) -> str:
+        """The table's name in the catalog."""
+        return f"{quoted(self._namespace)}.{quoted(self._table)}"
+
+    @property
+    def _row(self) -> tuple[str, str, str]:
+        return self._catalog, self._namespace, self._table
+
+    def _location(self) -> str | None:
+        from psycopg.errors import UndefinedTable
+
+        with self._asking() as session:
+            try:
+                found: Any = session.execute(
+                    "SELECT metadata_location FROM iceberg_tables"
+                    " WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s",
+                    self._row,
+                ).fetchone()
+            except UndefinedTable:  # nobody has ever used the catalog
+                return None
+        return found[0] if found else None
+
+    @contextmanager
+    def _asking(self) -> Iterator[psycopg.Connection]:
+        import psycopg
+
+        libpq: Any = self._connection.libpq
+        try:
+            with psycopg.connect(autocommit=True, connect_timeout=10, **libpq) as session:
+                yield session
+        except psycopg.OperationalError as error:
+            raise self._failed("be looked up in its catalog", error) from None
+
+    def _key(self, location: str) -> str:
+        for base in (self._place.spark_url, self._place.url):
+            if location.startswith(f"{base}/"):
+                return location.removeprefix(f"{base}/")
+        raise TargetError(
+            f"table {self._place}: expected its metadata below its folder, found it at {location}: the catalog means another table of this name"
+        )
+
+    def _failed(self, verb: str, error: Exception) -> TargetError:
+        said = self._connection.hide(in_one_line(str(error)))
+        return TargetError(
+            f"table {self._place}: cannot {verb} (catalog {self._connection}): {type(error).__name__}: {said}"
+        )

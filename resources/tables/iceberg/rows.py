@@ -1,0 +1,241 @@
+"""Rows of an Iceberg table without Spark, read with pyiceberg: how many there are, values of columns, and which commits wrote them.
+
+Belongs here: reading. Filters, and what a row means, are the planner's.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import SourceError, in_one_line
+from partitions.predicate import Predicate
+from resources.tables.iceberg.commit import COMMIT_COLUMN, DIGITS, OWNS_COLUMN, commit_value
+from resources.tables.iceberg.filters import expression, words
+from resources.tables.iceberg.metadata import Metadata, Snapshot
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import StaticTable
+
+
+def count_rows(metadata: Metadata, snapshot: Snapshot | None = None) -> int:
+    """Count the rows of a snapshot (None: the newest): its summary tells, or a scan if rows were deleted by their values.
+
+    Raises:
+        SourceError: if it cannot be read.
+    """
+    snapshot = snapshot or metadata.current
+    if snapshot is None:
+        return 0
+    return snapshot.rows if snapshot.rows is not None else _scan_count(metadata, snapshot, None)
+
+
+def count_of_commit(metadata: Metadata, snapshot: Snapshot, app_id: str, number: int) -> int:
+    """Count the rows of a snapshot that a commit has written.
+
+    Raises:
+        SourceError: if it cannot be read.
+    """
+    return _scan_count(metadata, snapshot, words().EqualTo(COMMIT_COLUMN, commit_value(app_id, number)))
+
+
+def highest_number(
+    metadata: Metadata, app_id: str, snapshot: Snapshot | None = None, below: int | None = None
+) -> int | None:
+    """Return the highest number under a tag of which there are rows; None if there are none.
+
+    Args:
+        metadata: of the table.
+        app_id: of the tag.
+        snapshot: whose rows are looked at; None: the newest.
+        below: a number; it and those above do not count. None: all count.
+
+    Raises:
+        SourceError: if the rows cannot be read.
+    """
+    if not owns_commit_column(metadata):
+        return None
+    upper = f"{app_id}:" + ("9" * DIGITS + "~" if below is None else f"{below:0{DIGITS}d}")
+    mine = words().And(
+        words().GreaterThanOrEqual(COMMIT_COLUMN, f"{app_id}:"), words().LessThan(COMMIT_COLUMN, upper)
+    )
+    value = _highest(metadata, snapshot or metadata.current, [COMMIT_COLUMN], mine)[COMMIT_COLUMN]
+    return None if value is None else int(value.rpartition(":")[2])
+
+
+def holds_commit_of(metadata: Metadata, snapshot: Snapshot, app_id: str | None) -> bool:
+    """Return whether a snapshot has rows of a dataflow, or, for None, of any."""
+    if not owns_commit_column(metadata):
+        return False
+    rows = words().StartsWith(COMMIT_COLUMN, f"{app_id}:") if app_id else words().NotNull(COMMIT_COLUMN)
+    return _has_rows(metadata, snapshot, rows)
+
+
+def owns_commit_column(metadata: Metadata) -> bool:
+    """Return whether the table has Strandline's column of commits."""
+    return metadata.properties.get(OWNS_COLUMN) == COMMIT_COLUMN
+
+
+def holds_any(metadata: Metadata, snapshot: Snapshot | None, rows: Predicate) -> bool:
+    """Return whether a snapshot has at least one of these rows.
+
+    Raises:
+        SourceError: if it cannot be read.
+    """
+    return snapshot is not None and _has_rows(metadata, snapshot, expression(rows, metadata.version_schema))
+
+
+def highest_values(
+    metadata: Metadata, snapshot: Snapshot | None, columns: Sequence[str], rows: Predicate | None
+) -> dict[str, Any]:
+    """Return the highest value of columns in some rows of a snapshot; see :meth:`resources.tables.table.Table.highest_values`.
+
+    Raises:
+        SourceError: if it cannot be read.
+    """
+    condition = None if rows is None else expression(rows, metadata.version_schema)
+    return _highest(metadata, snapshot, columns, condition)
+
+
+def distinct_rows(metadata: Metadata, columns: Sequence[str], most: int) -> Iterator[dict[str, Any]]:
+    """Read distinct rows of the newest snapshot; see :meth:`resources.tables.table.Table.distinct_rows`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    _check_columns(metadata, columns)
+    found: pa.Table | None = None
+    for batch in _batches(metadata, metadata.current, columns, None):
+        # Columns are numbered meanwhile: the same one may be asked for twice.
+        read = pa.table(
+            [batch.column(name) for name in columns], names=[f"c{at}" for at in range(len(columns))]
+        )
+        both = read if found is None else pa.concat_tables([found, read])
+        found = both.group_by(both.column_names, use_threads=False).aggregate([])
+        if found.num_rows > most:
+            raise SourceError(
+                f"table {metadata.table_location}: expected at most {most:,} distinct rows of {', '.join(columns)}, found more. Name columns"
+                " that are ids, or a table of fewer rows"
+            )
+    if found is None:
+        return iter(())
+    order: Any = [(name, "ascending", "at_start") for name in found.column_names]
+    sorted_rows = found.take(pc.sort_indices(found, sort_keys=order))
+    return iter(sorted_rows.rename_columns(list(columns)).to_pylist())
+
+
+def file_maxima(metadata: Metadata, snapshot: Snapshot | None, column: str) -> list[tuple[Any, int]]:
+    """Return what the manifests tell; see :meth:`resources.tables.table.Table.file_maxima`."""
+    import pyarrow as pa
+    from pyiceberg.conversions import from_bytes
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    if snapshot is None:
+        return []
+    try:
+        table = _table(metadata)
+        wanted = table.schema().find_field(column, case_sensitive=False)
+        kind: Any = wanted.field_type
+        files = _data_files(table, snapshot)
+        bounds = [((file.upper_bounds or {}).get(wanted.field_id), file.record_count) for file in files]
+        arrow = schema_to_pyarrow(kind)
+        known = [(from_bytes(kind, bound), rows) for bound, rows in bounds if bound is not None]
+        return [
+            (pa.scalar(value, arrow).as_py(), rows) for value, rows in known
+        ]  # of days and instants the number
+    except Exception as error:
+        raise _unreadable(metadata, error) from error
+
+
+def _highest(
+    metadata: Metadata,
+    snapshot: Snapshot | None,
+    columns: Sequence[str],
+    rows: BooleanExpression | None,
+) -> dict[str, Any]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    highest: dict[str, Any] = dict.fromkeys(columns)
+    for batch in _batches(metadata, snapshot, columns, rows):
+        for name in columns:
+            values = batch.column(name)
+            if pa.types.is_floating(values.type):  # infinity and NaN are no values that a watermark can have
+                values = values.filter(pc.is_finite(values))
+            value = pc.max(values).as_py()
+            if value is not None and (highest[name] is None or value > highest[name]):
+                highest[name] = value
+    return highest
+
+
+def _has_rows(metadata: Metadata, snapshot: Snapshot, rows: BooleanExpression) -> bool:
+    column = metadata.version_schema["fields"][0]["name"]
+    batches = _batches(metadata, snapshot, [column], rows, limit=1)
+    return any(batch.num_rows for batch in batches)
+
+
+def _scan_count(metadata: Metadata, snapshot: Snapshot, rows: BooleanExpression | None) -> int:
+    try:
+        scan = _table(metadata).scan(row_filter=rows or words().AlwaysTrue(), snapshot_id=snapshot.id)
+        return int(scan.count())
+    except Exception as error:
+        raise _unreadable(metadata, error) from error
+
+
+def _batches(
+    metadata: Metadata,
+    snapshot: Snapshot | None,
+    columns: Sequence[str],
+    rows: BooleanExpression | None,
+    limit: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    if snapshot is None:
+        return
+    try:
+        scan = _table(metadata).scan(
+            row_filter=rows or words().AlwaysTrue(),
+            selected_fields=tuple(dict.fromkeys(columns)),
+            case_sensitive=False,
+            snapshot_id=snapshot.id,
+            limit=limit,
+        )
+        yield from scan.to_arrow_batch_reader()
+    except Exception as error:
+        raise _unreadable(metadata, error) from error
+
+
+def _data_files(table: StaticTable, snapshot: Snapshot) -> Iterator[DataFile]:
+    for task in table.scan(snapshot_id=snapshot.id).plan_files():
+        yield task.file
+
+
+def _table(metadata: Metadata) -> StaticTable:
+    from pyiceberg.table import StaticTable
+
+    return StaticTable.from_metadata(metadata.location, dict(metadata.storage))
+
+
+def _check_columns(metadata: Metadata, columns: Sequence[str]) -> None:
+    known = {field["name"]: field["type"] for field in metadata.version_schema["fields"]}
+    for name in columns:
+        if name not in known:
+            shown = [column for column in known if column != COMMIT_COLUMN]
+            close = difflib.get_close_matches(name, shown, n=1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise SourceError(
+                f"table {metadata.table_location}: expected a column {name}{hint}, found the columns {', '.join(shown)}"
+            )
+        if not isinstance(known[name], str):
+            raise SourceError(
+                f"table {metadata.table_location}: expected a column with single values, found {name}, which holds nested ones"
+            )
+
+
+def _unreadable(metadata: Metadata, error: Exception) -> SourceError:
+    if isinstance(error, SourceError):
+        return error
+    why = in_one_line(str(error)) or type(error).__name__
+    return SourceError(f"table {metadata.table_location}: cannot be read: {why}")

@@ -1,0 +1,201 @@
+"""An Iceberg table of the lake, as the contract has it. What each method needs is in the modules beside this one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import RowsRefused, SourceError, TargetError
+from partitions.load import Load
+from partitions.predicate import Predicate
+from resources.places import Place
+from resources.tables.iceberg.catalog import Catalog, FolderCatalog
+from resources.tables.iceberg.columns import OUTSIDE
+from resources.tables.iceberg.commit import COMMIT_COLUMN
+from resources.tables.iceberg.head import compared, tip_of
+from resources.tables.iceberg.history import adopted
+from resources.tables.iceberg.jdbc_catalog import JdbcCatalog
+from resources.tables.iceberg.metadata import Metadata, Snapshot, spark_schema
+from resources.tables.iceberg.rows import (
+    count_of_commit,
+    count_rows,
+    distinct_rows,
+    file_maxima,
+    highest_values,
+    holds_any,
+    owns_commit_column,
+)
+from resources.tables.iceberg.writing import Commits
+from resources.tables.table import MOST_ROWS, Adopted, TableCommit, TableHead, Tag, TaggedCommit, Version
+from resources.tables.user_metadata import commit_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TAG = "strandline_"
+"""Before the dataflow's name, in the tag that keeps the snapshot of its newest entry."""
+
+_MOST_TEXTS = 100_000_000
+"""Of a column: more than the files that a dataflow has ever loaded."""
+
+
+class IcebergTable:
+    """One Iceberg table; it need not exist."""
+
+    def __init__(self, place: Place, partition_by: Sequence[str] = ()) -> None:
+        """Use the table at a place, which the first write makes, partitioned as given."""
+        self._place = place
+        self._partition_by = tuple(partition_by)
+        database = place.catalog
+        self._catalog: Catalog = JdbcCatalog(place, database) if database else FolderCatalog(place)
+
+    def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
+        """Compare the table's snapshots with what was recorded of it."""
+        return compared(self._catalog.newest(), recorded, app_id)
+
+    def tip(self, app_id: str | None) -> TableHead:
+        """Return what the table is now."""
+        return tip_of(self._catalog.newest(), app_id)
+
+    def adopted(self, app_id: str | None = None) -> Adopted | None:
+        """Return the state that the commits tell which the table's rows go back to."""
+        return adopted(self._place, self._catalog.newest(), app_id)
+
+    def exists(self) -> bool:
+        """Return whether there is an Iceberg table."""
+        return self._catalog.newest() is not None
+
+    def has_data(self) -> bool:
+        """Return whether the table holds rows or remembers a tag."""
+        metadata = self._catalog.newest()
+        if metadata is None:
+            return False
+        remembers = any("strandline.app-id" in snapshot.summary for snapshot in metadata.lineage())
+        return remembers or count_rows(metadata) > 0
+
+    def counted(self, commit: TaggedCommit, before: int) -> TaggedCommit:
+        """Return the commit with all of its counts: rows say which commit wrote them, also beside rows that it only moved."""
+        if not commit.uncounted:
+            return commit
+        metadata = self._catalog.newest()
+        snapshot = metadata.snapshot(str(commit.version)) if metadata else None
+        if metadata is None or snapshot is None:
+            return replace(commit, uncounted=False)
+        follows = metadata.snapshot(str(commit.follows)) if commit.follows is not None else None
+        app_id = snapshot.summary["strandline.app-id"]
+        rows = count_of_commit(metadata, snapshot, app_id, commit.number)
+        earlier = count_rows(metadata, follows) if follows else before
+        removed = max(0, earlier + rows - count_rows(metadata, snapshot))
+        return replace(commit, rows=rows, removed=removed, uncounted=False)
+
+    def count_rows(self) -> int:
+        """Return the number of rows, from the newest snapshot's summary."""
+        metadata = self._catalog.newest()
+        return count_rows(metadata) if metadata else 0
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns, without Strandline's own."""
+        metadata = self._catalog.newest()
+        return [field["name"] for field in _spark_fields(metadata)] if metadata else []
+
+    def schema(self) -> tuple[Version, str] | None:
+        """Return the newest version, and its columns as Spark's JSON."""
+        metadata = self._catalog.newest()
+        if metadata is None:
+            return None
+        return metadata.version_id, json.dumps({"type": "struct", "fields": _spark_fields(metadata)})
+
+    def highest_values(
+        self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
+    ) -> dict[str, Any]:
+        """Ask for them, without Spark."""
+        metadata = self._readable()
+        return highest_values(metadata, self._snapshot(metadata, version), columns, rows)
+
+    def texts(self, column: str) -> set[str]:
+        """Return all texts of a column."""
+        if column not in self.columns():
+            return set()
+        distinct = self.distinct_rows([column], _MOST_TEXTS)
+        return {row[column] for row in distinct if row[column] is not None}
+
+    def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
+        """Return the distinct rows of some columns."""
+        return distinct_rows(self._readable(), columns, most)
+
+    def holds_any(self, version: Version, rows: Predicate) -> bool:
+        """Ask for one row."""
+        metadata = self._readable()
+        return holds_any(metadata, self._snapshot(metadata, version), rows)
+
+    def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
+        """Return what the table's manifests say of its files."""
+        metadata = self._readable()
+        return file_maxima(metadata, self._snapshot(metadata, version), column)
+
+    def newest_version(self) -> Version:
+        """Return the newest version. Starts no Spark."""
+        return self._readable().version_id
+
+    def read(self, spark: SparkSession, version: Version) -> DataFrame:
+        """Return all rows of a version, without Strandline's column."""
+        name, snapshot = self._catalog.name(spark), str(version).partition("-")[2]
+        reader = spark.read.option("versionAsOf", snapshot) if snapshot.isdigit() else spark.read
+        rows = reader.table(name)
+        metadata = self._catalog.newest()
+        return rows.drop(COMMIT_COLUMN) if metadata and owns_commit_column(metadata) else rows
+
+    def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
+        """Load rows in one commit, which is refused if its number was taken since it was planned, or if other rows were."""
+        self._commits(tag, state).write(rows, load, first=base is None)
+
+    def give_up(
+        self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
+    ) -> None:
+        """Take the number with a commit that changes no row."""
+        self._commits(tag, state).give_up(spark, first_rows)
+
+    def refuses_rows_outside(self, error: Exception) -> bool:
+        """Return whether a row was refused."""
+        return isinstance(error, RowsRefused) and error.code == OUTSIDE
+
+    def after_append(self, commit: TableCommit, dataflow: str) -> None:
+        """Keep the snapshot of the newest entry from being expired, by a tag."""
+        metadata = self._catalog.newest()
+        snapshot = metadata.snapshot(str(commit.version)) if metadata else None
+        if snapshot is not None:
+            self._catalog.move_tag(f"{TAG}{dataflow}", snapshot.id)
+
+    def _commits(self, tag: Tag, state: str) -> Commits:
+        text = commit_text(self._place, tag, state)
+        return Commits(self._catalog, str(self._place), self._partition_by, tag, text)
+
+    def _readable(self) -> Metadata:
+        try:
+            metadata = self._catalog.newest()
+        except TargetError as error:
+            raise SourceError(error.message) from error
+        if metadata is None:
+            raise SourceError(
+                f"table {self._place}: expected an Iceberg table, found none. Load it first, or correct its name",
+                code="source_missing",
+            )
+        return metadata
+
+    def _snapshot(self, metadata: Metadata, version: Version | None) -> Snapshot | None:
+        """The snapshot of a version; None if the table had none then."""
+        if version is None:
+            return metadata.current
+        snapshot = metadata.snapshot(str(version))
+        if snapshot is None and str(version).partition("-")[2].isdigit():
+            raise SourceError(
+                f"table {self._place}: expected version {version}, found none: its snapshot was expired"
+            )
+        return snapshot
+
+
+def _spark_fields(metadata: Metadata) -> list[dict[str, Any]]:
+    hidden = COMMIT_COLUMN if owns_commit_column(metadata) else None
+    return [field for field in spark_schema(metadata.version_schema)["fields"] if field["name"] != hidden]

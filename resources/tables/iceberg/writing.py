@@ -1,0 +1,323 @@
+"""Strandline's commits of an Iceberg table: each is valid only on the snapshot on which its number was free (docs/adr/0018).
+
+An append is one commit: it overwrites the rows of its own number, of which there must be none, in no snapshot since. Every other load is made
+on a branch that begins at that snapshot; the branch then becomes what readers see, if they still see that snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from partitions.errors import RowsRefused, TargetError, in_one_line
+from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
+from partitions.predicate import EVERYTHING, Predicate
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
+from resources.history import changed_versions, first_versions
+from resources.spark import settings_for_a_while
+from resources.sql import literal, quoted
+from resources.tables.iceberg.catalog import Catalog
+from resources.tables.iceberg.columns import (
+    OUTSIDE,
+    check_reserved,
+    check_types,
+    in_order_of,
+    is_outside,
+    with_commit,
+)
+from resources.tables.iceberg.commit import (
+    COMMIT_COLUMN,
+    OWNS_COLUMN,
+    commit_value,
+    summary_of,
+)
+from resources.tables.iceberg.head import tip_of
+from resources.tables.iceberg.layout import Layout
+from resources.tables.iceberg.metadata import MAIN, Metadata, spark_schema
+from resources.tables.iceberg.rows import owns_commit_column
+from resources.tables.merging import merging_writer
+from resources.tables.table import Tag
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
+    from pyspark.sql.types import StructType
+
+_TRIES = 20
+"""Commits of other writers that may come first, one after another, before a run gives way to them."""
+
+_BRANCH = "strandline_"
+"""Before the names of branches on which commits are made."""
+
+_NEW_TABLE = {
+    OWNS_COLUMN: COMMIT_COLUMN,
+    # Else bounds are cut after 16 letters, and a file of one number may be one of any other.
+    f"write.metadata.metrics.column.{COMMIT_COLUMN}": "full",
+    # Else each commit leaves a file that lists all snapshots.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+_CONFLICTS = (
+    "ValidationException",
+    "CommitFailedException",
+    "Cannot fast-forward",
+    "not an ancestor",
+    "Found conflicting files",
+    "Cannot determine history",
+    "stale table metadata",
+    "some, but not all, rows match",
+)
+"""What Iceberg says if the table is not what a commit was planned on."""
+
+_SUMMARY = "spark.sql.iceberg.snapshot-property."
+
+
+@dataclass(frozen=True)
+class Commits:
+    """Makes commits under one tag.
+
+    Attributes:
+        catalog: of the table.
+        shown: the table's name, for people.
+        partition_by: the columns that a new table is partitioned by.
+        tag: of the commit.
+        text: what it says of itself.
+    """
+
+    catalog: Catalog
+    shown: str
+    partition_by: tuple[str, ...]
+    tag: Tag
+    text: str
+
+    @property
+    def value(self) -> str:
+        """What the commit's rows carry."""
+        return commit_value(self.tag.app_id, self.tag.number)
+
+    def write(self, rows: DataFrame, load: Load, *, first: bool) -> None:
+        """Load rows, unless the number is taken; see :meth:`resources.tables.table.Table.write`."""
+        check_reserved(rows)
+        for attempt in range(_TRIES):
+            metadata = self.catalog.newest()
+            if self._is_taken(metadata):
+                return
+            if metadata is None and not first:
+                raise self._gone()
+            try:
+                if metadata is None or first:
+                    self._create(rows, load)
+                elif metadata.current is None or (isinstance(load, Append) and attempt == 0):
+                    self._append(rows, metadata)
+                else:
+                    work = partial(self._load, rows, load, metadata)
+                    self._publish(rows.sparkSession, metadata, work)
+            except Exception as error:
+                if is_outside(error):
+                    raise RowsRefused(
+                        f"table {self.shown}: rows are not among those that are replaced", code=OUTSIDE
+                    ) from error
+                if not _is_conflict(error) or first:
+                    raise
+            else:
+                return
+        raise self._gave_way()
+
+    def give_up(self, session: SparkSession, first_rows: Callable[[], DataFrame] | None) -> None:
+        """Fence the number, unless it is taken; see :meth:`resources.tables.table.Table.give_up`."""
+        if first_rows is not None and self.catalog.newest() is None:
+            self._create(first_rows(), None)
+            return
+        for _ in range(_TRIES):
+            metadata = self.catalog.newest()
+            if metadata is None:
+                raise self._gone()
+            if self._is_taken(metadata):
+                return
+            try:
+                self._fence(session, metadata)
+            except Exception as error:
+                if not _is_conflict(error):
+                    raise
+            else:
+                return
+        raise self._gave_way()
+
+    def _is_taken(self, metadata: Metadata | None) -> bool:
+        return metadata is not None and tip_of(metadata, self.tag.app_id).tag >= self.tag.number
+
+    def _create(self, rows: DataFrame, load: Load | None) -> None:
+        """Make the table with its first rows, in one commit. Nothing is there that could be replaced."""
+        from pyspark.sql import functions as F
+
+        rows = first_versions(rows, load) if isinstance(load, Scd2) else rows
+        name = self.catalog.name(rows.sparkSession)
+        self._make_namespace(rows.sparkSession)
+        writer = with_commit(rows, self.value).writeTo(name).using("iceberg")
+        for key, value in _NEW_TABLE.items():
+            writer = writer.tableProperty(key, value)
+        writer = self._told(writer, load)
+        if self.partition_by:
+            first, *others = [F.col(quoted(column)) for column in self.partition_by]
+            writer = writer.partitionedBy(first, *others)
+        writer.create()
+
+    def _make_namespace(self, session: SparkSession) -> None:
+        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.catalog.namespace(session)}").collect()
+
+    def _append(self, rows: DataFrame, metadata: Metadata) -> None:
+        """Append in one commit, in which files of the same number since the snapshot are a conflict. One without files is no commit of it yet."""
+        from pyspark.sql import functions as F
+
+        table = self._columns(metadata)
+        check_types(rows, table, self.shown)
+        name = self.catalog.name(rows.sparkSession)
+        writer = in_order_of(with_commit(rows, self.value), table).writeTo(name)
+        writer = writer.option("isolation-level", "serializable")
+        if metadata.current is not None:
+            writer = writer.option("validate-from-snapshot-id", str(metadata.current.id))
+        writer = self._told(writer, Append())
+        writer.overwrite(F.col(COMMIT_COLUMN) == F.lit(self.value))
+        after = self.catalog.newest()
+        if after is not None and not self._is_taken(after):
+            is_next = metadata.current and after.current and after.current.parent == metadata.current.id
+            self._fence(rows.sparkSession, after, metadata if is_next else after)
+
+    def _fence(self, session: SparkSession, metadata: Metadata, base: Metadata | None = None) -> None:
+        """Take the number without a row: its file is there in one snapshot and gone in the next, and readers see only the second.
+
+        An append that has begun before finds the file in the history, and any other load finds that what it began on is not what readers see.
+
+        Args:
+            session: a session.
+            metadata: of the table as it is now.
+            base: the table that the commit follows, if it has come here in more than one step.
+        """
+        table = self._columns(metadata)
+
+        def work(branch: str) -> None:
+            from pyspark.sql import functions as F
+
+            marker = session.range(1).select(F.lit(self.value).alias(COMMIT_COLUMN))
+            writer = in_order_of(marker, table).writeTo(branch)
+            writer.append()
+            nothing = in_order_of(marker, table).limit(0).writeTo(branch)
+            self._told(nothing, None, base or metadata).overwrite(F.col(COMMIT_COLUMN) == F.lit(self.value))
+
+        self._publish(session, metadata, work)
+
+    def _publish(self, session: SparkSession, metadata: Metadata, work: Callable[[str], None]) -> None:
+        """Do work on a branch that begins at the newest snapshot, and show it to readers if they still see that snapshot."""
+        name, snapshot = self.catalog.name(session), metadata.current
+        branch = f"{_BRANCH}{self.tag.app_id[:12]}_{self.tag.number}_{uuid4().hex[:8]}"
+        self._drop_branches(session, name, metadata)
+        assert snapshot is not None
+        session.sql(
+            f"ALTER TABLE {name} CREATE BRANCH {quoted(branch)} AS OF VERSION {snapshot.id}"
+        ).collect()
+        try:
+            work(f"{name}.{quoted(f'branch_{branch}')}")
+            arguments = ", ".join(map(literal, (self.catalog.short_name, MAIN, branch)))
+            session.sql(f"CALL {self.catalog.procedure('fast_forward')}({arguments})").collect()
+        finally:
+            with suppress(Exception):  # the next commit drops it
+                session.sql(f"ALTER TABLE {name} DROP BRANCH IF EXISTS {quoted(branch)}").collect()
+
+    def _drop_branches(self, session: SparkSession, name: str, metadata: Metadata) -> None:
+        """Drop what runs that died have left. A writer that still runs on such a branch loses it, as it would lose its number."""
+        mine = f"{_BRANCH}{self.tag.app_id[:12]}_"
+        for left in [ref for ref in metadata.refs if ref.startswith(mine)]:
+            session.sql(f"ALTER TABLE {name} DROP BRANCH IF EXISTS {quoted(left)}").collect()
+
+    def _load(self, rows: DataFrame, load: Load, metadata: Metadata, branch: str) -> None:
+        session, table = rows.sparkSession, self._columns(metadata)
+        if isinstance(load, ReplaceAll):
+            self._replace_all(rows, metadata, branch)
+            return
+        check_types(rows, table, self.shown)
+        match load:
+            case Append():
+                self._add(rows, load, metadata, branch)
+            case Replace(where):
+                session.sql(f"DELETE FROM {branch} WHERE {sql(where, SPARK)}").collect()  # noqa: S608 - names are quoted, values are literals
+                self._add(rows, load, metadata, branch, where)
+            case _:
+                self._merge(rows, load, metadata, branch)
+
+    def _add(
+        self,
+        rows: DataFrame,
+        load: Load,
+        metadata: Metadata,
+        branch: str,
+        where: Predicate = EVERYTHING,
+    ) -> None:
+        table = self._columns(metadata)
+        writer = in_order_of(with_commit(rows, self.value, where), table).writeTo(branch)
+        self._told(writer, load, metadata).append()
+
+    def _merge(
+        self, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, metadata: Metadata, branch: str
+    ) -> None:
+        """Merge rows that are read once: Spark looks first which files they touch, and a source may answer otherwise the second time."""
+        session = rows.sparkSession
+        if isinstance(load, Scd2):
+            rows = changed_versions(rows, session.table(branch).drop(COMMIT_COLUMN), load)
+        rows = with_commit(rows, self.value).localCheckpoint()
+        with _saying(session, self._summary(load, metadata)):
+            merging_writer(rows, load, branch, self._columns(metadata), (COMMIT_COLUMN,)).merge()
+
+    def _replace_all(self, rows: DataFrame, metadata: Metadata, branch: str) -> None:
+        from pyspark.sql import functions as F
+
+        session = rows.sparkSession
+        rows = with_commit(rows, self.value)
+        Layout(self.catalog.name(session), metadata, self.partition_by).fit(session, rows.schema)
+        writer = self._told(rows.writeTo(branch), ReplaceAll(), metadata)
+        writer.overwrite(F.lit(True))
+
+    def _columns(self, metadata: Metadata) -> StructType:
+        from pyspark.sql.types import StructType
+
+        if not owns_commit_column(metadata):
+            raise RowsRefused(
+                f"table {self.shown}: expected a table that Strandline has made, with a column {COMMIT_COLUMN}, found another writer's:"
+                " without the column a number could be written twice. Load into another target.table"
+            )
+        return StructType.fromJson(spark_schema(metadata.schema))
+
+    def _summary(self, load: Load | None, base: Metadata | None) -> Mapping[str, str]:
+        return summary_of(self.tag, self.text, load, base.current.id if base and base.current else None)
+
+    def _told(
+        self, writer: DataFrameWriterV2, load: Load | None, base: Metadata | None = None
+    ) -> DataFrameWriterV2:
+        """A writer whose snapshot is the commit; ``base`` is what its branch begins at."""
+        for key, value in self._summary(load, base).items():
+            writer = writer.option(f"snapshot-property.{key}", value)
+        return writer
+
+    def _gone(self) -> TargetError:
+        return TargetError(
+            f"table {self.shown}: expected the table that number {self.tag.number} was planned on, found none: it was dropped meanwhile"
+        )
+
+    def _gave_way(self) -> TargetError:
+        return TargetError(
+            f"table {self.shown}: other writers committed {_TRIES} times while number {self.tag.number} was written. Nothing is lost: the next run"
+            " finishes it; let other writers pause"
+        )
+
+
+def _saying(session: SparkSession, summary: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Within it, what the session writes says this in its snapshots: statements of SQL take no options."""
+    return settings_for_a_while(session, {_SUMMARY + key: value for key, value in summary.items()})
+
+
+def _is_conflict(error: Exception) -> bool:
+    text = in_one_line(str(error))
+    return any(words in text for words in _CONFLICTS)

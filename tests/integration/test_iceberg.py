@@ -1,0 +1,322 @@
+"""Iceberg tables beside writers that were believed dead, other dataflows and other engines (docs/iceberg.md)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Upsert
+from partitions.predicate import Among
+from resources.places import Place
+from resources.spark import SparkEngine
+from resources.tables.iceberg.catalog import FolderCatalog
+from resources.tables.iceberg.metadata import Metadata
+from resources.tables.iceberg.table import IcebergTable
+from resources.tables.table import TableCommit, Tag
+from tests.support.iceberg import foreign_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+APP = "app"
+LOADS: dict[str, Load] = {
+    "append": Append(),
+    "upsert": Upsert(("id",), ()),
+    "replace keys": ReplaceKeys(("id",)),
+    "replace": Replace(Among("unit", ("a", "b", "zombie"))),
+    "replace all": ReplaceAll(),
+}
+
+
+class Asleep(FolderCatalog):
+    """The catalog of a writer that has looked at the table, and goes on when much has happened since."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._seen: list[Metadata | None] = [FolderCatalog(place).newest()]
+
+    def newest(self) -> Metadata | None:
+        """What it saw before it fell asleep, then what is there."""
+        return self._seen.pop() if self._seen else super().newest()
+
+
+@dataclass
+class Lake:
+    """One table, and what happens to it."""
+
+    spark: SparkSession
+    folder: Path
+    partition_by: tuple[str, ...] = field(default=())
+
+    @property
+    def table(self) -> IcebergTable:
+        return IcebergTable(Place(str(self.folder)), self.partition_by)
+
+    def load(
+        self,
+        number: int,
+        *rows: tuple[int, str],
+        load: Load | None = None,
+        app: str = APP,
+        table: IcebergTable | None = None,
+        **tag: Any,
+    ) -> None:
+        table = table or self.table
+        made = Tag(app, number, tag.pop("owner", f"{app} {number}"), **tag)
+        frame = self.spark.createDataFrame(list(rows), "id long, unit string")
+        base = self.table.tip(app).version
+        table.write(frame, load or Append(), made, str(number), base=base)
+
+    def asleep(self) -> IcebergTable:
+        """The table of a writer that wakes up later."""
+        table = self.table
+        table._catalog = Asleep(Place(str(self.folder)))
+        return table
+
+    def call(self, procedure: str, **arguments: str) -> None:
+        """Another engine's call of a procedure for the table."""
+        catalog, namespace, name = foreign_table(self.spark, self.folder).split(".")
+        given = ", ".join(f"{key} => {value}" for key, value in arguments.items())
+        comma = ", " if given else ""
+        self.spark.sql(
+            f"CALL {catalog}.system.{procedure}(table => '{namespace}.{name}'{comma}{given})"
+        ).collect()
+
+    def sql(self, text: str) -> None:
+        """Another engine's statement; ``{t}`` is the table."""
+        self.spark.sql(text.format(t=foreign_table(self.spark, self.folder))).collect()
+
+    def expire(self) -> None:
+        """Expire all snapshots that nothing keeps."""
+        self.call("expire_snapshots", older_than="TIMESTAMP '2100-01-01 00:00:00'", retain_last="1")
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        rows = self.table.read(self.spark, self.table.newest_version()).collect()
+        return sorted((tuple(row) for row in rows), key=str)
+
+    def recorded(self, number: int, app: str = APP) -> TableCommit:
+        commit = self.table.head(None, app).find_tagged_commit(number)
+        assert commit is not None
+        return commit.commit
+
+    @property
+    def branches(self) -> list[str]:
+        metadata = self.table._catalog.newest()
+        assert metadata is not None
+        return [name for name, ref in metadata.refs.items() if ref["type"] == "branch"]
+
+
+@pytest.fixture(scope="module")
+def spark(engine: SparkEngine) -> SparkSession:
+    return engine.session()
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    return Lake(spark, tmp_path / "lake" / "bronze" / "t")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "append",
+        "upsert",
+        pytest.param("replace keys", marks=pytest.mark.full),
+        "replace",
+        pytest.param("replace all", marks=pytest.mark.full),
+    ],
+)
+def test_a_writer_that_found_its_number_free_lands_nothing_if_another_took_it(lake: Lake, name: str) -> None:
+    lake.load(1, (1, "a"))
+    zombie = lake.asleep()
+    lake.load(2, (2, "b"), load=LOADS[name])
+    lake.load(3, (3, "c"))
+    expected = lake.rows
+    lake.load(2, (2, "zombie"), load=LOADS[name], table=zombie, owner="zombie")
+    assert (lake.rows, lake.branches) == (expected, ["main"])
+    assert [commit.owner for commit in lake.table.head(None, APP).tagged] == ["app 1", "app 2", "app 3"]
+
+
+@pytest.mark.parametrize("name", ["append", "upsert"])
+def test_a_fence_keeps_a_writer_out_that_found_its_number_free(lake: Lake, name: str) -> None:
+    lake.load(1, (1, "a"))
+    zombie = lake.asleep()
+    lake.table.give_up(lake.spark, Tag(APP, 2, "fence", gives_up=True), "1", None)
+    lake.load(2, (2, "zombie"), load=LOADS[name], table=zombie)
+    assert (lake.rows, lake.recorded(2).id) == ([(1, "a")], "fence")
+
+
+def test_a_slice_without_rows_keeps_a_writer_out_that_found_its_number_free(lake: Lake) -> None:
+    lake.load(1, (1, "a"))
+    before = lake.table.tip(APP).version
+    zombie = lake.asleep()
+    lake.load(2)
+    lake.load(2, (2, "zombie"), table=zombie, owner="zombie")
+    commit = lake.table.head(None, APP).find_tagged_commit(2)
+    assert commit is not None
+    assert (lake.rows, commit.owner, commit.follows) == ([(1, "a")], "app 2", before)
+
+
+def test_no_reader_ever_sees_the_row_of_a_fence(lake: Lake) -> None:
+    lake.load(1, (1, "a"))
+    lake.table.give_up(lake.spark, Tag(APP, 2, "fence", gives_up=True), "1", None)
+    metadata = lake.table._catalog.newest()
+    assert metadata is not None
+    shown = [entry["snapshot-id"] for entry in metadata.raw["snapshot-log"]]
+    assert [metadata.snapshots[snapshot].count("total-records") for snapshot in shown] == [1, 1]
+
+
+@pytest.mark.parametrize("name", ["append", "upsert"])
+def test_rows_that_others_commit_meanwhile_stay_and_the_number_lands_once(lake: Lake, name: str) -> None:
+    lake.load(1, (1, "a"))
+    slow = lake.asleep()
+    lake.sql("INSERT INTO {t} VALUES (77, 'foreign', NULL)")
+    lake.load(2, (2, "b"), load=LOADS[name], table=slow)
+    assert lake.rows == [(1, "a"), (2, "b"), (77, "foreign")]
+    head = lake.table.head(lake.recorded(1), APP)
+    assert (head.kept, head.undone, [commit.number for commit in head.tagged]) == (True, None, [2])
+
+
+def test_two_dataflows_append_at_once_and_no_row_is_lost(lake: Lake) -> None:
+    lake.load(1, (0, "first"))
+
+    def load(app: str) -> None:
+        for number in (2, 3, 4):
+            lake.load(number, (number, app), app=app)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(load, ("one", "two")))
+    assert lake.rows == sorted([(0, "first"), *((n, a) for a in ("one", "two") for n in (2, 3, 4))], key=str)
+
+
+def test_an_append_lands_in_a_table_whose_files_hold_the_numbers_of_several_dataflows(lake: Lake) -> None:
+    for app, number in (("b", 1), ("a", 1), ("b", 2), ("a", 2), ("b", 3), ("b", 4)):
+        lake.load(number, (number, app), app=app)
+    lake.call("rewrite_data_files", options="map('rewrite-all', 'true')")
+    lake.load(3, (3, "a"), app="a")
+    lake.load(5, (5, "b"), app="b")
+    assert lake.rows == [
+        (n, u)
+        for n, u in sorted([(1, "a"), (1, "b"), (2, "a"), (2, "b"), (3, "a"), (3, "b"), (4, "b"), (5, "b")])
+    ]
+    head = lake.table.head(lake.recorded(2, "a"), "a")
+    assert (head.kept, head.undone, head.tag) == (True, None, 3)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE {t} SET unit = 'changed'", "DELETE FROM {t} WHERE id < 10"],
+    ids=["update", "delete"],
+)
+def test_rows_that_others_change_or_delete_are_theirs_to_change(lake: Lake, statement: str) -> None:
+    lake.load(1, (1, "a"), (2, "b"))
+    recorded = lake.recorded(1)
+    lake.sql(statement)
+    head = lake.table.head(recorded, APP)
+    assert (head.kept, head.undone, head.tag) == (True, None, 1)
+
+
+def test_the_snapshot_of_the_newest_entry_is_kept_from_expiry_by_a_tag(lake: Lake) -> None:
+    lake.load(1, (1, "a"))
+    lake.load(2, (2, "b"), after=lake.recorded(1))
+    recorded = lake.recorded(2)
+    lake.table.after_append(recorded, "flow")
+    lake.sql("INSERT INTO {t} VALUES (77, 'foreign', NULL)")
+    lake.call("rewrite_data_files", options="map('rewrite-all', 'true')")
+    lake.expire()
+    head = lake.table.head(recorded, APP)
+    assert (head.kept, head.cleaned, head.undone, head.tag, head.tagged) == (True, True, None, 2, ())
+    told = lake.table.adopted(APP)
+    assert told is not None
+    assert (told.state, told.number, told.owner, told.beyond) == ("2", 2, "app 2", False)
+    lake.load(2, (2, "zombie"))
+    lake.load(3, (3, "c"))
+    assert [row[0] for row in lake.rows] == [1, 2, 3, 77]
+
+
+def test_a_tag_moves_on_and_is_not_moved_where_it_is(lake: Lake) -> None:
+    lake.load(1, (1, "a"))
+    lake.table.after_append(lake.recorded(1), "flow")
+    lake.load(2, (2, "b"))
+    for _ in range(2):
+        lake.table.after_append(lake.recorded(2), "flow")
+    metadata = lake.table._catalog.newest()
+    assert metadata is not None
+    assert metadata.refs["strandline_flow"] == {
+        "snapshot-id": metadata.raw["current-snapshot-id"],
+        "type": "tag",
+    }
+    assert metadata.version == 4
+    lake.load(3, (3, "c"))
+    assert [row[0] for row in lake.rows] == [1, 2, 3]
+
+
+def test_after_an_expiry_without_a_tag_the_rows_tell_which_number_is_the_highest(lake: Lake) -> None:
+    lake.load(1, (1, "a"))
+    lake.load(2, (2, "b"))
+    recorded = lake.recorded(2)
+    lake.sql("INSERT INTO {t} VALUES (77, 'foreign', NULL)")
+    lake.sql("INSERT INTO {t} VALUES (78, 'foreign', NULL)")
+    lake.expire()
+    head = lake.table.head(recorded, APP)
+    assert (head.kept, head.cleaned, head.tag) == (True, True, 2)
+    lake.load(2, (2, "zombie"))
+    lake.load(3, (3, "c"))
+    assert [row[0] for row in lake.rows] == [1, 2, 3, 77, 78]
+    lost = TableCommit(recorded.version, recorded.id, 5)
+    assert lake.table.head(lost, APP).kept is False
+
+
+def test_a_table_that_was_rolled_back_does_not_have_the_recorded_commit(lake: Lake) -> None:
+    lake.load(1, (1, "a"))
+    first = lake.recorded(1)
+    lake.load(2, (2, "b"), after=first)
+    recorded = lake.recorded(2)
+    lake.table.after_append(recorded, "flow")
+    lake.call("rollback_to_snapshot", snapshot_id=str(first.version).partition("-")[2])
+    head = lake.table.head(recorded, APP)
+    assert (head.kept, head.older, head.tag) == (False, True, 1)
+    told = lake.table.adopted(APP)
+    assert told is not None
+    assert (told.state, told.number) == ("1", 1)
+
+
+def test_a_branch_that_a_dead_run_has_left_is_dropped_by_the_next_one(lake: Lake) -> None:
+    lake.load(1, (1, "a"))
+    lake.sql(f"ALTER TABLE {{t}} CREATE BRANCH strandline_{APP}_2_left")
+    lake.sql("ALTER TABLE {t} CREATE BRANCH audit")
+    lake.load(2, (1, "b"), load=LOADS["upsert"])
+    assert (lake.branches, lake.rows) == (["main", "audit"], [(1, "b")])
+
+
+def test_a_table_that_merges_on_read_is_counted_and_read_like_any_other(lake: Lake) -> None:
+    lake.load(1, (1, "a"), (2, "b"), (3, "c"))
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.merge.mode' = 'merge-on-read')")
+    lake.load(2, (1, "z"), (4, "d"), load=LOADS["upsert"])
+    commit = lake.table.head(None, APP).find_tagged_commit(2)
+    assert commit is not None
+    counted = lake.table.counted(commit, 3)
+    assert (counted.rows, counted.removed, lake.table.count_rows()) == (2, 1, 4)
+    assert lake.rows == [(1, "z"), (2, "b"), (3, "c"), (4, "d")]
+    assert [tuple(row.values()) for row in lake.table.distinct_rows(["id", "unit"])] == lake.rows
+
+
+def test_another_writers_table_is_not_loaded_into(lake: Lake) -> None:
+    from partitions.errors import RowsRefused
+
+    lake.sql("CREATE TABLE {t} (id BIGINT, unit STRING) USING iceberg")
+    lake.sql("INSERT INTO {t} VALUES (1, 'a')")
+    with pytest.raises(RowsRefused, match="expected a table that Strandline has made"):
+        lake.load(1, (2, "b"))
+    assert lake.rows == [(1, "a")]
+
+
+def test_a_table_without_rows_has_a_version_that_is_read(lake: Lake) -> None:
+    lake.sql("CREATE TABLE {t} (id BIGINT) USING iceberg")
+    assert (lake.rows, lake.table.count_rows(), lake.table.has_data()) == ([], 0, False)
+    assert list(lake.table.distinct_rows(["id"])) == []

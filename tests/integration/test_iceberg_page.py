@@ -1,0 +1,42 @@
+"""What docs/iceberg.md shows is loaded, and read by other engines."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pyarrow.dataset as ds
+import yaml
+from pyiceberg.table import StaticTable
+
+from tests.support.feed import CHECKOUT
+from tests.support.iceberg import foreign_table
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import MakeFeed
+
+
+def test_the_page_s_dataflow_loads_and_other_engines_read_its_table(make_feed: MakeFeed) -> None:
+    page = (CHECKOUT / "docs" / "iceberg.md").read_text()
+    shown = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])
+    shown["source"]["path"] = "./landing"
+    feed = make_feed(**shown)
+    feed.put("1.ndjson", {"id": 1, "origin": "JFK"}, {"id": 2, "origin": "EWR"})
+    feed.load()
+    feed.put("2.ndjson", {"id": 2, "origin": "LGA"}, {"id": 3, "origin": "JFK"})
+    assert feed.load().rows == 2
+    expected = [(1, "JFK"), (2, "LGA"), (3, "JFK")]
+    assert feed.rows("id", "origin") == expected  # pyiceberg
+
+    metadata = max(
+        feed.table.glob("metadata/v*.metadata.json"), key=lambda path: int(path.name[1:].split(".")[0])
+    )
+    table = StaticTable.from_metadata(str(metadata))
+    assert "strandline_flow" in table.metadata.refs
+    files = [task.file.file_path for task in table.scan().plan_files()]
+    rows = ds.dataset(files).to_table(columns=["id", "origin"]).to_pylist()
+    assert sorted((row["id"], row["origin"]) for row in rows) == expected
+
+    spark = feed.engine.session()
+    read = spark.table(foreign_table(spark, feed.table)).select("id", "origin").collect()
+    assert sorted(map(tuple, read)) == expected
