@@ -32,7 +32,7 @@ FLOW = [
         GOOD + "Late_Files: ingest\n",
         (3, "Late_Files", "an unknown key"),
         (
-            "one of description, freshness, inputs, late_files, layer, max_bad_records, on_bad_file, owners, run_after_upstream, schedule,"
+            "one of description, freshness, inputs, late_files, layer, maintenance, max_bad_records, on_bad_file, owners, run_after_upstream, schedule,"
             " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark"
         ),
         "late_files",
@@ -157,7 +157,7 @@ FLOW = [
     (
         GOOD.replace("}\nw", ", schema: 'a int, _run_id long'}\nw"),
         (1, "source.schema", "the column _run_id"),
-        "other names than _source_file, _ingested_at, _run_id, _corrupt_record: loading adds these",
+        "other names than _source_file, _ingested_at, _run_id, _corrupt_record, _rescued_data: loading adds these",
         None,
     ),
     (

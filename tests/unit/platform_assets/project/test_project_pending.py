@@ -49,7 +49,6 @@ PLATFORMS = [
     ("state: {path: az://b/x}\n", "state.path", "az://b/x"),
     ("lake: az://b/x\n", "lake", "az://b/x"),
     ("lake: {path: 'gs://b/x'}\n", "lake.path", "gs://b/x"),
-    ("format: parquet\n", "format", "parquet"),
     ("iceberg: {catalog: rest}\n", "iceberg.catalog", "rest"),
 ]
 
@@ -63,9 +62,9 @@ def test_settings_that_are_not_there_yet_are_named(make: Make, text: str, key: s
 
 def test_the_rest_of_a_file_is_checked_beside_a_part_that_is_not_there_yet(make: Make) -> None:
     project = make(
-        "source: {type: files, path: x, format: csv}\nwatermark: {type: path, layout: leef}\ntarget: {format: parquet}\n"
+        "source: {type: files, path: 'gs://b/x', format: csv}\nwatermark: {type: path, layout: leef}\n"
     )
-    assert [error.key for error in project.errors] == ["watermark.layout", "target.format"]
+    assert [error.key for error in project.errors] == ["source.path", "watermark.layout"]
 
 
 def test_what_comes_from_the_environment_is_refused_too_and_not_shown(make: Make) -> None:
