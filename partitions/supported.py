@@ -106,11 +106,14 @@ FORMATS: Mapping[str, Fits] = {
 }
 """By format of the table: the ways to load that it can do, as ``Target.way`` names them."""
 
-MAINTAINED: Fits = {
-    "delta": None,
-    "parquet": "no such key (nothing joins or deletes files of Parquet tables yet), or format: delta",
+MAINTENANCE: Mapping[str, Fits] = {
+    "delta": {"optimize": None, "vacuum": None},
+    "parquet": {
+        "optimize": "no such key (nothing joins files of Parquet tables yet), or format: delta",
+        "vacuum": None,
+    },
 }
-"""By format of the table: whether it is cared for."""
+"""By format of the table: what its care can do."""
 
 UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {"api": None}
 """By form of the records: why fields that the schema lacks cannot be left out. Of all other forms: ``_PINNED``."""
@@ -141,8 +144,9 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
         yield Refusal(("target", "load"), target.load, expected)
     if (expected := FORMATS[target.format][target.way]) is not None:
         yield Refusal(("target", "load"), f"{target.load} beside format {target.format}", expected)
-    if parts.maintenance is not None and (expected := MAINTAINED[target.format]) is not None:
-        yield Refusal(("maintenance",), f"one beside format {target.format}", expected)
+    for task in parts.maintenance.periods() if parts.maintenance else ():
+        if (expected := MAINTENANCE[target.format][task]) is not None:
+            yield Refusal(("maintenance", task), f"one beside format {target.format}", expected)
     yield from target.refusals()
     if isinstance(watermark, PathWatermark):
         yield from path.refusals(source, target, parts.schedule, parts.late_files, parts.on_bad_file)
