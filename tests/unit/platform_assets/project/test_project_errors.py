@@ -32,7 +32,7 @@ FLOW = [
         GOOD + "Late_Files: ingest\n",
         (3, "Late_Files", "an unknown key"),
         (
-            "one of description, freshness, inputs, late_files, layer, max_bad_records, on_bad_file, owners, run_after_upstream, schedule,"
+            "one of description, freshness, inputs, late_files, layer, maintenance, max_bad_records, on_bad_file, owners, run_after_upstream, schedule,"
             " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark"
         ),
         "late_files",
@@ -293,7 +293,7 @@ SETTINGS = [
         "one of connections, format, history, lake, spark, state",
         "lake",
     ),
-    ("format: dleta\n", (1, "format", "dleta"), "delta", "delta"),
+    ("format: dleta\n", (1, "format", "dleta"), "delta or parquet", "delta"),
     ("state: 5\n", (1, "state", "5"), "text or a mapping (put it in quotes)", None),
     ("state: [a]\n", (1, "state", "a list"), "text or a mapping", None),
     ("state: ''\n", (1, "state", "''"), "text that is not empty", None),
