@@ -115,12 +115,17 @@ FORMATS: Mapping[str, Fits] = {
 }
 """By format of the table: the ways to load that it can do, as ``Target.way`` names them."""
 
-MAINTAINED: Fits = {
-    "delta": None,
-    "iceberg": "no such key (Iceberg tables are not cared for yet), or format: delta",
-    "parquet": "no such key (nothing joins or deletes files of Parquet tables yet), or format: delta",
+_NOT_CARED = "no such key (Iceberg tables are not cared for yet), or format: delta"
+
+MAINTENANCE: Mapping[str, Fits] = {
+    "delta": {"optimize": None, "vacuum": None},
+    "iceberg": {"optimize": _NOT_CARED, "vacuum": _NOT_CARED},
+    "parquet": {
+        "optimize": "no such key (nothing joins files of Parquet tables yet), or format: delta",
+        "vacuum": None,
+    },
 }
-"""By format of the table: whether it is cared for."""
+"""By format of the table: what its care can do."""
 
 SHARED: Fits = {"delta": None}
 """By format of the table: whether several dataflows can load it. Of all other formats: ``_NOT_SHARED``."""
@@ -181,8 +186,9 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
         yield Refusal(("target", "load"), f"{target.load} beside format {target.format}", expected)
     if target.shared and (expected := SHARED.get(target.format, _NOT_SHARED)) is not None:
         yield Refusal(("target", "shared"), f"true beside format {target.format}", expected)
-    if parts.maintenance is not None and (expected := MAINTAINED[target.format]) is not None:
-        yield Refusal(("maintenance",), f"one beside format {target.format}", expected)
+    for task in parts.maintenance.periods() if parts.maintenance else ():
+        if (expected := MAINTENANCE[target.format][task]) is not None:
+            yield Refusal(("maintenance", task), f"one beside format {target.format}", expected)
     yield from target.refusals()
     if isinstance(watermark, PathWatermark):
         yield from path.refusals(source, target, parts.schedule, parts.late_files, parts.on_bad_file)

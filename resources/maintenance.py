@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import Conflict
@@ -21,8 +21,11 @@ from resources.loop.intents import beaten, holding
 from resources.loop.table_guard import check_table
 from resources.loop.waiting import Patience, abandoned_intent
 from resources.platform import Platform
-from resources.tables.table import CanMaintain, Cared
+from resources.tables.table import CanOptimize, CanVacuum, Cared, Table
 from resources.watermarks.entry import Entry, following, new_id, utc_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _NOTE = "maintained"
 _LONG_UNFINISHED = timedelta(hours=1)
@@ -91,7 +94,7 @@ def maintain(
         )
     if open_ is not None:
         last = drop(run, last, open_)
-    if last is None or not isinstance(table, CanMaintain):
+    if last is None:
         return Done(name, skipped=dict.fromkeys(tasks, "nothing is loaded yet"))
     needed = _needed_by(platform, dataflow) if VACUUM in tasks else None
     skipped: dict[Task, str] = {VACUUM: needed} if needed else {}
@@ -115,11 +118,7 @@ def maintain(
         if winner.id != claim.id:
             raise beaten(run, winner)
         check_table(dataflow, last, table)
-        work: dict[Task, Callable[[], Cared]] = {
-            OPTIMIZE: lambda: table.optimize(lambda: run.spark),
-            VACUUM: lambda: table.vacuum(lambda: run.spark),
-        }
-        cared = {task: work[task]() for task in todo}
+        cared = {task: _care(table, task, lambda: run.spark) for task in todo}
         # The guards have passed the table as it is now, so the next run may build on it: files that the last slice added may be joined.
         head = check_table(dataflow, last, table)
         if last.table == dataflow.table and head.newest is not None and last.table_version is not None:
@@ -130,6 +129,15 @@ def maintain(
         appended = log.append(name, entry, expected=entry.previous)
     _note(platform, name, todo)
     return Done(name, cared, skipped, appended)
+
+
+def _care(table: Table, task: Task, session: Callable[[], SparkSession]) -> Cared:
+    """Do one task; definitions name only those that the table's format has (``partitions.supported``)."""
+    if task == OPTIMIZE and isinstance(table, CanOptimize):
+        return table.optimize(session)
+    if task == VACUUM and isinstance(table, CanVacuum):
+        return table.vacuum(session)
+    return Cared()
 
 
 def _needed_by(platform: Platform, dataflow: Dataflow) -> str | None:

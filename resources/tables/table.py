@@ -355,10 +355,10 @@ class Cared:
 
 
 @runtime_checkable
-class CanMaintain(Protocol):
-    """A format whose tables are cared for. Neither changes a row, nor a tag, and :meth:`Table.head` keeps what was recorded before.
+class CanOptimize(Protocol):
+    """A format that joins small files. No row and no tag changes, and :meth:`Table.head` keeps what was recorded before.
 
-    Who calls them holds the dataflow; other writers may commit meanwhile.
+    Who calls it holds the dataflow; other writers may commit meanwhile.
     """
 
     def optimize(self, session: Callable[[], SparkSession]) -> Cared:
@@ -371,6 +371,11 @@ class CanMaintain(Protocol):
             TargetError: it failed; nothing, or all of it, is in the table.
         """
         ...
+
+
+@runtime_checkable
+class CanVacuum(Protocol):
+    """A format that keeps files which its newest version does not need. Who calls it holds the dataflow, as of :class:`CanOptimize`."""
 
     def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
         """Delete files that only versions older than the table's retention need, and files that no commit knows and that are as old.

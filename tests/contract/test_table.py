@@ -20,7 +20,17 @@ from partitions.predicate import Among
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables import open_table
-from resources.tables.table import FollowsUp, Table, TableCommit, Tag, TaggedCommit, Version, adopted_state
+from resources.tables.table import (
+    CanOptimize,
+    CanVacuum,
+    FollowsUp,
+    Table,
+    TableCommit,
+    Tag,
+    TaggedCommit,
+    Version,
+    adopted_state,
+)
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support.iceberg import foreign_table
 
@@ -529,6 +539,21 @@ def test_a_version_is_read_as_it_was(subject: Subject) -> None:
     subject.load(2, (2, "b"))
     rows: Sequence[Any] = subject.table.read(subject.spark, version).collect()
     assert [row["id"] for row in rows] == [1]
+
+
+def test_care_changes_no_row_and_keeps_what_was_recorded(subject: Subject) -> None:
+    for number in (1, 2, 3):
+        subject.load(number, (number, "a"))
+    recorded, table = _recorded(subject, 2), subject.table
+    if isinstance(table, CanOptimize):
+        assert table.optimize(lambda: subject.spark).removed == 3
+    if isinstance(table, CanVacuum):
+        assert table.vacuum(lambda: subject.spark).deleted == 0
+    head = subject.table.head(recorded, APP)
+    assert (head.kept, head.undone, head.missing_files, head.tag) == (True, None, (), 3)
+    assert subject.ids == [1, 2, 3]
+    subject.load(4, (4, "a"))
+    assert subject.ids == [1, 2, 3, 4]
 
 
 def test_distinct_rows_are_sorted_with_null_first_and_never_cut_short(subject: Subject) -> None:

@@ -255,7 +255,7 @@ def test_the_job_cares_for_the_table_and_the_schedule_asks_for_what_is_due(ticke
     [
         ({"maintenance": {}}, "maintenance"),
         ({"maintenance": {"optimize": "PT5M"}}, "maintenance.optimize"),
-        ({"maintenance": PERIODS, "target": {"format": "parquet"}}, "maintenance"),
+        ({"maintenance": PERIODS, "target": {"format": "parquet"}}, "maintenance.optimize"),
     ],
     ids=["nothing", "too often", "parquet"],
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
@@ -17,15 +18,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitions.errors import RowsRefused
+from partitions.errors import RowsRefused, SourceError
 from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.predicate import Between, matches
 from resources.places import Place
+from resources.tables.parquet import commit
 from resources.tables.parquet.commit import Commit
 from resources.tables.parquet.commit_list import CommitList, ListedFile, Snapshot, after
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement, StagedFolder
 from resources.tables.parquet.table import ParquetTable
+from resources.tables.parquet.vacuum import vacuum
 from resources.tables.replacement import OUTSIDE
 from resources.tables.table import TableCommit, Tag
 from tests.support.arrow import Rows
@@ -353,3 +356,26 @@ def test_a_list_of_many_commits_is_read_from_few_objects(
     snapshot = log.snapshot(95)
     assert snapshot is not None
     assert (len(snapshot.files), read, snapshot.tags) == (95, list(range(81, 96)), {"app": 95})
+
+
+def test_vacuum_deletes_what_only_old_versions_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, now = tmp_path / "table", datetime.now(UTC)
+    loads: tuple[Load, ...] = (Append(), ReplaceAll(), ReplaceAll(), ReplaceAll())
+    for number, (days, load) in enumerate(zip((20, 15, 10, 3), loads, strict=True), 1):
+        at = (now - timedelta(days=days)).isoformat()
+        monkeypatch.setattr(commit, "utc_now", lambda at=at: at)
+        _write(_Table(folder), number, load, (number, number))
+        _follow_up(_Table(folder))
+    foreign = tmp_path / "_staging" / "table" / "removed" / "x" / "foreign.parquet"
+    foreign.parent.mkdir()
+    foreign.write_bytes(b"")
+    table = _Table(folder)
+    assert (
+        vacuum(table._log, table._placement, now).deleted,
+        vacuum(table._log, table._placement, now).deleted,
+    ) == (4, 0)
+    # At the beginning of the retention version 3 was the newest.
+    assert [_ids(_Table(folder), version) for version in (3, 4)] == [Counter((3, 3)), Counter((4, 4))]
+    assert (foreign.exists(), _plain_ids(folder)) == (True, Counter((4, 4)))
+    with pytest.raises(SourceError, match="is gone"):
+        _ids(_Table(folder), 2)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +16,16 @@ import pytest
 import yaml
 
 from partitions.load import Append, Load, Replace
-from partitions.predicate import Among, Between
+from partitions.predicate import Among, AnyOf, Between
 from resources.loop.outcome import Step
+from resources.maintenance import maintain
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables import find_table
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.table import TableCommit, Tag
 from tests.integration.conftest import MakeFeed
+from tests.integration.test_own_commits import EVERY_TYPE
 from tests.support.crash_runner import WRITING, crash
 from tests.support.feed import CHECKOUT, NAME, Feed
 from tests.support.window_feed import BY_COLUMNS, REPLACED, LakeTable, event, instant, watermark
@@ -202,3 +206,50 @@ def test_a_table_source_reads_each_slice_at_its_version(
         table.write(rows, Append(), Tag("up", number, f"intent {number}"), "{}", base=table.tip("up").version)
         feed.load()  # the upstream's files are staged still
     assert _ids(feed) == [1, 2, 3, 4, 5]
+
+
+def test_the_care_of_a_table_deletes_old_files_and_the_next_run_goes_on(make_feed: MakeFeed) -> None:
+    feed = make_feed(**PARQUET, maintenance={"vacuum": "P1D"})
+    feed.put("a.ndjson", 1)
+    feed.load()
+    done = maintain(feed.platform, feed.dataflow, ("vacuum",))
+    assert (done.cared["vacuum"].deleted, done.entry and done.entry.why) == (0, "maintain")
+    feed.put("b.ndjson", 2)
+    feed.load()
+    assert _ids(feed) == [1, 2]
+
+
+@pytest.mark.parametrize("partition_by", [(), ("date",), ("instant", "decimal")], ids=str)
+def test_rows_of_every_type_are_read_and_replaced_by_their_values(
+    spark: SparkSession, tmp_path: Path, partition_by: tuple[str, ...]
+) -> None:
+    place, rows = Place(str(tmp_path / "table")), spark.sql(EVERY_TYPE).coalesce(1)
+    _table(place, partition_by).write(rows, Append(), Tag("app", 1, "one"), "{}", base=None)
+    table = _table(place)
+    table.after_append(TableCommit(None))
+    assert sorted(map(str, table.read(spark, 1).collect())) == sorted(map(str, rows.collect()))
+    first = {
+        "byte": 1,
+        "decimal": Decimal("1.50"),
+        "date": date(2026, 3, 1),
+        "instant": datetime(2026, 3, 1, 0, 0, 0, 123456, tzinfo=UTC),
+        "local": datetime(2026, 3, 1, 1, 2, 3, 1),  # noqa: DTZ001 - of a column without zone
+        "string": "text",
+        "other": "é日",
+    }
+    for column, value in first.items():
+        assert table.holds_any(1, Among(column, (value,))), column
+        assert table.holds_any(1, Between(column, value, None)), column
+        assert next(table.distinct_rows([column])) == {column: None}
+    highest = table.highest_values(["byte", "decimal", "date", "instant", "local"])
+    assert highest == {column: first[column] for column in highest}
+    kept = spark.sql(EVERY_TYPE).where("id <> 1")
+    for number, (column, value) in enumerate(first.items(), 2):
+        replaced = _table(place)
+        load = Replace(Among(column, (value,)))
+        replaced.write(rows.where("id = 1"), load, Tag("app", number, str(number)), "{}", base=number - 1)
+        replaced.after_append(TableCommit(None))
+        assert replaced.count_rows() == 3, column
+    gone = Replace(AnyOf((Among("id", (1,)), Among("date", (date(2026, 3, 1),)))))
+    _table(place).write(rows.limit(0), gone, Tag("app", 99, "last"), "{}", base=len(first) + 1)
+    assert sorted(map(str, table.read(spark, len(first) + 2).collect())) == sorted(map(str, kept.collect()))

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,10 @@ from resources.spark import SparkEngine
 from resources.spark_runtime import ICEBERG_PACKAGE, POSTGRESQL_PACKAGE
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.parquet.log import CommitLog
+from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.table import ParquetTable
+from resources.tables.parquet.vacuum import vacuum
 from resources.tables.table import TableCommit, Tag
 from tests.integration.test_iceberg_catalogs import catalog_of, exercise
 from tests.support.engine import QUICK
@@ -372,6 +376,9 @@ def test_files_of_a_parquet_table_are_copied_to_their_places_and_each_version_st
     assert (head.missing_files, head.foreign_files, head.tag) == ((), (), 3)
     puts = [conditional for path, conditional in parquet.record.puts if "/_strandline/0" in path]
     assert puts == [True] * 3
+    later = datetime.now(UTC) + timedelta(days=8)
+    care = [vacuum(CommitLog(parquet.place), Placement(parquet.place), later).deleted for _ in range(2)]
+    assert (care, parquet.plain_rows) == ([2, 0], versions[-1])
 
 
 def test_a_list_whose_answer_is_lost_lands_once(parquet: ParquetLoads) -> None:

@@ -114,16 +114,32 @@ class Placement:
         with self._failing():
             self._each(self._move, {self._placed(path): self._aside(path) for path in paths})
 
+    def aside(self) -> list[str]:
+        """Return the paths of the files of Strandline's that were set aside."""
+        folder = f"_staging/{self._name}/{_ASIDE}"
+        with self._failing():
+            return [key.removeprefix(f"{folder}/") for key in self._keys(folder) if is_own(key)]
+
+    def delete_aside(self, paths: Iterable[str]) -> None:
+        """Delete files that were set aside; one that is gone already was deleted before."""
+        keys = [f"_staging/{self._name}/{_ASIDE}/{path}" for path in paths]
+        with self._failing():
+            if self._parent.local is not None:
+                for key in keys:
+                    (self._parent.local / key).unlink(missing_ok=True)
+            elif keys:
+                self._parent.store.delete(keys)
+
     def drop(self, folder: str) -> None:
         """Remove a staged folder."""
         with suppress(StrandlineError):
             remove_folder(self.hidden.child(folder))
 
     def drop_leftovers(self, snapshot: Snapshot) -> None:
-        """Remove staged folders of numbers that the table holds: whoever still writes one commits nothing any more."""
+        """Remove staged folders of numbers that a table holds whose commits are finished: whoever still writes one commits nothing any more."""
         for name in self._staged_folders():
             match = _STAGED.fullmatch(name)
-            if match and name != snapshot.newest.staged and int(match[2]) <= snapshot.tags.get(match[1], 0):
+            if match and int(match[2]) <= snapshot.tags.get(match[1], 0):
                 self.drop(name)
 
     def resolve(self, snapshot: Snapshot, newest: Snapshot) -> dict[str, tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,10 +21,12 @@ from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.look import Look, look_at
 from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.rows import VersionRows
+from resources.tables.parquet.vacuum import vacuum
 from resources.tables.replacement import OUTSIDE
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
+    Cared,
     TableCommit,
     TableHead,
     Tag,
@@ -181,6 +184,10 @@ class ParquetTable:
         """Put a list that changes no row."""
         columns = (lambda: first_rows().schema) if first_rows else None
         self._commit(tag, state).give_up(columns, self._partition_by)
+
+    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:  # noqa: ARG002 - files are deleted without an engine
+        """Delete what only versions older than seven days need."""
+        return vacuum(self._log, self._placement, datetime.now(UTC))
 
     def refuses_rows_outside(self, error: Exception) -> bool:
         """Return whether a row was refused."""

@@ -6,9 +6,10 @@ import pytest
 
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
+from partitions.maintenance import Task
 from partitions.path.definition import PathWatermark
 from partitions.sources import SOURCES, FilesSource
-from partitions.supported import FORMATS, KINDS, UNKNOWN_FIELDS, source_refusal
+from partitions.supported import FORMATS, KINDS, MAINTENANCE, UNKNOWN_FIELDS, source_refusal
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 
@@ -31,6 +32,11 @@ def test_the_table_has_every_kind_with_every_source_and_every_load() -> None:
 def test_the_table_has_every_format_with_every_load() -> None:
     assert set(FORMATS) == set(get_args(Target.model_fields["format"].annotation))
     assert all(set(ways) == _LOADS | {"replace_by_watermark"} for ways in FORMATS.values())
+
+
+def test_the_table_says_of_every_format_what_its_care_can_do() -> None:
+    assert set(MAINTENANCE) == set(FORMATS)
+    assert all(set(tasks) == set(get_args(Task)) for tasks in MAINTENANCE.values())
 
 
 def test_the_table_says_of_every_format_of_files_whether_unknown_fields_can_be_left_out() -> None:

@@ -305,7 +305,7 @@ SETTINGS = [
         "no such key beside catalog: hadoop, or catalog: jdbc",
         None,
     ),
-    ("format: dleta\n", (1, "format", "dleta"), "delta or iceberg", "delta"),
+    ("format: dleta\n", (1, "format", "dleta"), "delta, iceberg or parquet", "delta"),
     ("state: 5\n", (1, "state", "5"), "text or a mapping (put it in quotes)", None),
     ("state: [a]\n", (1, "state", "a list"), "text or a mapping", None),
     ("state: ''\n", (1, "state", "''"), "text that is not empty", None),
