@@ -226,7 +226,7 @@ def test_rows_of_every_type_are_read_and_replaced_by_their_values(
     place, rows = Place(str(tmp_path / "table")), spark.sql(EVERY_TYPE).coalesce(1)
     _table(place, partition_by).write(rows, Append(), Tag("app", 1, "one"), "{}", base=None)
     table = _table(place)
-    table.after_append(TableCommit(None))
+    table.after_append(TableCommit(None), "flow")
     assert sorted(map(str, table.read(spark, 1).collect())) == sorted(map(str, rows.collect()))
     first = {
         "byte": 1,
@@ -248,7 +248,7 @@ def test_rows_of_every_type_are_read_and_replaced_by_their_values(
         replaced = _table(place)
         load = Replace(Among(column, (value,)))
         replaced.write(rows.where("id = 1"), load, Tag("app", number, str(number)), "{}", base=number - 1)
-        replaced.after_append(TableCommit(None))
+        replaced.after_append(TableCommit(None), "flow")
         assert replaced.count_rows() == 3, column
     gone = Replace(AnyOf((Among("id", (1,)), Among("date", (date(2026, 3, 1),)))))
     _table(place).write(rows.limit(0), gone, Tag("app", 99, "last"), "{}", base=len(first) + 1)
