@@ -80,7 +80,7 @@ def fetch() -> int:
         return 0
     CACHE.mkdir(parents=True, exist_ok=True)
     draft = archive.with_suffix(f".{os.getpid()}")
-    say("fetching Spark's jars (40 MB, once per machine) and making the class-data archive, about a minute")
+    say("fetching Spark's jars (90 MB, once per machine) and making the class-data archive, about a minute")
     try:
         resolved, trained = _train(draft)
         if resolved is None:

@@ -118,7 +118,7 @@ def test_a_table_of_the_lake_says_what_it_has(tmp_path: Path) -> None:
         ConfigurationError, match=r"source\.unit_columns\.s: .*found idd \(did you mean id\?\)"
     ):
         look_at_table(place, TableSource(type="table", table="bronze/t", unit_columns={"s": "idd"}))
-    with pytest.raises(SourceError, match="expected a Delta table, found none"):
+    with pytest.raises(SourceError, match="expected a table, found none"):
         look_at_table(Place(str(tmp_path / "nope")), source)
 
 

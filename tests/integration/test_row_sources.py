@@ -288,7 +288,7 @@ def test_rows_without_spark_are_those_that_spark_sees(spark: SparkSession, tmp_p
 def test_a_version_of_a_table_can_be_read_again(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(str(tmp_path / "t"))
     reader = TableRows(open_table("delta", place), TableSource(type="table", table="a/t"), ZONE)
-    with pytest.raises(SourceError, match="expected a Delta table, found none"):
+    with pytest.raises(SourceError, match="expected a table, found none"):
         reader.pin(spark)
     put_in_lake(Path(place.url), ROWS[:2])
     pinned, version = reader.pin(spark), reader.version()

@@ -144,7 +144,7 @@ def source_table(log: DeltaLog, version: int | None = None) -> DeltaTable:
 def missing(place: Place) -> SourceError:
     """Return the error for a table that is read and does not exist."""
     return SourceError(
-        f"table {place}: expected a Delta table, found none. Load it first, or correct its name",
+        f"table {place}: expected a table, found none. Load it first, or correct its name",
         code="source_missing",
     )
 

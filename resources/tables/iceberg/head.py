@@ -90,11 +90,11 @@ def _is_expired(commits: Sequence[Commit], version: str) -> bool:
 
 
 def _tag(metadata: Metadata, commits: Sequence[Commit], app_id: str | None) -> int:
-    """The highest number under a tag: as the snapshots say, and the rows if the first snapshots were expired."""
+    """The highest number under a tag: of the snapshots, in which numbers rise; if those that had some were expired, the rows tell."""
     if app_id is None:
         return 0
     numbers = [commit.number for commit in commits if commit.app_id == app_id]
-    if not commits or commits[0].follows is not None:
+    if not numbers and (not commits or commits[0].follows is not None):
         numbers.append(highest_number(metadata, app_id) or 0)
     return max(numbers, default=0)
 

@@ -63,7 +63,10 @@ def highest_number(
     mine = words().And(
         words().GreaterThanOrEqual(COMMIT_COLUMN, f"{app_id}:"), words().LessThan(COMMIT_COLUMN, upper)
     )
-    value = _highest(metadata, snapshot or metadata.current, [COMMIT_COLUMN], mine)[COMMIT_COLUMN]
+    wanted = snapshot or metadata.current
+    value = _highest_bound(metadata, wanted, mine, f"{app_id}:", upper)
+    if value is None:
+        value = _highest(metadata, wanted, [COMMIT_COLUMN], mine)[COMMIT_COLUMN]
     return None if value is None else int(value.rpartition(":")[2])
 
 
@@ -148,6 +151,23 @@ def file_maxima(metadata: Metadata, snapshot: Snapshot | None, column: str) -> l
         ]  # of days and instants the number
     except Exception as error:
         raise _unreadable(metadata, error) from error
+
+
+def _highest_bound(
+    metadata: Metadata, snapshot: Snapshot | None, mine: BooleanExpression, prefix: str, upper: str
+) -> str | None:
+    """The highest value of the column of commits as the manifests tell it, which have it whole; None if a file has others above."""
+    if snapshot is None:
+        return None
+    try:
+        table = _table(metadata)
+        column = table.schema().find_field(COMMIT_COLUMN).field_id
+        tasks = list(table.scan(row_filter=mine, snapshot_id=snapshot.id).plan_files())
+    except Exception as error:
+        raise _unreadable(metadata, error) from error
+    bounds = [((task.file.upper_bounds or {}).get(column) or b"").decode() for task in tasks]
+    known = all(bound.startswith(prefix) and bound < upper for bound in bounds)
+    return max(bounds, default=None) if known else None
 
 
 def _highest(

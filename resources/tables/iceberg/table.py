@@ -179,7 +179,7 @@ class IcebergTable:
             raise SourceError(error.message) from error
         if metadata is None:
             raise SourceError(
-                f"table {self._place}: expected an Iceberg table, found none. Load it first, or correct its name",
+                f"table {self._place}: expected a table, found none. Load it first, or correct its name",
                 code="source_missing",
             )
         return metadata

@@ -76,7 +76,7 @@ def test_an_empty_table_has_no_rows(tmp_path: Path) -> None:
 
 
 def test_a_missing_table_is_an_error_at_once(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="expected a Delta table, found none") as missing:
+    with pytest.raises(SourceError, match="expected a table, found none") as missing:
         open_table("delta", Place(str(tmp_path / "nope"))).distinct_rows(["a"])
     assert missing.value.code == "source_missing"
     assert not (tmp_path / "nope").exists()
