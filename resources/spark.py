@@ -279,7 +279,7 @@ class SparkEngine:
             and "spark.jars.packages" in settings
             and "spark.jars" not in self.conf
         ):
-            jars = (base.conf.get("spark.jars", "") or "").split(",")
+            jars = (base.sparkContext.getConf().get("spark.jars") or "").split(",")
             fetched = [jar for jar in jars if not jar.endswith(f"/{JAR.name}")]
             remember_jars(self.cache, self.packages, ",".join(fetched))
         return cast("SparkSession", base.newSession())

@@ -49,7 +49,9 @@ def start_java(settings: Mapping[str, str]) -> None:
     if _output is None:
         _output = tempfile.TemporaryFile(prefix="strandline-java-")  # noqa: SIM115 - open as long as Java is
     gateway = launch_gateway(conf, {"stdout": _output, "stderr": subprocess.STDOUT})  # type: ignore[no-untyped-call]
-    SparkContext(conf=conf, gateway=gateway)
+    # Java has the jars that are named here and those that it has fetched; named once more, the former would be all that executors get.
+    rest = {key: value for key, value in settings.items() if key != "spark.jars"}
+    SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(rest.items())), gateway=gateway)
 
 
 def java_runs() -> bool:

@@ -133,6 +133,29 @@ for _ in range(2):  # the refused engine leaves nothing behind that the next one
     )
 
 
+JARS_ON_S3 = """
+import sys
+from pathlib import Path
+from resources.log_store import CLASS, JAR, SETTING
+from resources.places import Place
+from resources.spark import SparkEngine
+session = SparkEngine(master="local[1]", places=(Place("s3://bucket"),), cache=Path(sys.argv[1])).session()
+named = session.sparkContext.getConf().get("spark.jars").split(",")
+print(session.conf.get(SETTING) == CLASS)
+print([sum(part in jar for jar in named) for part in (JAR.name, "delta-spark", "hadoop-aws")])
+"""
+
+
+def test_executors_get_the_log_store_beside_the_jars_that_are_fetched_or_remembered(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    command = [sys.executable, "-c", JARS_ON_S3, str(tmp_path)]
+    for _ in range(2):  # the second start finds what the first one has noted
+        done = subprocess.run(
+            command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=140
+        )
+        assert done.stdout.splitlines() == ["True", "[1, 1, 1]"], done.stderr
+
+
 def child(parent: int, patience: float = 60) -> int:
     """The Java process of a process, once it is there."""
     deadline = time.monotonic() + patience

@@ -1,4 +1,4 @@
-"""Two Spark drivers that commit to one Delta table on S3, behind a proxy that delays, loses and repeats requests (docs/adr/0020).
+"""Two Spark drivers that commit to one Delta table on S3, the first behind a proxy that delays, loses and repeats requests (docs/adr/0020).
 
 Each driver is a process of its own. What they commit here is Delta's own writer's: merges by keys and changes of properties.
 """
@@ -54,11 +54,24 @@ def servers(seaweed: Seaweed, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @dataclass
 class Drivers:
-    """A table in a bucket, and two drivers that write to it through one proxy."""
+    """A table in a bucket, and two drivers that write to it, each through a proxy of its own.
+
+    Attributes:
+        place: of the table, without a proxy.
+        places: of the table, as each driver reaches it.
+        sessions: one on each driver.
+        records: of each driver's proxy.
+    """
 
     place: Place
+    places: tuple[Place, ...]
     sessions: tuple[SparkSession, ...]
-    record: Record
+    records: tuple[Record, ...]
+
+    @property
+    def record(self) -> Record:
+        """Of the first driver's proxy."""
+        return self.records[0]
 
     def merge(self, driver: int, app: str, number: int, *rows: Row) -> None:
         """Merge rows by their ids, under a number of a dataflow."""
@@ -79,11 +92,11 @@ class Drivers:
     ) -> None:
         given = self.sessions[driver].createDataFrame(list(rows), "id long, value string")
         tag = Tag(app, number, f"owner {number} of {app}")
-        DeltaLakeTable(self.place).write(given, load, tag, "{}", base=base)
+        DeltaLakeTable(self.places[driver]).write(given, load, tag, "{}", base=base)
 
     def delayed(self) -> None:
-        """Let the next commit of the first version wait, between its driver's look and the store."""
-        self.record.delay, self.record.delay_at = 1, FIRST
+        """Let the first driver's commit of the first version wait between its look and the store, as often as it is sent."""
+        self.record.delay, self.record.delay_at = 1000, FIRST
 
     @property
     def rows(self) -> list[Row]:
@@ -100,7 +113,8 @@ class Drivers:
     @property
     def unconditional(self) -> list[str]:
         """The commits that were put over whatever was there."""
-        return [path for path, conditional in self.record.puts if _is_commit(path) and not conditional]
+        puts = [put for record in self.records for put in record.puts]
+        return [path for path, conditional in puts if _is_commit(path) and not conditional]
 
 
 def _is_commit(path: str) -> bool:
@@ -109,13 +123,18 @@ def _is_commit(path: str) -> bool:
 
 @pytest.fixture
 def drivers(seaweed: Seaweed, servers: tuple[str, ...]) -> Iterator[Drivers]:
-    with seaweed.bucket() as bucket, serving(CountingProxy(seaweed.port)) as proxy:
-        place = replace(bucket.child("lake/t"), connection=seaweed.through(proxy.port))
-        sessions = tuple(SparkEngine(remote=url, places=(place,)).session() for url in servers)
-        made = Drivers(place, sessions, proxy.record)
+    with ExitStack() as stack:
+        place = stack.enter_context(seaweed.bucket()).child("lake/t")
+        proxies = [stack.enter_context(serving(CountingProxy(seaweed.port))) for _ in servers]
+        places = tuple(replace(place, connection=seaweed.through(proxy.port)) for proxy in proxies)
+        sessions = tuple(
+            SparkEngine(remote=url, places=(reached,)).session()
+            for url, reached in zip(servers, places, strict=True)
+        )
+        made = Drivers(place, places, sessions, tuple(proxy.record for proxy in proxies))
         made.make((1, "a"), (2, "a"))
         yield made
-        proxy.record.released.set()
+        made.record.released.set()
 
 
 def test_each_commit_of_deltas_own_writer_is_a_conditional_put(drivers: Drivers) -> None:
@@ -172,7 +191,7 @@ def test_a_writer_that_was_believed_dead_cannot_overwrite_the_fence_of_its_numbe
         zombie = pool.submit(drivers.merge, 0, "app", 1, (3, "zombie"))
         assert drivers.record.delayed.wait(120)
         fence = Tag("app", 1, "fence", gives_up=True)
-        DeltaLakeTable(drivers.place).give_up(drivers.sessions[1], fence, "{}", None)
+        DeltaLakeTable(drivers.places[1]).give_up(drivers.sessions[1], fence, "{}", None)
         drivers.record.released.set()
         with suppress(Exception):
             zombie.result()
