@@ -157,7 +157,7 @@ FLOW = [
     (
         GOOD.replace("}\nw", ", schema: 'a int, _run_id long'}\nw"),
         (1, "source.schema", "the column _run_id"),
-        "other names than _source_file, _ingested_at, _run_id, _corrupt_record: loading adds these",
+        "other names than _source_file, _ingested_at, _run_id, _corrupt_record, _rescued_data: loading adds these",
         None,
     ),
     (
