@@ -224,7 +224,7 @@ def _bad_records(form: str, kind: str, most: int) -> Iterator[Refusal]:
 def _schema_mode(form: str, target: Target, unknown_fields: str) -> Iterator[Refusal]:
     mode = target.schema_mode
     modes = SCHEMA_MODES.get(target.format, {"strict": None})
-    if (expected := modes.get(mode, "strict")) is not None:
+    if (expected := modes.get(mode, "strict (such a table keeps its columns)")) is not None:
         yield Refusal(("target", "schema_mode"), f"{mode} beside format {target.format}", expected)
     if mode == "overwrite" and target.load != "overwrite":
         yield Refusal(

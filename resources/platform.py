@@ -198,9 +198,9 @@ class Platform:
         return share_of(table, dataflow.name) if target.shared else table
 
     def bad_records(self, dataflow: Dataflow) -> Table | None:
-        """Return the table for the dataflow's records that do not parse; None if none may be set aside."""
+        """Return the table for the dataflow's records that do not parse; None if none may be set aside. It is a Delta table: a file's records are replaced by its path."""
         name = dataflow.bad_records_table
-        return None if name is None else open_table(dataflow.target.format, self.lake.child(name))
+        return None if name is None else open_table("delta", self.lake.child(name))
 
     def inputs(self, dataflow: Dataflow) -> InputTables:
         """Return the tables that the dataflow's step reads beside its own rows."""

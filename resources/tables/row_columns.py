@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from partitions.evolution import Schema
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -22,6 +23,18 @@ def with_columns_of(rows: DataFrame, schema: StructType) -> DataFrame:
         value = F.lit(None) if own is None else as_type(F.col(quoted(own.name)), own.dataType, field.dataType)
         columns.append((value.cast(field.dataType) if own is None else value).alias(field.name))
     return rows.select(*columns)
+
+
+def with_types_of(rows: DataFrame, schema: Schema) -> DataFrame:
+    """Return rows whose columns have the types of a schema's of the same name, which hold all of their values."""
+    from pyspark.sql.types import StructType
+
+    wanted = StructType.fromJson(dict(schema))
+    own = {field.name.casefold(): field.dataType for field in rows.schema.fields}
+    there = [field for field in wanted.fields if field.name.casefold() in own]
+    if all(own[field.name.casefold()] == field.dataType for field in there):
+        return rows
+    return with_columns_of(rows, StructType(there))
 
 
 def as_type(value: Column, was: DataType, becomes: DataType) -> Column:

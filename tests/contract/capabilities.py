@@ -91,6 +91,12 @@ _BY_KEYS = (
 )
 """Rules of loads that find rows by their keys."""
 
+_STRICT = "its columns stay as they are: `schema_mode` is strict"
+_TAKING_COLUMNS = (
+    "test_a_table_that_takes_columns_gets_new_ones_and_wider_types_with_their_rows",
+    "test_a_table_that_takes_columns_refuses_a_type_that_is_not_safely_wider",
+)
+
 SUITES = (
     Suite(
         "test_table",
@@ -98,6 +104,7 @@ SUITES = (
         ("delta", "iceberg", "parquet"),
         {
             **{(rule, "parquet"): Cannot("never", _NO_KEYS) for rule in _BY_KEYS},
+            **{(rule, name): Cannot("not yet", _STRICT) for rule in _TAKING_COLUMNS for name in ("iceberg", "parquet")},
             ("test_rows_that_others_append_undo_nothing", "parquet"): Cannot(
                 "never", "rows are those of the lists; files of others stop the run (`foreign_files`)"
             ),

@@ -429,6 +429,37 @@ def test_rows_of_other_columns_are_refused_and_nothing_is_committed(
     assert (subject.ids, subject.table.tip(APP).tag) == ([1], 1)
 
 
+@pytest.mark.parametrize(
+    "load",
+    [Append(), None, UPSERT, BY_UNIT],
+    ids=["append", "replace", "upsert", "replace keys"],
+)
+def test_a_table_that_takes_columns_gets_new_ones_and_wider_types_with_their_rows(
+    subject: Subject, load: Load | None
+) -> None:
+    columns = ["id int, unit string", "id long, unit string, more struct<a: long>", "unit string, id int"]
+    batches: list[tuple[Any, ...]] = [(1, "a"), (2**40, "b", (7,)), ("none", 3)]
+    for number, (ddl, row) in enumerate(zip(columns, batches, strict=True), 1):
+        table = open_table(subject.name, Place(str(subject.folder)), schema_mode="merge")
+        rows, tag = subject.spark.createDataFrame([row], ddl), Tag(APP, number, f"owner {number}")
+        own = load or Replace(Among("unit", tuple(value for value in row if isinstance(value, str))))
+        table.write(rows, own, tag, "s", base=table.tip(APP).version)
+    assert subject.all_rows == [(1, "a", None), (1099511627776, "b", (7,)), (3, "none", None)]
+    assert subject.ids == [1, 3, 2**40]
+    assert [subject.commit(number).rows for number in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_a_table_that_takes_columns_refuses_a_type_that_is_not_safely_wider(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    table = open_table(subject.name, Place(str(subject.folder)), schema_mode="merge")
+    rows, base = subject.spark.createDataFrame([], "id string, unit string"), table.tip(APP).version
+    with pytest.raises(
+        RowsRefused, match="column id: expected bigint or a type that is safely wider, found string"
+    ):
+        table.write(rows, Append(), Tag(APP, 2, "owner 2"), "2", base=base)
+    assert (subject.ids, subject.table.tip(APP).tag) == ([1], 1)
+
+
 def test_a_first_write_has_nothing_to_replace(subject: Subject) -> None:
     subject.load(1, (1, "a"), load=Replace(Among("unit", ("a",))))
     assert subject.ids == [1]

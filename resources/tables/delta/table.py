@@ -42,7 +42,7 @@ from resources.tables.delta.rows import (
     missing,
 )
 from resources.tables.replacement import OUTSIDE
-from resources.tables.row_columns import with_columns_of
+from resources.tables.row_columns import with_columns_of, with_types_of
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
@@ -221,6 +221,8 @@ class DeltaLakeTable:
             return
         rows = first_versions(rows, load) if isinstance(load, Scd2) else rows
         changes = evolution is not None and evolution.action != "none"
+        if evolution is not None:
+            rows = with_types_of(rows, evolution.schema)
         if changes or not own.write(rows, load, self._partition_by, first=first):
             self._commit(rows, load, tag, own.text, first=first, evolution=evolution)
 

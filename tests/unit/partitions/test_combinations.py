@@ -3,13 +3,23 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
+from pydantic import ValidationError
 
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
+from partitions.evolution import SchemaMode
 from partitions.maintenance import Task
 from partitions.path.definition import PathWatermark
 from partitions.sources import SOURCES, FilesSource
-from partitions.supported import FORMATS, KINDS, MAINTENANCE, UNKNOWN_FIELDS, source_refusal
+from partitions.supported import (
+    FORMATS,
+    KINDS,
+    MAINTENANCE,
+    RESCUES,
+    SCHEMA_MODES,
+    UNKNOWN_FIELDS,
+    source_refusal,
+)
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 
@@ -42,6 +52,33 @@ def test_the_table_says_of_every_format_what_its_care_can_do() -> None:
 def test_the_table_says_of_every_format_of_files_whether_unknown_fields_can_be_left_out() -> None:
     words = FilesSource.model_fields["format"].annotation
     assert set(UNKNOWN_FIELDS) == {*get_args(words), "api"}
+
+
+def test_the_tables_say_of_every_schema_mode_and_format_of_files_what_goes_together() -> None:
+    modes = set(get_args(SchemaMode))
+    assert set(SCHEMA_MODES) <= set(FORMATS)
+    assert all(set(given) == modes for given in SCHEMA_MODES.values())
+    assert set(RESCUES) == set(get_args(FilesSource.model_fields["format"].annotation))
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"target": {"schema_mode": "merge"}, "unknown_fields": "ignore"}, "unknown_fields"),
+        ({"target": {"schema_mode": "rescue"}, "unknown_fields": "ignore"}, "unknown_fields"),
+        ({"target": {"schema_mode": "overwrite"}}, "target.schema_mode"),
+        ({"watermark": {"type": "column", "columns": ["id"]}, "max_bad_records": 1}, "max_bad_records"),
+    ],
+)
+def test_a_schema_mode_or_bad_records_that_cannot_be_right_are_refused(
+    changes: dict[str, object], key: str
+) -> None:
+    source = {"type": "files", "path": "x", "format": "ndjson"}
+    base = {"name": "a", "source": source, "watermark": {"type": "path"}}
+    with pytest.raises(ValidationError) as refused:
+        Dataflow.model_validate(base | changes)
+    cause = refused.value.errors()[0]["ctx"]["error"]
+    assert [".".join(refusal.key) for refusal in cause.refusals] == [key]
 
 
 def test_every_source_is_known_by_the_type_that_it_declares() -> None:
