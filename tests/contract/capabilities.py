@@ -104,7 +104,7 @@ SUITES = (
         ("delta", "iceberg", "parquet"),
         {
             **{(rule, "parquet"): Cannot("never", _NO_KEYS) for rule in _BY_KEYS},
-            **{(rule, name): Cannot("not yet", _STRICT) for rule in _TAKING_COLUMNS for name in ("iceberg", "parquet")},
+            **{(rule, name): Cannot("notyet", _STRICT) for rule in _TAKING_COLUMNS for name in ("iceberg", "parquet")},
             ("test_rows_that_others_append_undo_nothing", "parquet"): Cannot(
                 "never", "rows are those of the lists; files of others stop the run (`foreign_files`)"
             ),

@@ -19,12 +19,9 @@ from deltalake import DeltaTable
 
 from partitions.load import Append, Load, Replace
 from partitions.predicate import Among
-from platform_assets.platform import CACHE
-from resources.connect_server import connect_server
 from resources.log_store import CLASS, JAR, SETTING
 from resources.places import Place
 from resources.spark import SparkEngine
-from resources.spark_runtime import ICEBERG_PACKAGE, POSTGRESQL_PACKAGE
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.parquet.log import CommitLog
@@ -33,7 +30,6 @@ from resources.tables.parquet.table import ParquetTable
 from resources.tables.parquet.vacuum import vacuum
 from resources.tables.table import TableCommit, Tag
 from tests.integration.test_iceberg_catalogs import catalog_of, exercise
-from tests.support.engine import QUICK
 from tests.support.feed import call_of
 from tests.support.http import serving
 from tests.support.proxy import CountingProxy, Record
@@ -95,18 +91,11 @@ class Cloud:
         return sorted((row["id"], row["date"], row["_source_file"]) for row in table.to_pylist())
 
 
-@pytest.fixture(scope="module")
-def s3_server(seaweed: Seaweed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A warm engine that has S3A's jars."""
-    engine = SparkEngine(
-        master="local[2]",
-        conf=QUICK,
-        cache=CACHE,
-        places=(Place("s3://any", seaweed.connection),),
-        drivers=(POSTGRESQL_PACKAGE, ICEBERG_PACKAGE),
-    )
-    with connect_server(engine, tmp_path_factory.mktemp("s3") / "connect.log", patience=600) as url:
-        yield url
+@pytest.fixture
+def s3_server(spark_engine: SparkEngine) -> str:
+    """The address of a warm engine that has S3A's jars."""
+    assert spark_engine.remote is not None
+    return spark_engine.remote
 
 
 @pytest.fixture

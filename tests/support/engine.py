@@ -14,6 +14,7 @@ from pathlib import Path
 from platform_assets.platform import CACHE
 from platform_assets.project.project import SPARK_REMOTE
 from resources.connect_server import connect_server
+from resources.places import Place
 from resources.spark import SparkEngine
 from resources.spark_runtime import AVRO_PACKAGE, ICEBERG_PACKAGE, MARIADB_PACKAGE, POSTGRESQL_PACKAGE
 
@@ -48,7 +49,9 @@ def spark_server(folder: Path) -> Iterator[str]:
         master="local[4]",
         conf=QUICK,
         cache=CACHE,
+        places=(Place("s3://any"),),
         drivers=(POSTGRESQL_PACKAGE, MARIADB_PACKAGE, AVRO_PACKAGE, ICEBERG_PACKAGE),
     )
-    with connect_server(spark, folder / "connect.log") as url:
+    # The first time, S3A's jars are fetched: 640 MB.
+    with connect_server(spark, folder / "connect.log", patience=600) as url:
         yield url
