@@ -9,6 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from resources.loop.entries import claimed, recorded
 from resources.loop.table_errors import TableErrors
+from resources.tables import refuse_other_formats
 from resources.tables.table import Table, TableCommit, TableHead, TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 
@@ -31,6 +32,7 @@ def check_table(
         NeedsDecision: ``state_lost``: a table with data, of which no entry knows; ``table_missing``, ``table_behind`` and
             ``table_replaced``: the table does not have the recorded commit, or no longer its rows, or is one that came since; ``foreign_tag``: another writer wrote
             under this dataflow's tag; ``tags_expire``: the table forgets tags; ``foreign_files``: files lie in its folder that no commit has added.
+        ConfigurationError: ``other_format``: there is no table, but one of another format.
     """
     errors = TableErrors(dataflow, entry)
     if entry is None or entry.table is None:
@@ -43,6 +45,8 @@ def check_table(
         _check_recorded(entry, head, errors, intent)
         if _is_unseen(entry, head, intent) and table.has_data():
             raise errors.unseen(head)
+    if head.newest is None:
+        refuse_other_formats(dataflow.target.format, table.place)
     if head.tags_expire:
         raise errors.expiring(head)
     return head

@@ -35,8 +35,23 @@ def open_table(
         schema_mode: what becomes of its columns if rows come with others.
 
     Raises:
-        ConfigurationError: a table of another format lies there: rows of both would lie in one folder, and readers could see either; or the
-            format cannot do what the mode says.
+        ConfigurationError: the format cannot do what the mode says.
+    """
+    table = FORMATS[table_format](place, partition_by)
+    if schema_mode == "strict":
+        return table
+    if not isinstance(table, TakesColumns):
+        raise ConfigurationError(
+            f"table {place}: expected schema_mode: strict for a table of format {table_format}, found {schema_mode}"
+        )
+    return table.taking_columns(schema_mode)
+
+
+def refuse_other_formats(table_format: str, place: Place) -> None:
+    """Raise if a table of another format lies where one of this format would be made: readers of one folder could see either.
+
+    Raises:
+        ConfigurationError: code ``other_format``.
         TargetError: the place cannot be looked at.
     """
     for other, make in FORMATS.items():
@@ -46,14 +61,6 @@ def open_table(
                 " or use another target.table; or move the table away",
                 code="other_format",
             )
-    table = FORMATS[table_format](place, partition_by)
-    if schema_mode == "strict":
-        return table
-    if not isinstance(table, TakesColumns):
-        raise ConfigurationError(
-            f"table {place}: expected schema_mode: strict for a table of format {table_format}, found {schema_mode}"
-        )
-    return table.taking_columns(schema_mode)
 
 
 def find_table(place: Place) -> Table:

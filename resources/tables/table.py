@@ -14,6 +14,7 @@ from partitions.errors import ConfigurationError
 from partitions.evolution import SchemaMode
 from partitions.load import Load
 from partitions.predicate import Predicate
+from resources.places import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -169,6 +170,11 @@ class Table(Protocol):
     Every method raises TargetError if the table's log cannot be read, and SourceError if its rows cannot; what a source reads with,
     :meth:`newest_version` and :meth:`distinct_rows`, raises SourceError for both.
     """
+
+    @property
+    def place(self) -> Place:
+        """Return where it lies."""
+        ...
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's log with what was recorded of it.

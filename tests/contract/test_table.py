@@ -360,6 +360,7 @@ def test_versions_of_a_key_follow_each_other_and_the_last_is_current(subject: Su
     assert (subject.commit(2).rows, subject.commit(2).removed) == (4, 2)
 
 
+@pytest.mark.full
 def test_a_late_or_corrected_version_moves_the_ends_of_its_neighbours(subject: Subject) -> None:
     _versions(subject, 1, (1, 10, "a"), (1, 30, "b"))
     _versions(subject, 2, (1, 20, "b"), (1, 5, "z"))
@@ -402,6 +403,7 @@ def test_columns_are_matched_by_name_and_a_missing_one_is_null(subject: Subject)
     assert subject.all_rows == [(1, "a"), (2, "b"), (3, None)]
 
 
+@pytest.mark.full
 def test_columns_of_a_load_by_keys_are_matched_by_name_and_a_missing_one_is_null(subject: Subject) -> None:
     subject.load(1, (1, "a"))
     _load_columns(subject, 2, UPSERT, "unit", "id")

@@ -114,6 +114,7 @@ class TestXml:
         assert feed.load().files == 6
         assert feed.rows("id", "_k", "tags", "day") == [(1, 7, ["a", "b"], "1")] * 4 + [(2, None, None, "1")] * 4  # fmt: skip
 
+    @pytest.mark.full
     def test_a_bad_record_is_named_by_its_number_its_line_and_its_field(self, make_feed: MakeFeed) -> None:
         source = XML | {"schema": "id long, who struct<age: int>, _k long, all array<long>"}
         feed = make_feed(source=source, on_bad_file="quarantine")

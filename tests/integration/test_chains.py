@@ -69,6 +69,7 @@ def test_a_slice_that_is_finished_after_a_crash_reads_the_version_that_it_began_
     assert [entry.inputs for entry in chain.entries] == [{"planes": 0}, {"planes": 1}]
 
 
+@pytest.mark.full
 def test_a_slice_whose_version_of_an_input_is_gone_is_given_up_and_planned_again(chain: Feed) -> None:
     chain.put("1.ndjson", 1)
     with pytest.raises(KeyboardInterrupt):
@@ -118,6 +119,7 @@ def test_the_makers_of_inputs_run_first_and_if_one_fails_the_reader_is_skipped(c
     ]
 
 
+@pytest.mark.full
 def test_a_file_lands_and_what_reads_its_table_is_loaded_by_the_sensors_alone(chain: Feed) -> None:
     """Daily windows read the files' table once a file is loaded, and not if a run of it has found nothing."""
     chain.define(

@@ -243,6 +243,7 @@ def test_rows_without_a_value_alone_are_not_loaded_before_there_is_a_value_to_sa
     assert sorted(flow.feed.rows("value")) == [(1,), (2,)]
 
 
+@pytest.mark.full
 def test_a_column_that_gets_its_first_values_later_is_read_from_then_on(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -261,6 +262,7 @@ def test_a_column_that_gets_its_first_values_later_is_read_from_then_on(
     assert flow.feed.rows("id", "changed") == [(1, at(11)), (2, None)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_made_again", [False, True])
 def test_a_slice_whose_version_of_the_table_is_gone_is_given_up_and_planned_again(
     tmp_path: Path, engine: SparkEngine, is_made_again: bool

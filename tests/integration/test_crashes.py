@@ -60,6 +60,7 @@ def test_a_client_killed_after_any_step_leaves_every_row_exactly_once_after_the_
     assert feed.load().status == "nothing"
 
 
+@pytest.mark.full
 def test_a_write_that_still_runs_on_the_server_when_the_next_run_recovers_it_lands_once(
     make_feed: MakeFeed,
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_client_killed_while_it_gives_a_number_up_leaves_the_files_before_the_
     assert feed.ids == [1, 2]
 
 
+@pytest.mark.full
 def test_two_runs_that_find_the_same_dead_intent_finish_it_once(feed: Feed) -> None:
     feed.put("1.ndjson", 1)
     crash(feed, Step.INTENT_PUT)
@@ -98,6 +100,7 @@ def test_two_runs_that_find_the_same_dead_intent_finish_it_once(feed: Feed) -> N
     assert feed.ids == [1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "step",
     [

@@ -84,6 +84,7 @@ def test_adopt_after_an_overwrite_reads_windows_again(tmp_path: Path, engine: Sp
     assert made.feed.ids == [1, 2, 3, 4]
 
 
+@pytest.mark.full
 @pytest.mark.needs_spark
 def test_adopt_of_a_table_that_was_removed_between_two_slices_reads_windows_again(
     tmp_path: Path, engine: SparkEngine
@@ -95,6 +96,7 @@ def test_adopt_of_a_table_that_was_removed_between_two_slices_reads_windows_agai
     assert made.feed.ids == [1, 2, 3, 4]
 
 
+@pytest.mark.full
 @pytest.mark.needs_spark
 def test_adopt_after_a_restore_by_time_of_a_copied_table_takes_the_version_that_was_restored(
     feed: Feed, engine: SparkEngine
@@ -183,6 +185,7 @@ def _by_a_stream(engine: SparkEngine, feed: Feed) -> None:
     ).awaitTermination()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("overwrite", [_dynamically, _by_a_stream])
 @pytest.mark.needs_spark
 def test_a_run_stops_where_spark_has_overwritten_a_table_without_partitions(
@@ -206,6 +209,7 @@ def _restored(feed: Feed) -> None:
     DeltaTable(str(feed.table)).restore(0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("damage", [_overwritten, _restored])
 @pytest.mark.needs_spark
 def test_a_table_that_loses_rows_while_a_slice_is_given_up_stops_that_run_and_the_next(
@@ -276,6 +280,7 @@ def test_what_an_overwrite_has_left_out_is_loaded_again_whatever_a_partition_fil
     assert feed.ids == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.full
 @pytest.mark.needs_spark
 def test_windows_that_the_table_has_lost_are_not_rewound_to(tmp_path: Path, engine: SparkEngine) -> None:
     made = days(tmp_path, engine, checkpoint={"interval_windows": 2})
@@ -302,6 +307,7 @@ def test_a_reset_of_windows_is_taken_back_by_a_rewind(tmp_path: Path, engine: Sp
 # Rows are doubled
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("lost", [True, False], ids=["lost", "kept"])
 @pytest.mark.needs_spark
 def test_an_adopt_within_a_rewind_of_windows_adds_no_row_a_second_time(
@@ -327,6 +333,7 @@ def test_an_adopt_within_a_rewind_of_windows_adds_no_row_a_second_time(
 # No command leads on
 
 
+@pytest.mark.full
 @pytest.mark.needs_spark
 def test_a_commit_that_only_deletes_is_finished_although_the_log_before_it_is_cleaned(
     tmp_path: Path, engine: SparkEngine

@@ -216,6 +216,7 @@ OWN = {
 }
 
 
+@pytest.mark.full
 def test_a_query_is_read_whatever_it_ends_with_and_holds(database: DatabaseRows, engine: SparkEngine) -> None:
     """Rows above an id, around the query: an OR in it stays within it."""
     database.ask(f"DELETE FROM {database.name}")

@@ -373,6 +373,7 @@ class TestUnknownCommit:
         assert (unknown.ids, unknown.entries[-1].total_rows) == ([1, 2, 3, 4, 5], 5)
         assert unknown.load().status == "nothing"
 
+    @pytest.mark.full
     @pytest.mark.needs_spark
     def test_a_reset_with_replace_loads_everything_once_more_in_place(self, unknown: Feed) -> None:
         decide(unknown, "reset", NAME, "--replace")

@@ -255,6 +255,7 @@ def test_a_column_that_cannot_tell_windows_or_units_is_refused(
         _reader(_connection(postgres), table=table, **source).pin(spark)
 
 
+@pytest.mark.full
 def test_embedded_spark_reads_the_same_times_in_a_zone_that_skips_hours(
     postgres: pg.Postgres, tmp_path: Path
 ) -> None:

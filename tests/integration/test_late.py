@@ -116,6 +116,7 @@ class TestIngest:
         assert sweep(feed)["late"] == ["date=2026-05-31/a.ndjson"]
         assert feed.ids == [1, 31, 77]
 
+    @pytest.mark.full
     @pytest.mark.parametrize("scope", ["global", "partition"])
     @pytest.mark.needs_spark
     def test_files_before_a_filtered_cold_start_are_not_late_either_if_its_slice_was_left_with_a_bad_file(

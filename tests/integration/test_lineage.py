@@ -67,6 +67,7 @@ def statuses(documents: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(one["dataflow"], one["status"]) for one in documents]
 
 
+@pytest.mark.full
 def test_each_dataflow_runs_after_those_whose_tables_it_reads_however_they_are_named(chain: Feed) -> None:
     """And the instance of DAGSTER_HOME is told: of runs without partitions that read what has some, too."""
     home = chain.folder / "dagster_home"

@@ -57,6 +57,7 @@ def test_a_late_file_changes_no_row_that_a_later_file_has_loaded(tmp_path: Path,
     assert feed.entries[-1].total_rows == 2
 
 
+@pytest.mark.full
 def test_a_rewind_that_replaces_deletes_rows_that_are_gone_from_their_file_and_doubles_no_key(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_changed_row_of_a_table_is_updated_and_moved_to_its_new_partition(
     assert flow.feed.entries[-1].total_rows == 3
 
 
+@pytest.mark.full
 def test_a_look_back_with_keys_updates_what_was_corrected_and_keeps_what_is_gone(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -139,6 +141,7 @@ def test_a_log_of_changes_leaves_the_latest_of_each_key_whatever_columns_moved(
     assert flow.run().status == "nothing"
 
 
+@pytest.mark.full
 def test_rows_at_the_stored_value_are_read_again_and_are_there_once(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -151,6 +154,7 @@ def test_rows_at_the_stored_value_are_read_again_and_are_there_once(
     assert flow.watermark == {"at": at(2)}
 
 
+@pytest.mark.full
 def test_rows_without_a_value_are_read_by_every_run_and_are_there_once(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -172,6 +176,7 @@ def test_rows_without_a_value_are_read_by_every_run_and_are_there_once(
     assert flow.run().status == "nothing"
 
 
+@pytest.mark.full
 def test_a_replace_by_keys_takes_all_rows_of_a_key_that_were_read_and_no_others(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -201,6 +206,7 @@ def test_windows_that_are_read_again_update_by_keys_and_leave_later_rows(
     assert made.rows == [(1, 3), (2, 2)], "an upsert deletes nothing"
 
 
+@pytest.mark.full
 def test_forced_windows_update_by_keys_and_delete_what_is_gone(tmp_path: Path, engine: SparkEngine) -> None:
     made = windows_on_lake(
         tmp_path,
@@ -254,6 +260,7 @@ def test_a_dimension_keeps_a_version_for_each_change_and_none_for_a_row_that_doe
     assert flow.feed.entries[-1].total_rows == 5
 
 
+@pytest.mark.full
 def test_a_reset_that_replaces_makes_the_history_again_and_a_rewind_adds_to_it(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
@@ -272,6 +279,7 @@ def test_a_reset_that_replaces_makes_the_history_again_and_a_rewind_adds_to_it(
         assert _history(feed) == expected
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", [UPSERT, SCD2 | {"effective_column": "since"}], ids=["upsert", "scd2"])
 def test_a_first_file_that_cannot_be_read_leaves_a_table_that_takes_the_next(
     tmp_path: Path, engine: SparkEngine, target: dict[str, Any]
@@ -325,6 +333,7 @@ def test_a_full_load_replaces_the_whole_table_in_each_run(tmp_path: Path, engine
     assert made.feed.entries[-1].total_rows == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("load", ["merge_upsert", "merge_overwrite"])
 def test_a_step_of_the_users_may_make_the_keys(tmp_path: Path, engine: SparkEngine, load: str) -> None:
     flow, table = on_lake(

@@ -271,6 +271,7 @@ def test_the_yaml_of_the_page_is_a_dataflow(make_feed: MakeFeed) -> None:
     assert list(feed.dataflow.maintenance.periods()) == ["vacuum", "optimize"]  # type: ignore[union-attr]
 
 
+@pytest.mark.full
 @pytest.mark.needs_spark
 def test_a_table_that_asks_more_of_a_writer_is_cared_for_by_delta(
     engine: SparkEngine, tmp_path: Path

@@ -94,6 +94,7 @@ class TestTwoProcesses:
         assert (answer.code, answer.json[0]["status"], answer.json[0]["rows"]) == (0, "committed", 2)
         _once(gated, 1, 2)
 
+    @pytest.mark.full
     @pytest.mark.needs_spark
     def test_a_race_of_two_has_a_winner_and_loads_everything_once(self, make_feed: MakeFeed) -> None:
         feed = make_feed(watermark={"checkpoint": {"interval_files": 1}})

@@ -197,6 +197,7 @@ def test_values_of_partitions_are_kept_whatever_letters_they_have(
     ).count() == len(rows)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("writer", ["own", "Delta", "OPTIMIZE"])
 def test_partitions_are_replaced_whoever_wrote_them_and_whatever_letters_they_have(
     spark: SparkSession, tmp_path: Path, writer: str
@@ -254,6 +255,7 @@ def test_rows_outside_of_what_is_replaced_are_refused_and_leave_nothing(
     assert (table.folders, len(table.log)) == (before, 1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "asks",
     [
@@ -291,6 +293,7 @@ def test_rows_of_another_type_are_left_to_delta_which_refuses_them(
     assert (table.writers, len(table.folders)) == (["own"], 1)
 
 
+@pytest.mark.full
 def test_deltas_own_tools_go_on_with_the_table(spark: SparkSession, tmp_path: Path) -> None:
     table = Table(tmp_path / "t")
     for number in range(1, 13):

@@ -120,6 +120,7 @@ def decide(feed: Feed, *words: str) -> Answer:
     return answer
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("decision", ["adopt", "import", "reset"])
 @pytest.mark.needs_spark
 def test_a_decision_leads_on_where_the_list_of_the_quarantine_is_gone(feed: Feed, decision: str) -> None:
@@ -148,6 +149,7 @@ def test_a_decision_leads_on_where_the_list_of_the_quarantine_is_gone(feed: Feed
         assert feed.ids == [1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("decision", ["adopt", "import"])
 @pytest.mark.needs_spark
 def test_a_file_that_was_released_and_loaded_already_leaves_the_quarantine_of_an_older_state(

@@ -133,6 +133,7 @@ def test_a_table_of_the_lake_gives_the_rows_of_its_extents_and_no_others(
     assert _ids(reader.read(spark, extents, reader.pin(spark))) == meant(ROWS, extents, column)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("column", ["at", "wall", "day"])
 @settings(few, max_examples=4)
 @given(extents=extents())

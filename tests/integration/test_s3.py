@@ -19,6 +19,8 @@ from deltalake import DeltaTable
 
 from partitions.load import Append, Load, Replace
 from partitions.predicate import Among
+from platform_assets.platform import CACHE
+from resources.connect_server import connect_server
 from resources.log_store import CLASS, JAR, SETTING
 from resources.places import Place
 from resources.spark import SparkEngine
@@ -30,6 +32,7 @@ from resources.tables.parquet.table import ParquetTable
 from resources.tables.parquet.vacuum import vacuum
 from resources.tables.table import TableCommit, Tag
 from tests.integration.test_iceberg_catalogs import catalog_of, exercise
+from tests.support.engine import QUICK
 from tests.support.feed import call_of
 from tests.support.http import serving
 from tests.support.proxy import CountingProxy, Record
@@ -175,16 +178,18 @@ def test_wrong_credentials_and_a_missing_bucket_fail_with_1_and_are_told_apart_a
     assert (code, answer["error"]["code"]) == (1, "source_missing")
 
 
+@pytest.mark.full
 def test_doctor_tells_a_spark_server_that_would_overwrite_the_commits_of_other_drivers(
-    cloud: Cloud, engine: SparkEngine
+    cloud: Cloud, tmp_path: Path
 ) -> None:
     def commits() -> dict[str, Any]:
         _, answer = cloud.run("doctor")
         return next(check for check in answer["checks"] if check["check"] == "commits to S3")
 
     assert commits()["ok"]
-    cloud.remote = engine.remote or ""
-    result = commits()
+    without = SparkEngine(master="local[1]", conf=QUICK, cache=CACHE)
+    with connect_server(without, tmp_path / "connect.log", patience=600) as cloud.remote:
+        result = commits()
     assert (result["ok"], f"--jars {JAR} --conf {SETTING}={CLASS}" in result["found"]) == (False, True)
 
 

@@ -44,6 +44,7 @@ def _merged(table: dict[str, str], columns: dict[str, str]) -> dict[str, str] | 
     return merged
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("load", [Append(), Upsert(("id",), ())], ids=["append", "upsert"])
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=batches)

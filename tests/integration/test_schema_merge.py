@@ -94,6 +94,7 @@ class TestFilesOfEachFormat:
         found = rows(feed, "id", "s.a", "s.b.c", "l.x", "l.y")
         assert found == [(1, 1, None, [1], [None]), (2, None, "t", [None, 3], [2, None])]
 
+    @pytest.mark.full
     def test_a_field_without_any_value_is_no_column(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=INFERRED, target=MERGE)
         feed.put("a.ndjson", {"id": 1})
@@ -104,6 +105,7 @@ class TestFilesOfEachFormat:
         feed.load()
         assert rows(feed, "id", "later") == [(1, None), (2, None), (3, 1.5)]
 
+    @pytest.mark.full
     def test_a_number_that_does_not_fit_its_whole_number_widens_the_column(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id int, n array<int>"}, target=MERGE)
         feed.put("a.ndjson", {"id": 1, "n": [1]})
@@ -133,6 +135,7 @@ class TestFilesOfEachFormat:
         )
         assert rows(feed, "id") == [(1,), (2,)]
 
+    @pytest.mark.full
     def test_parquet_files_bring_columns_and_wider_types_and_narrower_ones_are_cast_up(
         self, make_feed: MakeFeed
     ) -> None:
@@ -160,6 +163,7 @@ class TestFilesOfEachFormat:
         ]
         assert types(feed)["id"] == "long"
 
+    @pytest.mark.full
     def test_csv_files_may_have_columns_more_fewer_and_in_another_order(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"format": "csv", "schema": None}, target=MERGE)
         feed.put_text("a.csv", "id,name\n1,x\n")
@@ -241,6 +245,7 @@ class TestDeclared:
 
 
 class TestLoads:
+    @pytest.mark.full
     @pytest.mark.parametrize(
         "target",
         [
@@ -267,6 +272,7 @@ class TestLoads:
         feed.load()
         assert rows(feed, "id", "name") == [(1, None), (2, "x"), (2**40, None)]
 
+    @pytest.mark.full
     def test_versions_of_rows_differ_by_a_new_column(self, make_feed: MakeFeed) -> None:
         target = {"load": "scd2", "merge_keys": ["id"], "effective_column": "at"}
         feed = make_feed(source={"schema": "id long, at long"}, target=MERGE | target)
@@ -282,6 +288,7 @@ class TestLoads:
 
 
 class TestCrashes:
+    @pytest.mark.full
     @pytest.mark.parametrize("step", [Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED])
     @pytest.mark.parametrize("load", ["append", "merge_upsert"])
     def test_a_run_that_dies_around_the_change_of_columns_loads_each_row_once(
@@ -300,6 +307,7 @@ class TestCrashes:
         assert pinned(feed) == ["id bigint", "name string"]
         assert feed.load().status == "nothing"
 
+    @pytest.mark.full
     def test_a_slice_whose_source_has_changed_again_is_given_up_and_loaded_with_all_columns(
         self, tmp_path: Path, engine: SparkEngine
     ) -> None:
@@ -316,6 +324,7 @@ class TestCrashes:
         )
         assert rows(flow.feed, "id", "name") == [(1, None), (2, "x")]
 
+    @pytest.mark.full
     @pytest.mark.parametrize("load", ["append", "merge_upsert"])
     def test_a_run_that_is_killed_in_its_write_loads_each_row_once(
         self, make_feed: MakeFeed, load: str
@@ -361,6 +370,7 @@ class TestOtherSources:
         assert (error.code, getattr(error, "reason", "")) == ("schema", "type_change_not_allowed")
         assert "column name: expected string or a type that is safely wider, found int" in error.message
 
+    @pytest.mark.full
     def test_columns_of_a_table_of_the_lake_are_added(self, tmp_path: Path, engine: SparkEngine) -> None:
         flow, source = on_lake(tmp_path, engine, target=MERGE)
         source.put({"id": 1, "at": at(1), "value": 10})
@@ -398,6 +408,7 @@ class TestOtherSources:
         assert error is not None
         assert "column value: expected values of type int64, found others" in error.message
 
+    @pytest.mark.full
     def test_files_above_a_column_bring_new_columns(self, make_feed: MakeFeed) -> None:
         feed = make_feed(
             source={"schema": "id int"}, watermark={"type": "column", "columns": ["id"]}, target=MERGE

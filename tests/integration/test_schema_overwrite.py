@@ -36,6 +36,7 @@ def test_the_table_takes_the_columns_of_its_source_and_history_is_readable(make_
     assert [tuple(row) for row in before.select("id", "value", "gone").collect()] == [(1, 10, "x")]
 
 
+@pytest.mark.full
 def test_a_run_that_dies_before_the_columns_change_again_leads_to_the_newest(make_feed: MakeFeed) -> None:
     feed = make_feed(**WHOLE)
     _source(feed, "SELECT 1L AS id")

@@ -98,6 +98,7 @@ class TestFirstPin:
         feed.load()
         assert feed.rows("id", "text") == [(1, "two\nlines")]
 
+    @pytest.mark.full
     def test_a_recovered_first_number_that_is_given_up_pins_nothing(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id long"})
         feed.put_text("a.ndjson", '{"id": "x"}\n')
@@ -109,6 +110,7 @@ class TestFirstPin:
 
 
 class TestReset:
+    @pytest.mark.full
     @pytest.mark.parametrize("dies", [None, Step.INTENT_PUT, Step.WRITTEN])
     def test_after_reset_with_replace_the_first_commit_takes_the_new_schema_and_partitions(
         self, make_feed: MakeFeed, dies: Step | None

@@ -150,6 +150,7 @@ def test_a_restored_table_stops_each_dataflow_that_lost_rows_and_each_adopts_its
     assert _rows(flow) == [(NAME, 1), (NAME, 1), (OTHER, 1), (OTHER, 2)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("first", [True, False], ids=["first slice", "later slice"])
 @pytest.mark.parametrize("step", [Step.INTENT_PUT, WRITING, Step.WRITTEN, Step.VERIFIED])
 def test_a_run_that_died_is_finished_once_although_the_other_dataflow_has_committed_since(
@@ -170,6 +171,7 @@ def test_a_run_that_died_is_finished_once_although_the_other_dataflow_has_commit
     assert flow.entries[-1].total_rows == (2 if first else 3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
 def test_two_dataflows_that_run_at_the_same_moment_in_two_processes_both_load_all(
     tmp_path: Path, engine: SparkEngine, load: dict[str, Any]

@@ -29,7 +29,7 @@ from tests.support.seaweed import Seaweed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.s3, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.s3, pytest.mark.full, pytest.mark.timeout(900)]
 
 FIRST = f"_delta_log/{1:020d}.json"
 """The version that the tests' drivers commit, after the one that has made the table."""

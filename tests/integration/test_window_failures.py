@@ -68,6 +68,7 @@ def sources(schema: str) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.postgres
 class TestDatabase:
+    @pytest.mark.full
     @pytest.mark.parametrize("how", ["table", pytest.param("query", marks=pytest.mark.full)])
     def test_one_that_fails_is_left_out_recorded_and_the_only_one_that_the_next_run_loads(
         self, database: DatabaseTable, tmp_path: Path, engine: SparkEngine, how: str

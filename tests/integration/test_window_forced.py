@@ -16,6 +16,7 @@ A, B = '{"u":"a"}', '{"u":"b"}'
 QUERY = "SELECT id, value FROM {schema}.events WHERE at >= {{start}} AND at < {{end}} AND unit = {{unit.u}}"
 
 
+@pytest.mark.full
 def test_forced_windows_are_read_and_replaced_as_a_whole_and_lower_no_high(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

@@ -135,6 +135,7 @@ class TestQuery:
         source = {"query": QUERY.format(schema=database.schema)}
         return on_postgres(tmp_path / "project", engine, database, source, watermark=made)
 
+    @pytest.mark.full
     def test_a_month_is_replaced_by_its_days_in_one_commit_that_may_die_and_a_rewind_leads_back(
         self, tmp_path: Path, engine: SparkEngine, postgres: Postgres
     ) -> None:
@@ -168,6 +169,7 @@ class TestQuery:
         assert feed.run(now=instant(now)).status == "nothing"
 
 
+@pytest.mark.full
 def test_what_a_clock_that_ran_ahead_has_loaded_is_read_again_when_its_time_has_come(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

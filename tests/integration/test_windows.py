@@ -251,6 +251,7 @@ def test_a_query_that_drops_what_tells_the_window_is_refused_before_anything_is_
     assert (made.feed.newest, made.feed.open_intent, made.feed.table.exists()) == (None, None, False)
 
 
+@pytest.mark.full
 def test_a_query_that_moves_rows_out_of_their_windows_is_refused_and_the_message_names_the_columns_to_keep(
     make: Make,
 ) -> None:

@@ -94,6 +94,11 @@ class DeltaLakeTable:
         """Return the same table, whose writes change its columns as the mode says."""
         return DeltaLakeTable(self._place, self._partition_by, dataflow=self._dataflow, schema_mode=mode)
 
+    @property
+    def place(self) -> Place:
+        """Where it lies."""
+        return self._place
+
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's log with what was recorded of it."""
         return compared(self._log, recorded, app_id, self._dataflow)

@@ -51,6 +51,11 @@ class IcebergTable:
         database = place.catalog
         self._catalog: Catalog = JdbcCatalog(place, database) if database else FolderCatalog(place)
 
+    @property
+    def place(self) -> Place:
+        """Where it lies."""
+        return self._place
+
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's snapshots with what was recorded of it."""
         return compared(self._catalog.newest(), recorded, app_id)

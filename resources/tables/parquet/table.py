@@ -55,6 +55,11 @@ class ParquetTable:
         self._placement = Placement(place)
         self._look: Look | None = None
 
+    @property
+    def place(self) -> Place:
+        """Where it lies."""
+        return self._place
+
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's lists with what was recorded of it, and once with the files that are there."""
         snapshot = self._log.snapshot()

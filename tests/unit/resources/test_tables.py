@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 from partitions.errors import ConfigurationError, SourceError
 from resources import tables
 from resources.places import Place
-from resources.tables import find_table, open_table
+from resources.tables import find_table, refuse_other_formats
 from resources.tables.delta.table import DeltaLakeTable
 
 
@@ -49,12 +49,12 @@ def test_a_table_that_is_not_there_says_so_when_it_is_read(place: Place) -> None
     assert refused.value.code == "source_missing"
 
 
-def test_a_table_is_not_opened_where_one_of_another_format_lies(place: Place) -> None:
-    assert not open_table("delta", place).exists()
+def test_a_table_is_not_made_where_one_of_another_format_lies(place: Place) -> None:
+    refuse_other_formats("delta", place)
     _write(place.child("other"), 1)
-    assert open_table("other", place).exists()
+    refuse_other_formats("other", place)
     with pytest.raises(ConfigurationError, match="found one of format other") as refused:
-        open_table("delta", place)
+        refuse_other_formats("delta", place)
     assert refused.value.code == "other_format"
 
 
