@@ -65,14 +65,7 @@ def deserialise(text: str | None) -> Watermark:
     """
     if text is None:
         return {}
-    try:
-        raw = json.loads(
-            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_unique
-        )
-    except (ValueError, RecursionError) as error:
-        raise CorruptWatermark(
-            f"watermark text does not parse: expected a JSON object, found {_shorten(text)}: {error}"
-        ) from error
+    raw = _parsed(text)
     if not isinstance(raw, dict):
         raise CorruptWatermark(
             f"watermark text is not an object: expected names to values, found {_shorten(text)}"
@@ -83,6 +76,15 @@ def deserialise(text: str | None) -> Watermark:
     return {key: _decode(item, key) for key, item in raw.items()}
 
 
+def of_canonical(text: str) -> Any:
+    """Read canonical JSON back.
+
+    Raises:
+        CorruptWatermark: for text that does not parse, or holds a bad sentinel.
+    """
+    return _decode(_parsed(text), "value")
+
+
 def canonical(value: Any) -> str:
     """Write any storable value as canonical JSON: sorted keys, no spaces. The identity of a unit (docs/watermarks.md)."""
     return json.dumps(_encode(value, "value"), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -91,6 +93,17 @@ def canonical(value: Any) -> str:
 def encode(value: Any) -> Any:
     """Turn any storable value into plain JSON data with sentinels."""
     return _encode(value, "value")
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(
+            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_unique
+        )
+    except (ValueError, RecursionError) as error:
+        raise CorruptWatermark(
+            f"watermark text does not parse: expected a JSON object, found {_shorten(text)}: {error}"
+        ) from error
 
 
 def _encode(value: Any, where: str) -> Any:

@@ -6,8 +6,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from partitions.errors import ConfigurationError, InvalidWatermarkValue, PlanError, StrandlineError
-from partitions.sentinels import canonical, deserialise
+from partitions.errors import (
+    ConfigurationError,
+    CorruptWatermark,
+    InvalidWatermarkValue,
+    PlanError,
+    StrandlineError,
+)
+from partitions.sentinels import canonical, of_canonical
 from partitions.window.extent import Unit
 from partitions.window.secondary_input import SecondaryInput
 
@@ -28,8 +34,15 @@ def identity(unit: Unit) -> str:
 
 
 def unit_of(text: str) -> dict[str, Any]:
-    """The unit of an identity."""
-    return deserialise(text)
+    """The unit of an identity, of any names: one may be that of a sentinel.
+
+    Raises:
+        CorruptWatermark: for text that is no identity.
+    """
+    unit = of_canonical(text)
+    if not isinstance(unit, dict):
+        raise CorruptWatermark(f"unit: expected an object, found {text}")
+    return unit
 
 
 def explicit(value: Any) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -36,6 +36,8 @@ def _input(**changes: Any) -> SecondaryInput:
 
 
 @given(st.dictionaries(st.text(), scalars))
+@example({"__dict__": 5})
+@example({"__date__": "2026-01-01"})
 def test_a_unit_comes_back_from_its_identity_in_value_and_type(unit: dict[str, Any]) -> None:
     found = unit_of(identity(unit))
     assert found == unit
