@@ -28,7 +28,7 @@ _NEW_FILES = (
 _NEW_ROWS = "append, merge_upsert or merge_overwrite (each run reads new rows only: an overwrite would delete all others)"
 _FILES = "a source of type files (a path watermark needs files)"
 _PINNED = "its columns are pinned"
-_NOT_SHARED = "format: delta, or a table of its own"
+_NOT_SHARED = "format: delta or iceberg, or a table of its own"
 
 _NO_KEYS = (
     "append, overwrite, or merge_overwrite with replace_by_watermark: true (a Parquet table replaces whole files: nothing finds a row by its keys),"
@@ -115,19 +115,17 @@ FORMATS: Mapping[str, Fits] = {
 }
 """By format of the table: the ways to load that it can do, as ``Target.way`` names them."""
 
-_NOT_CARED = "no such key (Iceberg tables are not cared for yet), or format: delta"
-
 MAINTENANCE: Mapping[str, Fits] = {
     "delta": {"optimize": None, "vacuum": None},
-    "iceberg": {"optimize": _NOT_CARED, "vacuum": _NOT_CARED},
+    "iceberg": {"optimize": None, "vacuum": None},
     "parquet": {
-        "optimize": "no such key (nothing joins files of Parquet tables yet), or format: delta",
+        "optimize": "no such key (nothing joins files of Parquet tables yet), or format: delta or iceberg",
         "vacuum": None,
     },
 }
 """By format of the table: what its care can do."""
 
-SHARED: Fits = {"delta": None}
+SHARED: Fits = {"delta": None, "iceberg": None}
 """By format of the table: whether several dataflows can load it. Of all other formats: ``_NOT_SHARED``."""
 
 HOLD_RECORDS = ("ndjson", "csv")
@@ -135,7 +133,7 @@ HOLD_RECORDS = ("ndjson", "csv")
 
 _ALL_MODES: Fits = dict.fromkeys(("strict", "merge", "overwrite", "rescue"))
 
-SCHEMA_MODES: Mapping[str, Fits] = {"delta": _ALL_MODES}
+SCHEMA_MODES: Mapping[str, Fits] = {"delta": _ALL_MODES, "iceberg": _ALL_MODES}
 """By format of the table: what may become of its columns; of a format that is missing nothing."""
 
 _TYPED = "strict or merge (its values have types of their own, so there is no text to keep)"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from partitions.errors import ConfigurationError, SourceError
+from resources.iceberg_rest import RestCatalogServer
 from resources.jdbc import JdbcConnection
 
 if TYPE_CHECKING:
@@ -74,12 +75,12 @@ class Place:
     Attributes:
         url: without a trailing slash.
         connection: how to reach it; None for local folders, or to use the environment.
-        catalog: the database that knows the Iceberg tables below it; None: the folders themselves do.
+        catalog: the database, or the server, that knows the Iceberg tables below it; None: the folders themselves do.
     """
 
     url: str
     connection: S3Connection | None = None
-    catalog: JdbcConnection | None = None
+    catalog: JdbcConnection | RestCatalogServer | None = None
 
     @classmethod
     def parse(cls, text: str, base: Path, connection: S3Connection | None = None) -> Place:

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from resources.spark_runtime import (
@@ -34,6 +35,7 @@ from resources.spark_runtime import (
     quoted,
     remember_jars,
     seal,
+    spark_jars,
 )
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -98,6 +100,56 @@ def fetch() -> int:
     else:
         say(f"class-data archive of {archive.stat().st_size / 1e6:.0f} MB: Spark starts some seconds faster")
     return 0
+
+
+def class_path(artifacts: Sequence[str]) -> list[Path]:
+    """Return the files of artifacts and of all that they need: of a server that is no part of Spark. Missing ones are fetched, as Spark does it, by Ivy.
+
+    Args:
+        artifacts: each ``group:name:version``, or ``group:name:version:classifier``.
+
+    Raises:
+        RuntimeError: they cannot be fetched; the last lines of Ivy's are in the message.
+    """
+    if known := jar_settings(CACHE, artifacts).get("spark.jars"):
+        return [Path(file) for file in known.split(",")]
+    found, jars = find_java(), spark_jars()
+    assert found is not None
+    assert jars is not None
+    (ivy,) = jars.glob("ivy-*.jar")
+    with tempfile.TemporaryDirectory(prefix="strandline-") as folder:
+        wanted, listed = Path(folder, "ivy.xml"), Path(folder, "files")
+        wanted.write_text(_wanted_of_ivy(artifacts))
+        java_binary = str(found.home / "bin" / "java")
+        command = [java_binary, "-jar", str(ivy), "-warn", "-ivy", str(wanted), "-cachepath", str(listed)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
+        if done.returncode != 0 or not listed.exists():
+            raise RuntimeError(f"cannot fetch {', '.join(artifacts)}: {(done.stdout + done.stderr)[-2000:]}")
+        files = [file for file in listed.read_text().strip().split(os.pathsep) if file.endswith(".jar")]
+    remember_jars(CACHE, artifacts, ",".join(files))
+    return [Path(file) for file in files]
+
+
+def _wanted_of_ivy(artifacts: Sequence[str]) -> str:
+    modules: dict[tuple[str, ...], list[str]] = {}
+    for artifact in artifacts:
+        group, name, version, *classifier = artifact.split(":")
+        modules.setdefault((group, name, version), []).append(*classifier or [""])
+    lines = []
+    for (group, name, version), classifiers in modules.items():
+        lines.append(f'<dependency org="{group}" name="{name}" rev="{version}" conf="default->default">')
+        lines += [
+            f'<artifact name="{name}" type="jar" ext="jar"{_classifier(each)}/>' for each in classifiers
+        ]
+        lines.append("</dependency>")
+    return (
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"><info organisation="strandline" module="files"/>'
+        f'<configurations><conf name="default"/></configurations><dependencies>{"".join(lines)}</dependencies></ivy-module>'
+    )
+
+
+def _classifier(name: str) -> str:
+    return f' m:classifier="{name}"' if name else ""
 
 
 def _remember(resolved: str) -> None:

@@ -38,6 +38,8 @@ _TAG = re.compile(r"([A-Za-z0-9_.-]{1,63}/|dagster/kind/)?[A-Za-z0-9_.-]{1,63}")
 _TAG_VALUE = re.compile(r"[A-Za-z0-9_.-]{0,63}")
 _SHORTEST = timedelta(minutes=1)
 _NESTED = ("array", "map", "struct")
+_CATALOG_CONNECTIONS = {"jdbc": "jdbc", "rest": "iceberg_rest"}
+"""By catalog of Iceberg tables: the type of its connection."""
 
 
 def check_settings(settings: Checked[Settings]) -> None:
@@ -54,15 +56,16 @@ def check_settings(settings: Checked[Settings]) -> None:
 def _check_catalog(settings: Checked[Settings]) -> None:
     """Refuse a catalog of Iceberg tables without what it needs, or with what it has no use for."""
     key, name = ("iceberg", "connection"), settings.text("iceberg", "connection")
-    if settings.text("iceberg", "catalog") == "jdbc":
-        if name is None:
-            settings.refuse(
-                key, "nothing", "the name of a connection of type jdbc, to PostgreSQL, beside catalog: jdbc"
-            )
-        else:
-            check_connection(settings, key, connection_types(settings), "jdbc")
-    elif name is not None:
-        settings.refuse(key, settings.shown(*key), "no such key beside catalog: hadoop, or catalog: jdbc")
+    catalog = settings.text("iceberg", "catalog") or "hadoop"
+    if (wanted := _CATALOG_CONNECTIONS.get(catalog)) is None:
+        if name is not None and catalog == "hadoop":
+            expected = "no such key beside catalog: hadoop, or catalog: jdbc or rest"
+            settings.refuse(key, settings.shown(*key), expected)
+    elif name is None:
+        whose = "jdbc, to PostgreSQL," if wanted == "jdbc" else wanted
+        settings.refuse(key, "nothing", f"the name of a connection of type {whose} beside catalog: {catalog}")
+    else:
+        check_connection(settings, key, connection_types(settings), wanted)
 
 
 def _check_iceberg(flow: Checked[Dataflow], settings: Checked[Settings]) -> None:
@@ -73,7 +76,8 @@ def _check_iceberg(flow: Checked[Dataflow], settings: Checked[Settings]) -> None
         flow.refuse(
             ("target", "format"),
             "iceberg in a lake on an object store",
-            "a catalog that commits one writer's version alone: iceberg: {catalog: jdbc, connection: NAME} in platform.yaml",
+            "a catalog that commits one writer's version alone: iceberg: {catalog: jdbc, connection: NAME} or {catalog: rest, connection: NAME} in"
+            " platform.yaml",
         )
 
 

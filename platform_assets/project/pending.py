@@ -70,7 +70,6 @@ SETTINGS: tuple[Pending, ...] = (
         for key in ("state", "lake")
         for path in ("", ".path")
     ),
-    Pending("iceberg.catalog", one_of("rest"), "REST catalogs are"),
 )
 
 DATAFLOW: tuple[Pending, ...] = (

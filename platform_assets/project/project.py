@@ -19,6 +19,7 @@ from platform_assets.sources import place_of
 from resources.api import ApiConnection
 from resources.databases import Database, is_database
 from resources.functions import UserCode
+from resources.iceberg_rest import RestCatalogServer
 from resources.jdbc import JdbcConnection
 from resources.places import Place, S3Connection
 
@@ -84,11 +85,20 @@ class Project:
     @property
     def lake(self) -> Place:
         """Return where tables are."""
-        name = self.settings.iceberg.connection
-        catalog = self.connection(name, JdbcConnection) if name else None
-        if catalog is not None and catalog.system != "postgresql":
-            raise ConfigurationError(f"iceberg.connection: expected a PostgreSQL database, found {catalog}")
-        return replace(self._at(self.settings.place("lake")), catalog=catalog)
+        return replace(self._at(self.settings.place("lake")), catalog=self._catalog)
+
+    @property
+    def _catalog(self) -> JdbcConnection | RestCatalogServer | None:
+        """Where Iceberg tables are known; None: in their folders."""
+        settings = self.settings.iceberg
+        if settings.connection is None:
+            return None
+        if settings.catalog == "rest":
+            return self.connection(settings.connection, RestCatalogServer)
+        database = self.connection(settings.connection, JdbcConnection)
+        if database.system != "postgresql":
+            raise ConfigurationError(f"iceberg.connection: expected a PostgreSQL database, found {database}")
+        return database
 
     def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection | UserCode:
         """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API, code of the user."""

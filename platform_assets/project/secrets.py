@@ -11,7 +11,7 @@ from platform_assets.project.errors import ProjectError
 from resources.api import is_secret_parameter
 
 _NAMES = re.compile(
-    r"(?i)(password|passwd|pwd|passphrase|secret|token|secret[._-]?(access[._-]?)?key|account[._-]key\b.*)$"
+    r"(?i)(password|passwd|pwd|passphrase|secret|token|credential|secret[._-]?(access[._-]?)?key|account[._-]key\b.*)$"
 )
 _HEADERS = re.compile(r"(?i)((proxy-)?authorization|(set-)?cookie|.*[-_]?(token|key|secret))$")
 _USER_INFO = re.compile(r"^[A-Za-z][\w+.:-]*?://[^/@\s]*:[^/@\s]+@")

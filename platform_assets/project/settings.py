@@ -17,6 +17,7 @@ from platform_assets.project.environment import EnvRef, Text
 from platform_assets.project.secrets import is_secret
 from resources.api import ApiConnection
 from resources.functions import FunctionConnection
+from resources.iceberg_rest import RestCatalogServer
 from resources.jdbc import JdbcConnection
 from resources.places import S3Connection
 
@@ -223,8 +224,41 @@ class PythonSettings(ConnectionModel):
         return text
 
 
+class IcebergRestSettings(ConnectionModel):
+    """A server that knows Iceberg tables, and speaks Iceberg's REST protocol.
+
+    Attributes:
+        uri: that ``/v1/config`` is below.
+        warehouse: which of the server's catalogs is meant.
+        token: for ``Authorization: Bearer``.
+        credential: ``id:secret``, for which tokens are given.
+        oauth2_server_uri: who gives them, if it is not the server.
+        scope: of the tokens.
+    """
+
+    type: Literal["iceberg_rest"]
+    uri: Text
+    warehouse: Text | None = None
+    token: Text | None = None
+    credential: Text | None = None
+    oauth2_server_uri: Text | None = None
+    scope: Text | None = None
+
+    def open(self, key: str, fields: Mapping[str, Any]) -> RestCatalogServer:
+        """Return the connection with these values, all of them looked up.
+
+        Raises:
+            ConfigurationError: if one of them has another form; ``key`` is the connection's.
+        """
+        try:
+            return RestCatalogServer(**fields)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{key}.{error.message}") from error
+
+
 ConnectionSettings = Annotated[
-    S3Settings | JdbcSettings | ApiSettings | PythonSettings, Field(discriminator="type")
+    S3Settings | JdbcSettings | ApiSettings | PythonSettings | IcebergRestSettings,
+    Field(discriminator="type"),
 ]
 
 
@@ -244,11 +278,11 @@ class IcebergSettings(Model):
     """Where Iceberg tables are known.
 
     Attributes:
-        catalog: ``hadoop``: the folders of the lake; ``jdbc``: a PostgreSQL database.
-        connection: of the database.
+        catalog: ``hadoop``: the folders of the lake; ``jdbc``: a PostgreSQL database; ``rest``: a server.
+        connection: of the database or the server.
     """
 
-    catalog: Literal["hadoop", "jdbc"] = "hadoop"
+    catalog: Literal["hadoop", "jdbc", "rest"] = "hadoop"
     connection: Annotated[str, Field(min_length=1)] | None = None
 
 

@@ -104,13 +104,13 @@ SUITES = (
         ("delta", "iceberg", "parquet"),
         {
             **{(rule, "parquet"): Cannot("never", _NO_KEYS) for rule in _BY_KEYS},
-            **{(rule, name): Cannot("notyet", _STRICT) for rule in _TAKING_COLUMNS for name in ("iceberg", "parquet")},
+            **{(rule, "parquet"): Cannot("notyet", _STRICT) for rule in _TAKING_COLUMNS},
             ("test_rows_that_others_append_undo_nothing", "parquet"): Cannot(
                 "never", "rows are those of the lists; files of others stop the run (`foreign_files`)"
             ),
         },
     ),
-    Suite("test_shared_table", "Table formats, for dataflows that share a table", ("delta",), {}),
+    Suite("test_shared_table", "Table formats, for dataflows that share a table", ("delta", "iceberg"), {}),
     Suite(
         "test_source",
         "Sources",

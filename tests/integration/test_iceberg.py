@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Upsert
+from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among
+from resources.loop.interruptions import outlasting_conflicts
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables.iceberg.catalog import FolderCatalog
@@ -89,6 +95,19 @@ class Lake:
     def sql(self, text: str) -> None:
         """Another engine's statement; ``{t}`` is the table."""
         self.spark.sql(text.format(t=foreign_table(self.spark, self.folder))).collect()
+
+    def age(self, days: int) -> None:
+        """Make all snapshots and files older. A checksum beside the metadata would say that it was changed."""
+        newest = self.table._catalog.newest()
+        assert newest is not None
+        raw: Any = newest.raw
+        for entry in [*raw["snapshots"], *raw["snapshot-log"]]:
+            entry["timestamp-ms"] -= days * 86_400_000
+        Path(newest.location).write_text(json.dumps(raw))
+        (self.folder / "metadata" / f".{Path(newest.location).name}.crc").unlink(missing_ok=True)
+        for file in self.folder.rglob("*"):
+            seconds = file.stat().st_mtime - days * 86_400
+            os.utime(file, (seconds, seconds))
 
     def expire(self) -> None:
         """Expire all snapshots that nothing keeps."""
@@ -320,3 +339,124 @@ def test_a_table_without_rows_has_a_version_that_is_read(lake: Lake) -> None:
     lake.sql("CREATE TABLE {t} (id BIGINT) USING iceberg")
     assert (lake.rows, lake.table.count_rows(), lake.table.has_data()) == ([], 0, False)
     assert list(lake.table.distinct_rows(["id"])) == []
+
+
+def test_vacuum_leaves_snapshots_with_names_and_young_ones_and_files_that_may_be_needed(lake: Lake) -> None:
+    for number in (1, 2):
+        lake.load(number, (number, "a"))
+    recorded = lake.recorded(2)
+    lake.table.after_append(recorded, "flow")
+    lake.sql("INSERT INTO {t} VALUES (77, 'foreign', NULL)")
+    stray, state = lake.folder / "data" / "stray.parquet", lake.folder / "_strandline" / "state.json"
+    state.parent.mkdir()
+    for file in (stray, state):
+        file.write_text("x")
+    lake.age(8)
+    lake.load(3, (3, "a"))
+    young = lake.folder / "data" / "young.parquet"
+    young.write_text("x")
+    last = lake.recorded(3)
+    assert lake.table.vacuum(lambda: lake.spark).deleted > 0
+    metadata = lake.table._catalog.newest()
+    assert metadata is not None
+    left = {snapshot.version for snapshot in metadata.snapshots.values()}
+    assert left == {recorded.version, last.version}
+    assert [file.exists() for file in (stray, state, young)] == [False, True, True]
+    for commit in (recorded, last):
+        head = lake.table.head(commit, APP)
+        assert (head.kept, head.undone, head.tag) == (True, None, 3)
+    lake.load(3, (3, "zombie"))
+    assert lake.rows == [(1, "a"), (2, "a"), (3, "a"), (77, "foreign")]
+
+
+def test_a_retention_of_the_table_is_kept_but_never_below_a_day(lake: Lake) -> None:
+    for number in (1, 2):
+        lake.load(number, (number, "a"))
+    lake.age(2)
+    lake.load(3, (3, "a"))
+    assert lake.table.vacuum(lambda: lake.spark).deleted == 0
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '60000')")
+    lake.load(4, (4, "a"))
+    assert lake.table.vacuum(lambda: lake.spark).deleted > 0
+    metadata = lake.table._catalog.newest()
+    assert metadata is not None
+    left = {snapshot.version for snapshot in metadata.snapshots.values()}
+    assert left == {lake.recorded(number).version for number in (3, 4)}
+    assert lake.rows == [(number, "a") for number in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("name", ["append", "upsert"])
+def test_fields_inside_of_arrays_and_maps_come_with_their_rows(lake: Lake, name: str) -> None:
+    ddl = (
+        "id long, points array<struct<x: int>>, named map<string, struct<x: float>>, price decimal(8,2)",
+        "id long, points array<struct<x: bigint, y: string>>, named map<string, struct<x: double, y: date>>, price decimal(10,2)",
+    )
+    rows = (
+        (1, [(1,)], {"a": (0.5,)}, None),
+        (2, [(2**40, "y")], {"a": (0.5, date(2024, 1, 1))}, Decimal("12345678.25")),
+    )
+    for number, (row, columns) in enumerate(zip(rows, ddl, strict=True), 1):
+        table = lake.table.taking_columns("merge")
+        frame = lake.spark.createDataFrame([row], columns)
+        tag, base = Tag(APP, number, f"app {number}"), table.tip(APP).version
+        table.write(frame, LOADS[name], tag, str(number), base=base)
+    assert lake.rows == [
+        (1, [(1, None)], {"a": (0.5, None)}, None),
+        (2, [(2**40, "y")], {"a": (0.5, date(2024, 1, 1))}, Decimal("12345678.25")),
+    ]
+    first = lake.table.read(lake.spark, str(lake.recorded(1).version))
+    assert first.schema["points"].dataType.simpleString() == "array<struct<x:int>>"
+    lake.load(2, (2, "zombie"), table=lake.table.taking_columns("merge"))
+    assert lake.table.columns() == ["id", "points", "named", "price"]
+
+
+def test_versions_of_rows_get_new_columns(lake: Lake) -> None:
+    load = Scd2(("id",), "since")
+    for number, ddl, row in (
+        (1, "id long, since int", (1, 1)),
+        (2, "id long, since long, fact string", (1, 2**40, "b")),
+        (3, "since int, id long", (3, 2)),
+    ):
+        table = lake.table.taking_columns("merge")
+        frame, base = lake.spark.createDataFrame([row], ddl), table.tip(APP).version
+        table.write(frame, load, Tag(APP, number, "owner"), str(number), base=base)
+    rows = lake.table.read(lake.spark, lake.table.newest_version())
+    shown = rows.select("id", "fact", "_valid_from", "_valid_to", "_is_current").collect()
+    assert sorted((tuple(row) for row in shown), key=str) == [
+        (1, "b", 2**40, None, True),
+        (1, None, 1, 2**40, False),
+        (2, None, 3, None, True),
+    ]
+
+
+def test_a_row_that_does_not_fit_is_not_converted_in_mode_rescue(lake: Lake) -> None:
+    from partitions.errors import RowsRefused
+
+    lake.load(1, (1, "a"))
+    table = lake.table.taking_columns("rescue")
+    frame = lake.spark.createDataFrame([("2", "b", "{}")], "id string, unit string, _rescued_data string")
+    with pytest.raises(RowsRefused, match="expected type bigint, found column id of type string"):
+        table.write(frame, Append(), Tag(APP, 2, "owner"), "2", base=table.tip(APP).version)
+    narrow = lake.spark.createDataFrame([(2, "b", "{}")], "id int, unit string, _rescued_data string")
+    table.write(narrow, Append(), Tag(APP, 2, "owner"), "2", base=table.tip(APP).version)
+    assert lake.rows == [(1, "a", None), (2, "b", "{}")]
+
+
+def test_dataflows_that_share_a_table_merge_at_once_and_each_has_its_rows(lake: Lake) -> None:
+    def load(name: str) -> None:
+        for number in (1, 2, 3):
+            table = lake.table.share_of(name)
+            frame = lake.spark.createDataFrame(
+                [(1, f"{name}{number}", name)], "id long, unit string, _dataflow string"
+            )
+            tag, base = Tag(name, number, f"{name} {number}"), table.tip(name).version
+            outlasting_conflicts(
+                partial(table.write, frame, Upsert(("id",), ()), tag, str(number), base=base)
+            )
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(load, ("one", "two")))
+    assert lake.rows == [(1, "one3", "one"), (1, "two3", "two")]
+    for name in ("one", "two"):
+        head = lake.table.share_of(name).head(None, name)
+        assert [(commit.number, commit.rows) for commit in head.tagged] == [(1, 1), (2, 1), (3, 1)]

@@ -1,4 +1,4 @@
-"""Iceberg tables that a database knows, in folders and in buckets (docs/iceberg.md, Catalogs)."""
+"""Iceberg tables that a database or a server knows, in folders and in buckets (docs/iceberg.md, Catalogs)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from partitions.errors import TargetError
 from partitions.load import Append, Load, Upsert
+from resources.iceberg_rest import RestCatalogServer
 from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.spark import SparkEngine
@@ -15,15 +17,15 @@ from resources.tables.iceberg.table import IcebergTable
 from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import WRITING, crash
+from tests.support.iceberg_rest import rest_catalog
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from scripts.postgres import Postgres
-
-pytestmark = pytest.mark.postgres
 
 APP = "app"
 
@@ -54,6 +56,12 @@ def _rows(spark: SparkSession, place: Place) -> list[Any]:
     return sorted(tuple(row) for row in table.read(spark, table.newest_version()).collect())
 
 
+@pytest.fixture(scope="module")
+def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalogServer]:
+    with rest_catalog(tmp_path_factory.mktemp("rest")) as server:
+        yield server
+
+
 def exercise(spark: SparkSession, place: Place) -> None:
     """Make a table, load into it by each way of a commit, fence a number, move the tag, and read it without Spark."""
     assert not open_table("iceberg", place).exists()
@@ -75,12 +83,14 @@ def exercise(spark: SparkSession, place: Place) -> None:
     assert (table.count_rows(), table.tip(APP).tag) == (4, 5)
 
 
+@pytest.mark.postgres
 def test_a_table_in_a_folder_is_known_to_a_database(
     catalog: JdbcConnection, engine: SparkEngine, tmp_path: Path
 ) -> None:
     exercise(engine.session(), Place(str(tmp_path / "lake" / "bronze" / "t"), catalog=catalog))
 
 
+@pytest.mark.postgres
 def test_a_killed_run_into_a_table_that_a_database_knows_is_finished_by_the_next(
     postgres: Postgres, make_feed: MakeFeed
 ) -> None:
@@ -92,6 +102,49 @@ def test_a_killed_run_into_a_table_that_a_database_knows_is_finished_by_the_next
     }
     url = f"jdbc:{postgres.url().replace(f'postgres:{postgres.password}@', '')}"
     feed.environment = {"URL": url, "PASSWORD": postgres.password}
+    feed.__post_init__()
+    feed.put("1.ndjson", 1)
+    feed.load()
+    feed.put("2.ndjson", 2, 3)
+    crash(feed, WRITING)
+    assert feed.load().status == "recovered"
+    found = find_table(feed.platform.lake.child("bronze/flow"))
+    assert [row["id"] for row in found.distinct_rows(["id"])] == [1, 2, 3]
+    assert found.count_rows() == 3
+
+
+def test_a_table_in_a_folder_is_known_to_a_server(
+    rest: RestCatalogServer, engine: SparkEngine, tmp_path: Path
+) -> None:
+    exercise(engine.session(), Place(str(tmp_path / "lake" / "known" / "t"), catalog=rest))
+
+
+def test_a_table_of_another_lake_that_a_server_knows_by_the_same_name_is_refused(
+    rest: RestCatalogServer, engine: SparkEngine, tmp_path: Path
+) -> None:
+    mine, other = (Place(str(tmp_path / lake / "layer" / "t"), catalog=rest) for lake in ("mine", "other"))
+    _load(engine.session(), mine, 1, (1, "a"))
+    with pytest.raises(TargetError, match="means another table of this name"):
+        open_table("iceberg", other).exists()
+    assert _rows(engine.session(), mine) == [(1, "a")]
+
+
+def test_a_server_that_does_not_answer_is_named_without_its_secrets(tmp_path: Path) -> None:
+    server = RestCatalogServer("http://127.0.0.1:1", credential="me:hush-hush")
+    with pytest.raises(TargetError, match=r"catalog http://127\.0\.0\.1:1") as failed:
+        open_table("iceberg", Place(str(tmp_path / "bronze" / "t"), catalog=server)).exists()
+    assert "hush" not in failed.value.message
+
+
+def test_a_killed_run_into_a_table_that_a_server_knows_is_finished_by_the_next(
+    rest: RestCatalogServer, make_feed: MakeFeed
+) -> None:
+    feed = make_feed(target={"format": "iceberg"})
+    feed.settings = {
+        "iceberg": {"catalog": "rest", "connection": "known"},
+        "connections": {"known": {"type": "iceberg_rest", "uri": rest.uri, "token": {"env": "TOKEN"}}},
+    }
+    feed.environment = {"TOKEN": "any"}
     feed.__post_init__()
     feed.put("1.ndjson", 1)
     feed.load()

@@ -35,6 +35,7 @@ from tests.integration.test_iceberg_catalogs import catalog_of, exercise
 from tests.support.engine import QUICK
 from tests.support.feed import call_of
 from tests.support.http import serving
+from tests.support.iceberg_rest import rest_catalog
 from tests.support.proxy import CountingProxy, Record
 from tests.support.seaweed import Seaweed
 from tests.support.workbooks import xlsx
@@ -405,3 +406,12 @@ def test_an_iceberg_table_in_a_bucket_is_known_to_a_database(
     with seaweed.bucket() as bucket:
         place = replace(bucket.child("lake/bronze/t"), catalog=catalog_of(postgres))
         exercise(SparkEngine(remote=s3_server, places=(place,)).session(), place)
+
+
+def test_an_iceberg_table_in_a_bucket_is_known_to_a_server(
+    seaweed: Seaweed, s3_server: str, tmp_path: Path
+) -> None:
+    with seaweed.bucket() as bucket:
+        spark = SparkEngine(remote=s3_server, places=(bucket,)).session()
+        with rest_catalog(tmp_path, bucket, spark) as catalog:
+            exercise(spark, replace(bucket.child("lake/bronze/t"), catalog=catalog))

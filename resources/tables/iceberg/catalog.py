@@ -61,8 +61,52 @@ class Catalog(Protocol):
         """The table's name within the catalog, as procedures take it."""
         ...
 
+    @property
+    def new_table(self) -> Mapping[str, str]:
+        """Properties that a new table has because of its catalog."""
+        ...
 
-class FolderCatalog:
+
+class NamesInSql:
+    """What Spark calls a table of a catalog, and all that it needs to know of the catalog."""
+
+    _catalog: str
+    _namespace: str
+    _table: str
+
+    def name(self, session: SparkSession) -> str:
+        """Return the table's name, after the session was told of the catalog."""
+        return f"{self.namespace(session)}.{quoted(self._table)}"
+
+    def namespace(self, session: SparkSession) -> str:
+        """Return the name of what the table lies in, after the session was told of the catalog."""
+        key = f"spark.sql.catalog.{self._catalog}"
+        if session.conf.get(key, None) is None:
+            for name, value in self._settings.items():
+                session.conf.set(f"{key}.{name}", value)
+            session.conf.set(key, SPARK_CATALOG)
+        return f"{self._catalog}.{quoted(self._namespace)}"
+
+    def procedure(self, name: str) -> str:
+        """Return the name of a procedure."""
+        return f"{self._catalog}.system.{name}"
+
+    @property
+    def short_name(self) -> str:
+        """The table's name within the catalog."""
+        return f"{quoted(self._namespace)}.{quoted(self._table)}"
+
+    @property
+    def new_table(self) -> Mapping[str, str]:
+        """Nothing: a new table lies where its name says."""
+        return {}
+
+    @property
+    def _settings(self) -> Mapping[str, str]:
+        raise NotImplementedError
+
+
+class FolderCatalog(NamesInSql):
     """The catalog of tables in folders, which Iceberg calls ``hadoop``: a version is a file that is there once."""
 
     def __init__(self, place: Place) -> None:
@@ -94,34 +138,9 @@ class FolderCatalog:
             return
         self._put_next(before, with_tag(before.raw, name, snapshot, before.location))
 
-    def name(self, session: SparkSession) -> str:
-        """Return the table's name, after the session was told of the folder."""
-        key = f"spark.sql.catalog.{self._catalog}"
-        if session.conf.get(key, None) is None:
-            settings = {
-                "type": "hadoop",
-                "warehouse": self._warehouse,
-                "cache-enabled": "false",
-                **LOCAL_FILES,
-            }
-            for name, value in settings.items():
-                session.conf.set(f"{key}.{name}", value)
-            session.conf.set(key, SPARK_CATALOG)
-        return f"{self._catalog}.{quoted(self._namespace)}.{quoted(self._table)}"
-
-    def namespace(self, session: SparkSession) -> str:
-        """Return the name of the folder that the table lies in."""
-        self.name(session)
-        return f"{self._catalog}.{quoted(self._namespace)}"
-
-    def procedure(self, name: str) -> str:
-        """Return the name of a procedure."""
-        return f"{self._catalog}.system.{name}"
-
     @property
-    def short_name(self) -> str:
-        """The table's name below the folder."""
-        return f"{quoted(self._namespace)}.{quoted(self._table)}"
+    def _settings(self) -> Mapping[str, str]:
+        return {"type": "hadoop", "warehouse": self._warehouse, "cache-enabled": "false", **LOCAL_FILES}
 
     def _newest_file(self) -> tuple[int, str] | None:
         folder = self._folder

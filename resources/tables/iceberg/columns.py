@@ -109,6 +109,17 @@ def _is_small(rows: DataFrame, name: str) -> bool:
     return dict(rows.dtypes)[name] in _SMALL
 
 
-def described(kind: DataType) -> str:
-    """Return a type as ``ALTER TABLE`` takes it."""
-    return as_stored(kind).simpleString()
+def sql_type(kind: DataType) -> str:
+    """Return a type as ``ALTER TABLE`` takes it, with quoted names of fields."""
+    from pyspark.sql import types as T
+
+    match as_stored(kind):
+        case T.ArrayType() as stored:
+            return f"array<{sql_type(stored.elementType)}>"
+        case T.MapType() as stored:
+            return f"map<{sql_type(stored.keyType)}, {sql_type(stored.valueType)}>"
+        case T.StructType() as stored:
+            fields = (f"{quoted(field.name)}: {sql_type(field.dataType)}" for field in stored)
+            return f"struct<{', '.join(fields)}>"
+        case stored:
+            return stored.simpleString()

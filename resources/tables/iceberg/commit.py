@@ -85,6 +85,10 @@ class Commit:
         except (ValueError, TypeError):
             return {}
 
+    def is_of_another(self, dataflow: str | None) -> bool:
+        """Return whether it is the commit of another dataflow that shares the table; None: nobody shares it."""
+        return dataflow is not None and self.ours.get("dataflow", dataflow) != dataflow
+
     @property
     def app_id(self) -> str | None:
         """Under whose tag it is; None if it carries none.

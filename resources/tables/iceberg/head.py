@@ -3,42 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from resources.tables.iceberg.commit import Commit, commits_of
 from resources.tables.iceberg.metadata import Metadata, sequence_of
 from resources.tables.iceberg.rows import highest_number, holds_commit_of
-from resources.tables.table import TableCommit, TableHead, TaggedCommit
+from resources.tables.table import TableCommit, TableHead, TaggedCommit, Version
 
 
-def compared(metadata: Metadata | None, recorded: TableCommit | None, app_id: str | None) -> TableHead:
-    """Compare: the metadata alone tells, unless snapshots were expired; see :meth:`resources.tables.table.Table.head`."""
+def compared(
+    metadata: Metadata | None, recorded: TableCommit | None, app_id: str | None, dataflow: str | None = None
+) -> TableHead:
+    """Compare: the metadata alone tells, unless snapshots were expired; see :meth:`resources.tables.table.Table.head`.
+
+    Args:
+        metadata: of the table.
+        recorded: the commit that it must have.
+        app_id: the dataflow's.
+        dataflow: its name, in a table that several share: commits of the others do not come between its own, and undo nothing.
+    """
     version = recorded.version if recorded else None
     if metadata is None:
         return TableHead(None, kept=version is None)
     newest = _newest(metadata)
     commits = commits_of(metadata.lineage())
     if recorded is None or version is None or str(version) == f"0-{metadata.raw.get('table-uuid')}":
-        tagged = _tagged(commits, app_id)
+        tagged = _tagged(commits, app_id, dataflow)
         return TableHead(
             newest,
             tag=_tag(metadata, commits, app_id),
             tagged=tagged,
-            undone=_undone(metadata, commits, app_id) if version is not None else None,
+            undone=_undone(metadata, commits, app_id, dataflow) if version is not None else None,
         )
     at = next((number for number, commit in enumerate(commits) if commit.snapshot.version == version), None)
     if at is not None and recorded.id in (None, commits[at].id):
         later = commits[at + 1 :]
-        tagged = _tagged(later, app_id)
+        tagged = _tagged(later, app_id, dataflow, version)
         highest = max((commit.number for commit in tagged), default=recorded.number)
-        return TableHead(newest, tag=highest, tagged=tagged, undone=_undone(metadata, later, app_id))
+        return TableHead(
+            newest, tag=highest, tagged=tagged, undone=_undone(metadata, later, app_id, dataflow)
+        )
     if at is None and _is_expired(commits, str(version)):
-        return _after_expiry(metadata, commits, recorded, app_id)
+        return _after_expiry(metadata, commits, recorded, app_id, dataflow)
     return TableHead(
         newest,
         kept=False,
         older=sequence_of(metadata.version_id) < sequence_of(str(version)),
         tag=_tag(metadata, commits, app_id),
-        tagged=_tagged(commits, app_id),
+        tagged=_tagged(commits, app_id, dataflow),
     )
 
 
@@ -57,13 +69,17 @@ def _newest(metadata: Metadata) -> TableCommit:
 
 
 def _after_expiry(
-    metadata: Metadata, commits: Sequence[Commit], recorded: TableCommit, app_id: str | None
+    metadata: Metadata,
+    commits: Sequence[Commit],
+    recorded: TableCommit,
+    app_id: str | None,
+    dataflow: str | None,
 ) -> TableHead:
     """The head of a table of which the recorded snapshot was expired: its rows tell whether they are still the ones.
 
     The snapshot itself may be kept by its tag, without those between. What it says of rows must hold of the newest one, too.
     """
-    tagged = _tagged(commits, app_id)
+    tagged = _tagged(commits, app_id, dataflow, recorded.version)
     known = metadata.snapshot(str(recorded.version))
     before = commits[0].follows
     linked = known is not None and before == known.id
@@ -78,7 +94,7 @@ def _after_expiry(
         cleaned=True,
         tag=_tag(metadata, commits, app_id),
         tagged=tagged,
-        undone=_undone(metadata, commits, app_id),
+        undone=_undone(metadata, commits, app_id, dataflow),
     )
 
 
@@ -99,12 +115,15 @@ def _tag(metadata: Metadata, commits: Sequence[Commit], app_id: str | None) -> i
     return max(numbers, default=0)
 
 
-def _undone(metadata: Metadata, later: Sequence[Commit], app_id: str | None) -> str | None:
+def _undone(
+    metadata: Metadata, later: Sequence[Commit], app_id: str | None, dataflow: str | None
+) -> str | None:
     """Another writer's commit that removed all rows that were there; None if there is none."""
-    return next((commit.shown for commit in reversed(later) if undoes(metadata, commit, app_id)), None)
+    undoing = (commit.shown for commit in reversed(later) if undoes(metadata, commit, app_id, dataflow))
+    return next(undoing, None)
 
 
-def undoes(metadata: Metadata, commit: Commit, app_id: str | None) -> bool:
+def undoes(metadata: Metadata, commit: Commit, app_id: str | None, dataflow: str | None = None) -> bool:
     """Return whether another writer's commit removed all rows that were there, and put others in their place.
 
     One that deletes rows is not meant: whoever deletes wants them gone. One that rewrites rows leaves in them whose they are.
@@ -113,7 +132,10 @@ def undoes(metadata: Metadata, commit: Commit, app_id: str | None) -> bool:
         metadata: of the table.
         commit: of it.
         app_id: the dataflow's; None: Strandline's own commits all count as the dataflow's.
+        dataflow: its name, in a table that several share, each of which leaves the rows of the others.
     """
+    if commit.is_of_another(dataflow):
+        return False
     if commit.ours and (app_id is None or commit.snapshot.summary.get("strandline.app-id") == app_id):
         return False
     snapshot = commit.snapshot
@@ -124,5 +146,20 @@ def undoes(metadata: Metadata, commit: Commit, app_id: str | None) -> bool:
     return not holds_commit_of(metadata, snapshot, app_id)
 
 
-def _tagged(commits: Sequence[Commit], app_id: str | None) -> tuple[TaggedCommit, ...]:
-    return tuple(commit.tagged for commit in commits if app_id and commit.app_id == app_id)
+def _tagged(
+    commits: Sequence[Commit],
+    app_id: str | None,
+    dataflow: str | None = None,
+    since: Version | None = None,
+) -> tuple[TaggedCommit, ...]:
+    """The commits under a tag; in a table that several dataflows share each follows the one before it that is not another's."""
+    if dataflow is None:
+        return tuple(commit.tagged for commit in commits if app_id and commit.app_id == app_id)
+    tagged, before = [], since
+    for commit in commits:
+        if commit.is_of_another(dataflow):
+            continue
+        if app_id and commit.app_id == app_id:
+            tagged.append(replace(commit.tagged, follows=before))
+        before = commit.snapshot.version
+    return tuple(tagged)

@@ -14,8 +14,17 @@ from resources.tables.table import Adopted
 from resources.tables.user_metadata import stored_state
 
 
-def adopted(place: Place, metadata: Metadata | None, app_id: str | None) -> Adopted | None:
-    """Return what Strandline's commits tell; see :class:`resources.tables.table.CanAdopt`."""
+def adopted(
+    place: Place, metadata: Metadata | None, app_id: str | None, dataflow: str | None = None
+) -> Adopted | None:
+    """Return what Strandline's commits tell; see :class:`resources.tables.table.CanAdopt`.
+
+    Args:
+        place: of the table.
+        metadata: of the table.
+        app_id: whose commits count.
+        dataflow: whose commits count, in a table that several share.
+    """
     commits = commits_of(metadata.lineage()) if metadata else []
     if metadata is None or not commits:
         return None
@@ -23,23 +32,25 @@ def adopted(place: Place, metadata: Metadata | None, app_id: str | None) -> Adop
     beyond = False
     for at in range(len(commits) - 1, -1, -1):
         commit = commits[at]
-        if undoes(metadata, commit, app_id):
+        if undoes(metadata, commit, app_id, dataflow):
             return Adopted(None, app_id, beyond=True)
-        if not _tells(commit, app_id):
+        if not _tells(commit, app_id, dataflow):
             continue
         app_id = app_id or commit.app_id
-        if _holds(metadata, commit.ours.get("after"), commits[:at], app_id, first=first):
+        if _holds(metadata, commit.ours.get("after"), commits[:at], app_id, dataflow, first=first):
             return _told(place, commit, app_id, beyond=beyond)
         beyond = True
-    kept = None if first else _kept_by_a_tag(metadata, app_id)
+    kept = None if first else _kept_by_a_tag(metadata, app_id, dataflow)
     if kept is not None:
         return _told(place, kept, kept.app_id, beyond=beyond)
     return Adopted(None, app_id, beyond=True) if beyond else None
 
 
-def _tells(commit: Commit, app_id: str | None) -> bool:
+def _tells(commit: Commit, app_id: str | None, dataflow: str | None) -> bool:
     """Whether a commit says something of the rows that are there: a fence does not."""
     if commit.app_id is None or not commit.ours or commit.ours.get("gives_up"):
+        return False
+    if commit.is_of_another(dataflow):
         return False
     return app_id is None or commit.app_id == app_id
 
@@ -55,6 +66,7 @@ def _holds(
     after: Mapping[str, Any] | None,
     earlier: Sequence[Commit],
     app_id: str | None,
+    dataflow: str | None,
     *,
     first: bool,
 ) -> bool:
@@ -64,20 +76,20 @@ def _holds(
     for commit in reversed(earlier):
         if commit.snapshot.version == after["version"]:
             return bool(commit.id == after["id"])
-        if undoes(metadata, commit, app_id):
+        if undoes(metadata, commit, app_id, dataflow):
             return False
     oldest = earlier[0].snapshot.sequence if earlier else None
     return not first and (oldest is None or sequence_of(str(after["version"])) < oldest)
 
 
-def _kept_by_a_tag(metadata: Metadata, app_id: str | None) -> Commit | None:
+def _kept_by_a_tag(metadata: Metadata, app_id: str | None, dataflow: str | None) -> Commit | None:
     """The newest commit of Strandline whose snapshot only a tag has kept, if the table still holds its rows and none that came later."""
     found: list[Snapshot] = sorted(
         (snapshot for snapshot in metadata.snapshots.values()), key=lambda snapshot: -snapshot.sequence
     )
     commits = [Commit(snapshot, before=snapshot) for snapshot in found]
     for commit in commits:
-        if _tells(commit, app_id) and commit.app_id is not None:
+        if _tells(commit, app_id, dataflow) and commit.app_id is not None:
             highest = highest_number(metadata, commit.app_id)
             kept = highest_number(metadata, commit.app_id, commit.snapshot)
             return commit if highest == kept else None

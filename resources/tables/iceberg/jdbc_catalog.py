@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -13,18 +13,16 @@ from uuid import uuid4
 from partitions.errors import SourceError, TargetError, in_one_line
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.sql import quoted
-from resources.tables.iceberg.catalog import LOCAL_FILES, SPARK_CATALOG, with_tag
+from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql, with_tag
 from resources.tables.iceberg.metadata import Metadata
 
 if TYPE_CHECKING:
     import psycopg
-    from pyspark.sql import SparkSession
 
 _NUMBER = re.compile(r"(\d+)-")
 
 
-class JdbcCatalog:
+class JdbcCatalog(NamesInSql):
     """The row of the table at a place, which lies two levels below what Iceberg calls the warehouse."""
 
     def __init__(self, place: Place, connection: JdbcConnection) -> None:
@@ -70,39 +68,19 @@ class JdbcCatalog:
         if not moved:
             self._place.store.delete(self._key(location))
 
-    def name(self, session: SparkSession) -> str:
-        """Return the table's name, after the session was told of the catalog."""
-        key = f"spark.sql.catalog.{self._catalog}"
-        if session.conf.get(key, None) is None:
-            user = {"jdbc.user": self._connection.user} if self._connection.user is not None else {}
-            settings = {
-                "type": "jdbc",
-                "uri": self._connection.url,
-                "jdbc.schema-version": "V1",
-                **user,
-                **{f"jdbc.{name}": value for name, value in self._connection.secrets},
-                "warehouse": self._warehouse,
-                "cache-enabled": "false",
-                **(LOCAL_FILES if self._place.local else {}),
-            }
-            for name, value in settings.items():
-                session.conf.set(f"{key}.{name}", value)
-            session.conf.set(key, SPARK_CATALOG)
-        return f"{self._catalog}.{quoted(self._namespace)}.{quoted(self._table)}"
-
-    def namespace(self, session: SparkSession) -> str:
-        """Return the name of what the table lies in."""
-        self.name(session)
-        return f"{self._catalog}.{quoted(self._namespace)}"
-
-    def procedure(self, name: str) -> str:
-        """Return the name of a procedure."""
-        return f"{self._catalog}.system.{name}"
-
     @property
-    def short_name(self) -> str:
-        """The table's name in the catalog."""
-        return f"{quoted(self._namespace)}.{quoted(self._table)}"
+    def _settings(self) -> Mapping[str, str]:
+        user = {"jdbc.user": self._connection.user} if self._connection.user is not None else {}
+        return {
+            "type": "jdbc",
+            "uri": self._connection.url,
+            "jdbc.schema-version": "V1",
+            **user,
+            **{f"jdbc.{name}": value for name, value in self._connection.secrets},
+            "warehouse": self._warehouse,
+            "cache-enabled": "false",
+            **(LOCAL_FILES if self._place.local else {}),
+        }
 
     @property
     def _row(self) -> tuple[str, str, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from resources.sql import quoted
-from resources.tables.iceberg.columns import as_stored
+from resources.tables.iceberg.columns import as_stored, sql_type
 from resources.tables.iceberg.metadata import Metadata, spark_schema
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class Layout:
         if partitions != self.partition_by:
             changes += [f"DROP PARTITION FIELD {quoted(column)}" for column in partitions or ()]
         changes += [f"DROP COLUMN {quoted(name)}" for name in gone]
-        changes += [f"ADD COLUMN {quoted(name)} {needed[name]}" for name in new]
+        kinds_of_rows = {field.name: field.dataType for field in wanted}
+        changes += [f"ADD COLUMN {quoted(name)} {sql_type(kinds_of_rows[name])}" for name in new]
         order = [name for name in kinds if name not in gone] + new
         if order != list(needed):
             places = zip(needed, [None, *needed], strict=False)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, in_one_line
-from partitions.predicate import Predicate
+from partitions.predicate import EVERYTHING, Predicate
 from resources.tables.iceberg.commit import COMMIT_COLUMN, DIGITS, OWNS_COLUMN, commit_value
 from resources.tables.iceberg.filters import expression, words
 from resources.tables.iceberg.metadata import Metadata, Snapshot
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import StaticTable
 
 
-def count_rows(metadata: Metadata, snapshot: Snapshot | None = None) -> int:
-    """Count the rows of a snapshot (None: the newest): its summary tells, or a scan if rows were deleted by their values.
+def count_rows(metadata: Metadata, snapshot: Snapshot | None = None, rows: Predicate = EVERYTHING) -> int:
+    """Count the rows of a snapshot (None: the newest): its summary tells, or a scan if rows were deleted by their values, or some are asked for.
 
     Raises:
         SourceError: if it cannot be read.
@@ -31,6 +31,8 @@ def count_rows(metadata: Metadata, snapshot: Snapshot | None = None) -> int:
     snapshot = snapshot or metadata.current
     if snapshot is None:
         return 0
+    if rows != EVERYTHING:
+        return _scan_count(metadata, snapshot, expression(rows, metadata.version_schema))
     return snapshot.rows if snapshot.rows is not None else _scan_count(metadata, snapshot, None)
 
 

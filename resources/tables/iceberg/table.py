@@ -7,17 +7,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import RowsRefused, SourceError, TargetError
-from partitions.load import Load
-from partitions.predicate import Predicate
+from partitions.errors import RowsRefused, SourceError, TargetError, WriteConflict
+from partitions.evolution import SchemaMode
+from partitions.load import Load, within
+from partitions.predicate import EVERYTHING, Among, Predicate, all_of
+from partitions.target import DATAFLOW_COLUMN
+from resources.iceberg_rest import RestCatalogServer
 from resources.places import Place
 from resources.tables.iceberg.catalog import Catalog, FolderCatalog
 from resources.tables.iceberg.columns import OUTSIDE
-from resources.tables.iceberg.commit import COMMIT_COLUMN
+from resources.tables.iceberg.commit import COMMIT_COLUMN, commits_of
 from resources.tables.iceberg.head import compared, tip_of
 from resources.tables.iceberg.history import adopted
 from resources.tables.iceberg.jdbc_catalog import JdbcCatalog
+from resources.tables.iceberg.maintenance import Care
 from resources.tables.iceberg.metadata import Metadata, Snapshot, spark_schema
+from resources.tables.iceberg.rest_catalog import RestCatalog
 from resources.tables.iceberg.rows import (
     count_of_commit,
     count_rows,
@@ -28,7 +33,16 @@ from resources.tables.iceberg.rows import (
     owns_commit_column,
 )
 from resources.tables.iceberg.writing import Commits
-from resources.tables.table import MOST_ROWS, Adopted, TableCommit, TableHead, Tag, TaggedCommit, Version
+from resources.tables.table import (
+    MOST_ROWS,
+    Adopted,
+    Cared,
+    TableCommit,
+    TableHead,
+    Tag,
+    TaggedCommit,
+    Version,
+)
 from resources.tables.user_metadata import commit_text
 
 if TYPE_CHECKING:
@@ -44,12 +58,28 @@ _MOST_TEXTS = 100_000_000
 class IcebergTable:
     """One Iceberg table; it need not exist."""
 
-    def __init__(self, place: Place, partition_by: Sequence[str] = ()) -> None:
-        """Use the table at a place, which the first write makes, partitioned as given."""
+    def __init__(
+        self,
+        place: Place,
+        partition_by: Sequence[str] = (),
+        *,
+        dataflow: str | None = None,
+        schema_mode: SchemaMode = "strict",
+    ) -> None:
+        """Use the table at a place, which the first write makes, partitioned as given; for all, or for one of the dataflows that share it."""
         self._place = place
         self._partition_by = tuple(partition_by)
-        database = place.catalog
-        self._catalog: Catalog = JdbcCatalog(place, database) if database else FolderCatalog(place)
+        self._dataflow = dataflow
+        self._schema_mode = schema_mode
+        self._catalog = _catalog_of(place)
+
+    def share_of(self, dataflow: str) -> IcebergTable:
+        """Return the table as one of the dataflows that share it sees it."""
+        return IcebergTable(self._place, self._partition_by, dataflow=dataflow, schema_mode=self._schema_mode)
+
+    def taking_columns(self, mode: SchemaMode) -> IcebergTable:
+        """Return the same table, whose writes change its columns as the mode says."""
+        return IcebergTable(self._place, self._partition_by, dataflow=self._dataflow, schema_mode=mode)
 
     @property
     def place(self) -> Place:
@@ -58,7 +88,7 @@ class IcebergTable:
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's snapshots with what was recorded of it."""
-        return compared(self._catalog.newest(), recorded, app_id)
+        return compared(self._catalog.newest(), recorded, app_id, self._dataflow)
 
     def tip(self, app_id: str | None) -> TableHead:
         """Return what the table is now."""
@@ -66,7 +96,7 @@ class IcebergTable:
 
     def adopted(self, app_id: str | None = None) -> Adopted | None:
         """Return the state that the commits tell which the table's rows go back to."""
-        return adopted(self._place, self._catalog.newest(), app_id)
+        return adopted(self._place, self._catalog.newest(), app_id, self._dataflow)
 
     def exists(self) -> bool:
         """Return whether there is an Iceberg table."""
@@ -77,6 +107,10 @@ class IcebergTable:
         metadata = self._catalog.newest()
         if metadata is None:
             return False
+        if (own := self._own_rows(metadata)) != EVERYTHING:
+            commits = commits_of(metadata.lineage())
+            remembers = any(commit.ours.get("dataflow") == self._dataflow for commit in commits)
+            return remembers or holds_any(metadata, metadata.current, own)
         remembers = any("strandline.app-id" in snapshot.summary for snapshot in metadata.lineage())
         return remembers or count_rows(metadata) > 0
 
@@ -88,17 +122,22 @@ class IcebergTable:
         snapshot = metadata.snapshot(str(commit.version)) if metadata else None
         if metadata is None or snapshot is None:
             return replace(commit, uncounted=False)
-        follows = metadata.snapshot(str(commit.follows)) if commit.follows is not None else None
+        made = next(
+            (made for made in commits_of(metadata.lineage()) if made.snapshot.id == snapshot.id), None
+        )
         app_id = snapshot.summary["strandline.app-id"]
         rows = count_of_commit(metadata, snapshot, app_id, commit.number)
-        earlier = count_rows(metadata, follows) if follows else before
-        removed = max(0, earlier + rows - count_rows(metadata, snapshot))
+        if made is not None and made.before is not None:
+            removed = count_rows(metadata, made.before) + rows - count_rows(metadata, snapshot)
+        else:
+            removed = before + rows - count_rows(metadata, snapshot, self._own_rows(metadata))
+        removed = max(0, removed)
         return replace(commit, rows=rows, removed=removed, uncounted=False)
 
     def count_rows(self) -> int:
-        """Return the number of rows, from the newest snapshot's summary."""
+        """Return the number of rows, from the newest snapshot's summary; a table that is shared is scanned for the dataflow's."""
         metadata = self._catalog.newest()
-        return count_rows(metadata) if metadata else 0
+        return count_rows(metadata, rows=self._own_rows(metadata)) if metadata else 0
 
     def columns(self) -> list[str]:
         """Return the names of the columns, without Strandline's own."""
@@ -117,13 +156,19 @@ class IcebergTable:
     ) -> dict[str, Any]:
         """Ask for them, without Spark."""
         metadata = self._readable()
-        return highest_values(metadata, self._snapshot(metadata, version), columns, rows)
+        asked = all_of((self._own_rows(metadata), EVERYTHING if rows is None else rows))
+        return highest_values(metadata, self._snapshot(metadata, version), columns, asked)
 
     def texts(self, column: str) -> set[str]:
         """Return all texts of a column."""
         if column not in self.columns():
             return set()
-        distinct = self.distinct_rows([column], _MOST_TEXTS)
+        distinct: Iterator[dict[str, Any]]
+        if self._dataflow is None or self._own_rows(self._catalog.newest()) == EVERYTHING:
+            distinct = self.distinct_rows([column], _MOST_TEXTS)
+        else:
+            both = self.distinct_rows([column, DATAFLOW_COLUMN], _MOST_TEXTS)
+            distinct = (row for row in both if row[DATAFLOW_COLUMN] == self._dataflow)
         return {row[column] for row in distinct if row[column] is not None}
 
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
@@ -153,8 +198,23 @@ class IcebergTable:
         return rows.drop(COMMIT_COLUMN) if metadata and owns_commit_column(metadata) else rows
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
-        """Load rows in one commit, which is refused if its number was taken since it was planned, or if other rows were."""
-        self._commits(tag, state).write(rows, load, first=base is None)
+        """Load rows in one commit, which is refused if its number was taken since it was planned, or if other rows were.
+
+        A table that several dataflows share is there for all of them, whichever has made it.
+        """
+        first = base is None and (self._dataflow is None or not self.exists())
+        try:
+            if self._dataflow is not None:
+                load = within(load, self._own_rows(self._catalog.newest()))
+            self._commits(tag, state).write(rows, load, first=first)
+        except RowsRefused:
+            raise
+        except Exception as error:
+            if first and self._dataflow is not None and self.exists():
+                raise WriteConflict(
+                    f"table {self._place}: another dataflow has made it just now. Nothing is lost: the next run tries again"
+                ) from error
+            raise
 
     def give_up(
         self, spark: SparkSession, tag: Tag, state: str, first_rows: Callable[[], DataFrame] | None
@@ -173,9 +233,24 @@ class IcebergTable:
         if snapshot is not None:
             self._catalog.move_tag(f"{TAG}{dataflow}", snapshot.id)
 
+    def optimize(self, session: Callable[[], SparkSession]) -> Cared:
+        """Join small files."""
+        return Care(self._catalog, str(self._place)).optimize(session)
+
+    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
+        """Expire snapshots that are older than the table's retention, and delete what only they have."""
+        return Care(self._catalog, str(self._place)).vacuum(session)
+
+    def _own_rows(self, metadata: Metadata | None) -> Predicate:
+        """The rows that the dataflow deletes, updates and counts: all, unless the table is shared by now."""
+        if self._dataflow is None or metadata is None:
+            return EVERYTHING
+        shared = any(field["name"] == DATAFLOW_COLUMN for field in _spark_fields(metadata))
+        return Among(DATAFLOW_COLUMN, (self._dataflow,)) if shared else EVERYTHING
+
     def _commits(self, tag: Tag, state: str) -> Commits:
-        text = commit_text(self._place, tag, state)
-        return Commits(self._catalog, str(self._place), self._partition_by, tag, text)
+        text = commit_text(self._place, tag, state, self._dataflow)
+        return Commits(self._catalog, str(self._place), self._partition_by, tag, text, self._schema_mode)
 
     def _readable(self) -> Metadata:
         try:
@@ -199,6 +274,16 @@ class IcebergTable:
                 f"table {self._place}: expected version {version}, found none: its snapshot was expired"
             )
         return snapshot
+
+
+def _catalog_of(place: Place) -> Catalog:
+    match place.catalog:
+        case None:
+            return FolderCatalog(place)
+        case RestCatalogServer() as server:
+            return RestCatalog(place, server)
+        case database:
+            return JdbcCatalog(place, database)
 
 
 def _spark_fields(metadata: Metadata) -> list[dict[str, Any]]:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from partitions.errors import RowsRefused, TargetError, in_one_line
+from partitions.evolution import SchemaMode
 from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, Predicate
+from partitions.target import HISTORY_COLUMNS
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.history import changed_versions, first_versions
@@ -36,6 +38,7 @@ from resources.tables.iceberg.commit import (
     commit_value,
     summary_of,
 )
+from resources.tables.iceberg.evolution import TakenColumns
 from resources.tables.iceberg.head import tip_of
 from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import MAIN, Metadata, spark_schema
@@ -70,6 +73,9 @@ _CONFLICTS = (
     "Cannot determine history",
     "stale table metadata",
     "some, but not all, rows match",
+    "Requirement failed",
+    "FIELD_ALREADY_EXISTS",
+    "FIELDS_ALREADY_EXISTS",
 )
 """What Iceberg says if the table is not what a commit was planned on."""
 
@@ -86,6 +92,7 @@ class Commits:
         partition_by: the columns that a new table is partitioned by.
         tag: of the commit.
         text: what it says of itself.
+        schema_mode: what becomes of the table's columns if rows come with others.
     """
 
     catalog: Catalog
@@ -93,6 +100,7 @@ class Commits:
     partition_by: tuple[str, ...]
     tag: Tag
     text: str
+    schema_mode: SchemaMode = "strict"
 
     @property
     def value(self) -> str:
@@ -102,6 +110,8 @@ class Commits:
     def write(self, rows: DataFrame, load: Load, *, first: bool) -> None:
         """Load rows, unless the number is taken; see :meth:`resources.tables.table.Table.write`."""
         check_reserved(rows)
+        if not first and self._takes_columns(load):
+            self._take_columns(rows, load)
         for attempt in range(_TRIES):
             metadata = self.catalog.newest()
             if self._is_taken(metadata):
@@ -112,9 +122,9 @@ class Commits:
                 if metadata is None or first:
                     self._create(rows, load)
                 elif metadata.current is None or (isinstance(load, Append) and attempt == 0):
-                    self._append(rows, metadata)
+                    self._append(self._fitted(rows, load, metadata), metadata)
                 else:
-                    work = partial(self._load, rows, load, metadata)
+                    work = partial(self._load, self._fitted(rows, load, metadata), load, metadata)
                     self._publish(rows.sparkSession, metadata, work)
             except Exception as error:
                 if is_outside(error):
@@ -150,6 +160,43 @@ class Commits:
     def _is_taken(self, metadata: Metadata | None) -> bool:
         return metadata is not None and tip_of(metadata, self.tag.app_id).tag >= self.tag.number
 
+    def _take_columns(self, rows: DataFrame, load: Load) -> None:
+        """Give the table the columns of rows, as the schema mode says, before they come: all that is written is built from columns that are there."""
+        for _ in range(_TRIES):
+            metadata = self.catalog.newest()
+            if metadata is None or self._is_taken(metadata):
+                return
+            taken = self._taken(load, metadata)
+            if taken is None or not (changes := taken.statements(rows.schema, load)):
+                return
+            session = rows.sparkSession
+            name = self.catalog.name(session)
+            try:
+                for change in changes:
+                    session.sql(f"ALTER TABLE {name} {change}").collect()
+            except Exception as error:
+                if not _is_conflict(error):
+                    raise
+            else:
+                return
+        raise self._gave_way()
+
+    def _fitted(self, rows: DataFrame, load: Load, metadata: Metadata) -> DataFrame:
+        taken = self._taken(load, metadata)
+        made = HISTORY_COLUMNS if isinstance(load, Scd2) else ()
+        return rows if taken is None else taken.fitted(rows, made)
+
+    def _takes_columns(self, load: Load) -> bool:
+        return self.schema_mode in ("merge", "rescue") and not isinstance(load, ReplaceAll)
+
+    def _taken(self, load: Load, metadata: Metadata) -> TakenColumns | None:
+        """The columns that the table takes; None if it keeps its own, or is given new ones with all of its rows."""
+        if not self._takes_columns(load):
+            return None
+        table = self._columns(metadata)
+        own = [field for field in table.fields if field.name != COMMIT_COLUMN]
+        return TakenColumns(self.schema_mode, type(table)(own), self.shown)
+
     def _create(self, rows: DataFrame, load: Load | None) -> None:
         """Make the table with its first rows, in one commit. Nothing is there that could be replaced."""
         from pyspark.sql import functions as F
@@ -158,7 +205,7 @@ class Commits:
         name = self.catalog.name(rows.sparkSession)
         self._make_namespace(rows.sparkSession)
         writer = with_commit(rows, self.value).writeTo(name).using("iceberg")
-        for key, value in _NEW_TABLE.items():
+        for key, value in {**_NEW_TABLE, **self.catalog.new_table}.items():
             writer = writer.tableProperty(key, value)
         writer = self._told(writer, load)
         if self.partition_by:

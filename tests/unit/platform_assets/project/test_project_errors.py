@@ -302,7 +302,25 @@ SETTINGS = [
     (
         "iceberg: {connection: erp}\n",
         (1, "iceberg.connection", "erp"),
-        "no such key beside catalog: hadoop, or catalog: jdbc",
+        "no such key beside catalog: hadoop, or catalog: jdbc or rest",
+        None,
+    ),
+    (
+        "iceberg: {catalog: rest}\n",
+        (1, "iceberg.connection", "nothing"),
+        "the name of a connection of type iceberg_rest beside catalog: rest",
+        None,
+    ),
+    (
+        "iceberg: {catalog: rest, connection: erp}\nconnections: {erp: {type: python}}\n",
+        (1, "iceberg.connection", "erp, of type python"),
+        "a connection of type iceberg_rest",
+        None,
+    ),
+    (
+        "connections: {known: {type: iceberg_rest, uri: 'http://h', credential: 'a:b'}}\n",
+        (1, "connections.known.credential", "a secret in plain text"),
+        "{env: NAME}, a variable of the environment",
         None,
     ),
     ("format: dleta\n", (1, "format", "dleta"), "delta, iceberg or parquet", "delta"),
@@ -345,13 +363,13 @@ SETTINGS = [
     (
         "connections: {land: {type: s4}}\n",
         (1, "connections.land.type", "s4"),
-        "s3, jdbc, api or python",
+        "s3, jdbc, api, python or iceberg_rest",
         None,
     ),
     (
         "connections: {land: {region: x}}\n",
         (1, "connections.land.type", "nothing"),
-        "s3, jdbc, api or python (this key is required)",
+        "s3, jdbc, api, python or iceberg_rest (this key is required)",
         None,
     ),
     (

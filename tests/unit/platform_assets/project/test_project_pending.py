@@ -49,7 +49,6 @@ PLATFORMS = [
     ("state: {path: az://b/x}\n", "state.path", "az://b/x"),
     ("lake: az://b/x\n", "lake", "az://b/x"),
     ("lake: {path: 'gs://b/x'}\n", "lake.path", "gs://b/x"),
-    ("iceberg: {catalog: rest}\n", "iceberg.catalog", "rest"),
 ]
 
 

@@ -1,0 +1,121 @@
+"""Columns that come with rows: what an Iceberg table's become, by the schema mode, and the statements that make them so (docs/schemas.md).
+
+Iceberg changes columns apart from rows: a version of the metadata of its own, which changes no row and no snapshot, and does no harm if it is made
+twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import RowsRefused, SchemaError
+from partitions.evolution import Evolution, Schema, SchemaMode, all_nullable, evolved, shown, with_rescued
+from partitions.load import Load, Scd2
+from partitions.target import HISTORY_COLUMNS
+from resources.sql import quoted
+from resources.tables.iceberg.columns import as_stored, sql_type
+from resources.tables.row_columns import with_columns_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+
+@dataclass(frozen=True)
+class TakenColumns:
+    """What becomes of a table's columns with rows that are not replacing all of its own.
+
+    Attributes:
+        mode: of the target, ``merge`` or ``rescue``.
+        table: the columns that are there, without Strandline's own.
+        shown: the table's name, for people.
+    """
+
+    mode: SchemaMode
+    table: StructType
+    shown: str
+
+    def statements(self, rows: StructType, load: Load) -> list[str]:
+        """Return what ``ALTER TABLE`` must do before rows of these columns are loaded; nothing if they fit.
+
+        Raises:
+            RowsRefused: the mode does not accept the rows' columns, or Iceberg cannot change a type like this.
+        """
+        from pyspark.sql.types import StructType
+
+        if isinstance(load, Scd2):
+            rows = _with_times(rows, load)
+        evolution = self._evolution(rows)
+        if evolution.action == "none":
+            return []
+        becomes = StructType.fromJson(json.loads(json.dumps(evolution.schema)))
+        return list(_changes((), self.table, becomes, self.shown))
+
+    def fitted(self, rows: DataFrame, made: Sequence[str]) -> DataFrame:
+        """Return rows with the columns of the table: what they lack is NULL, narrower values are cast up. What does not fit stays as it is.
+
+        Args:
+            rows: of the slice.
+            made: columns that the load makes, which the rows do not get here.
+        """
+        if evolved(self.table.jsonValue(), _incoming(rows.schema), "rescue").rescued:
+            return rows
+        there = [field for field in self.table.fields if field.name not in made]
+        return with_columns_of(rows, type(self.table)(there))
+
+    def _evolution(self, rows: StructType) -> Evolution:
+        known: Schema = self.table.jsonValue()
+        incoming = _incoming(rows)
+        if self.mode == "rescue":
+            incoming = with_rescued(known, incoming)
+        try:
+            return evolved(known, incoming, "merge")
+        except SchemaError as error:
+            raise RowsRefused(f"table {self.shown}: {error.message}") from error
+
+
+def _with_times(rows: StructType, load: Scd2) -> StructType:
+    """Columns with those that tell from when to when a version holds, which are as wide as the time that they are taken from."""
+    (time,) = (field.dataType for field in rows.fields if field.name.lower() == load.effective.lower())
+    return reduce(lambda all_, name: all_.add(name, time), HISTORY_COLUMNS[:2], type(rows)(list(rows.fields)))
+
+
+def _incoming(rows: StructType) -> Schema:
+    stored: Any = as_stored(rows).jsonValue()
+    return all_nullable(stored)
+
+
+def _changes(path: tuple[str, ...], was: DataType, becomes: DataType, table: str) -> Iterator[str]:
+    from pyspark.sql import types as T
+
+    if isinstance(was, T.StructType) and isinstance(becomes, T.StructType):
+        there = {field.name.casefold(): field for field in was.fields}
+        for field in becomes.fields:
+            own = there.get(field.name.casefold())
+            if own is None:
+                yield f"ADD COLUMN {_dotted((*path, field.name))} {sql_type(field.dataType)}"
+            else:
+                yield from _changes((*path, own.name), own.dataType, field.dataType, table)
+    elif isinstance(was, T.ArrayType) and isinstance(becomes, T.ArrayType):
+        yield from _changes((*path, "element"), was.elementType, becomes.elementType, table)
+    elif isinstance(was, T.MapType) and isinstance(becomes, T.MapType):
+        yield from _changes((*path, "value"), was.valueType, becomes.valueType, table)
+    elif was != becomes:
+        if (
+            isinstance(was, T.DecimalType)
+            and isinstance(becomes, T.DecimalType)
+            and was.scale != becomes.scale
+        ):
+            raise RowsRefused(
+                f"table {table}: column {'.'.join(path)}: expected {shown(was.jsonValue())} or one with more digits before the point, found"
+                f" {shown(becomes.jsonValue())}: Iceberg keeps the digits after it. Convert it in sql, or load into a new table"
+            )
+        yield f"ALTER COLUMN {_dotted(path)} TYPE {sql_type(becomes)}"
+
+
+def _dotted(path: Sequence[str]) -> str:
+    return ".".join(map(quoted, path))

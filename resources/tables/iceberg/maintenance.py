@@ -1,0 +1,80 @@
+"""Care of an Iceberg table, by Iceberg's own procedures: small files are joined, old snapshots and files that nobody knows are deleted.
+
+Tags and branches keep their snapshots, so that of each dataflow's newest entry stays, and what a load is made on (docs/maintenance.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import TargetError, in_one_line
+from resources.sql import literal
+from resources.tables.iceberg.catalog import Catalog
+from resources.tables.iceberg.metadata import Metadata
+from resources.tables.table import Cared
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_RETENTION = "history.expire.max-snapshot-age-ms"
+_SEVEN_DAYS = timedelta(days=7)
+_A_DAY = timedelta(days=1)
+"""Iceberg deletes no younger file that it does not know: a writer may be about to commit it."""
+
+_SMALL_FILES = {"min-input-files": "2"}
+"""Two small files are joined: by default Iceberg waits for five."""
+
+
+@dataclass(frozen=True)
+class Care:
+    """Cares for a table.
+
+    Attributes:
+        catalog: of the table.
+        shown: its name, for people.
+    """
+
+    catalog: Catalog
+    shown: str
+
+    def optimize(self, session: Callable[[], SparkSession]) -> Cared:
+        """Join small files in one commit; see :class:`resources.tables.table.CanOptimize`."""
+        metadata = self.catalog.newest()
+        if metadata is None or metadata.current is None:
+            return Cared()
+        options = ", ".join(f"{literal(name)}, {literal(value)}" for name, value in _SMALL_FILES.items())
+        (told,) = self._call(session(), "rewrite_data_files", f"options => map({options})", "optimized")
+        return Cared(
+            added=int(told["added_data_files_count"]), removed=int(told["rewritten_data_files_count"])
+        )
+
+    def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
+        """Expire snapshots older than the table's retention, and delete files that none has; see :class:`resources.tables.table.CanVacuum`."""
+        metadata = self.catalog.newest()
+        if metadata is None or metadata.current is None:
+            return Cared()
+        spark, before = session(), datetime.now(UTC) - retention(metadata)
+        older = f"older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}Z'"
+        (expired,) = self._call(spark, "expire_snapshots", older, "vacuumed")
+        orphans = self._call(spark, "remove_orphan_files", older, "vacuumed")
+        return Cared(deleted=sum(int(count or 0) for count in expired) + len(orphans))
+
+    def _call(self, session: SparkSession, procedure: str, arguments: str, done: str) -> list[Any]:
+        self.catalog.name(session)
+        table = literal(self.catalog.short_name)
+        try:
+            return session.sql(
+                f"CALL {self.catalog.procedure(procedure)}(table => {table}, {arguments})"
+            ).collect()
+        except Exception as error:
+            said = in_one_line(str(error)) or type(error).__name__
+            raise TargetError(f"table {self.shown} cannot be {done}: {said}. No row was changed") from error
+
+
+def retention(metadata: Metadata) -> timedelta:
+    """Return for how long snapshots stay that nothing names: Iceberg's own property, and never less than a day."""
+    given = metadata.properties.get(_RETENTION)
+    return max(_A_DAY, timedelta(milliseconds=int(given)) if given else _SEVEN_DAYS)

@@ -1,0 +1,107 @@
+"""The catalog of Iceberg tables on a server that speaks Iceberg's REST protocol: it replaces metadata if the table is as the request says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import TargetError, in_one_line
+from resources.iceberg_rest import RestCatalogServer
+from resources.places import Place
+from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql
+from resources.tables.iceberg.metadata import Metadata
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog.rest import RestCatalog as Client
+    from pyiceberg.table import Table
+
+
+class RestCatalog(NamesInSql):
+    """The table of a server that has the namespace and the name of a place: the last two parts of its address."""
+
+    def __init__(self, place: Place, server: RestCatalogServer) -> None:
+        """Use a table; it need not exist."""
+        self._place, self._server = place, server
+        lake, self._namespace, self._table = place.spark_url.rsplit("/", 2)
+        self._catalog = f"strandline_{sha256(f'{server} {lake}'.encode()).hexdigest()[:8]}"
+
+    def newest(self) -> Metadata | None:
+        """Return the metadata that the server has."""
+        table = self._loaded()
+        if table is None:
+            return None
+        self._check_location(table.metadata_location)
+        raw = json.loads(table.metadata.model_dump_json())
+        return Metadata(raw, table.metadata_location, storage=self._place.pyiceberg_options)
+
+    def move_tag(self, name: str, snapshot: int) -> None:
+        """Have the server move it, if nobody else moves it meanwhile: the next call moves the tag then."""
+        from pyiceberg.exceptions import CommitFailedException, RESTError
+
+        table = self._loaded()
+        if table is None or table.metadata.snapshot_by_id(snapshot) is None:
+            return
+        there = table.metadata.refs.get(name)
+        if there is not None and there.snapshot_id == snapshot:
+            return
+        try:
+            table.manage_snapshots().create_tag(snapshot, name).commit()
+        except CommitFailedException:
+            return
+        except (RESTError, OSError, ValueError) as error:
+            raise self._failed("be tagged", error) from None
+
+    @property
+    def new_table(self) -> Mapping[str, str]:
+        """Where the table lies: the server would choose a place of its own."""
+        return {"location": self._place.spark_url}
+
+    @property
+    def _settings(self) -> Mapping[str, str]:
+        return {
+            "type": "rest",
+            **self._server.options,
+            # As all else here, by the lake's own connection.
+            "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+            "cache-enabled": "false",
+            **(LOCAL_FILES if self._place.local else {}),
+        }
+
+    def _loaded(self) -> Table | None:
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, RESTError
+
+        try:
+            table: Table = _client(self._server).load_table((self._namespace, self._table))
+        except (NoSuchNamespaceError, NoSuchTableError):
+            return None
+        except (RESTError, OSError, ValueError) as error:  # of the server, of HTTP, of what it answers
+            raise self._failed("be looked up in its catalog", error) from None
+        return table
+
+    def _check_location(self, location: str) -> None:
+        bases = (self._place.spark_url, self._place.url)
+        plain = location.removeprefix("file://").removeprefix("file:")
+        if not any(plain.startswith(f"{base}/") for base in bases):
+            raise TargetError(
+                f"table {self._place}: expected its metadata below its folder, found it at {location}: the catalog {self._server} means another"
+                " table of this name. Use another warehouse for this lake, or another target.table"
+            )
+
+    def _failed(self, verb: str, error: Exception) -> TargetError:
+        said = self._server.hide(in_one_line(str(error)))
+        return TargetError(
+            f"table {self._place}: cannot {verb} (catalog {self._server}): {type(error).__name__}: {said}. Check that the server runs, and the"
+            " connection's uri, warehouse and credentials"
+        )
+
+
+@lru_cache(maxsize=8)
+def _client(server: RestCatalogServer) -> Client:
+    """The client of a server, which has asked it for its settings once."""
+    from pyiceberg.catalog.rest import RestCatalog as Client
+
+    options: dict[str, Any] = server.options
+    return Client("strandline", **options)

@@ -1,0 +1,85 @@
+"""Dataflows into Iceberg tables whose columns change, that others share, and that are cared for: from their files to the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.maintenance import maintain
+from resources.spark import SparkEngine
+from tests.integration.conftest import MakeFeed
+from tests.support.crash_runner import WRITING, crash
+from tests.support.feed import NAME, Feed
+
+UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
+
+
+@pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
+def test_a_run_that_is_killed_while_columns_change_loads_each_row_once(
+    make_feed: MakeFeed, load: dict[str, Any]
+) -> None:
+    target = {"format": "iceberg", "schema_mode": "merge", **load}
+    feed = make_feed(source={"schema": "id int, s struct<a: int>"}, target=target)
+    feed.put("a.ndjson", {"id": 1, "s": {"a": 1}})
+    feed.load()
+    feed.put("b.ndjson", {"id": 2**40, "name": "x", "s": {"b": "t"}})
+    crash(feed, WRITING)
+    feed.load()
+    assert feed.rows("id", "name", "s") == [
+        (1, None, {"a": 1, "b": None}),
+        (2**40, "x", {"a": None, "b": "t"}),
+    ]
+    assert feed.load().status == "nothing"
+
+
+def test_what_does_not_fit_is_rescued(make_feed: MakeFeed) -> None:
+    target = {"format": "iceberg", "schema_mode": "rescue"}
+    feed = make_feed(source={"schema": "id long"}, target={"format": "iceberg"})
+    feed.put("a.ndjson", {"id": 1})
+    feed.load()
+    feed.define(source={"schema": "id long"}, target=target)
+    feed.put("b.ndjson", {"id": 2, "more": "x"}, {"id": "three"})
+    feed.load()
+    assert sorted(feed.rows("_rescued_data", "id"), key=str) == [
+        ('{"id":"three"}', None),
+        ('{"more":"x"}', 2),
+        (None, 1),
+    ]
+
+
+def test_small_files_are_joined_and_the_next_run_goes_on(make_feed: MakeFeed) -> None:
+    feed = make_feed(
+        target={"format": "iceberg"},
+        maintenance={"optimize": "P1D", "vacuum": "P7D"},
+        watermark={"checkpoint": {"interval_files": 1}},
+    )
+    for number in (1, 2, 3):
+        feed.put(f"{number}.ndjson", number)
+    feed.load()
+    done = maintain(feed.platform, feed.dataflow, ("vacuum", "optimize"))
+    assert done.as_json() == {"optimize: files added": 1, "optimize: files removed": 3}
+    feed.put("4.ndjson", 4)
+    assert feed.load().rows == 1
+    assert (feed.ids, feed.load().status) == ([1, 2, 3, 4], "nothing")
+
+
+@pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
+def test_a_run_that_died_is_finished_once_although_another_dataflow_of_the_table_has_committed(
+    tmp_path: Path, engine: SparkEngine, load: dict[str, Any]
+) -> None:
+    target = {"format": "iceberg", "table": "bronze/both", "shared": True, **load}
+    flow, other = (Feed(tmp_path, engine, {"target": target}, name=name) for name in (NAME, "other"))
+    for feed in (flow, other):
+        feed.put("a.ndjson", 1)
+        feed.load()
+    flow.put("b.ndjson", 2, 3)
+    other.put("b.ndjson", 2)
+    crash(flow, WRITING)
+    other.load()
+    assert flow.load().status == "recovered"
+    expected = [(NAME, 1), (NAME, 2), (NAME, 3), ("other", 1), ("other", 2)]
+    assert flow.rows("_dataflow", "id") == expected
+    assert [flow.load().status, other.load().status] == ["nothing", "nothing"]
+    assert [feed.entries[-1].total_rows for feed in (flow, other)] == [3, 2]

@@ -1,0 +1,135 @@
+"""A real REST catalog of Iceberg tables: the server of Iceberg's own test fixtures, over SQLite, as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from resources.connect_server import free_port
+from resources.iceberg_rest import RestCatalogServer
+from resources.places import Place
+from resources.processes import end
+from resources.spark_runtime import find_java, spark_jars
+from scripts.jars import class_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_READY_SECONDS = 120
+_ICEBERG = "1.10.0"
+"""The newest whose fixtures are published."""
+SERVER = (
+    f"org.apache.iceberg:iceberg-open-api:{_ICEBERG}:test-fixtures",
+    f"org.apache.iceberg:iceberg-core:{_ICEBERG}",
+    f"org.apache.iceberg:iceberg-core:{_ICEBERG}:tests",
+    "org.eclipse.jetty:jetty-servlet:11.0.26",
+    "org.xerial:sqlite-jdbc:3.50.3.0",
+)
+
+
+class NotReady(Exception):
+    """The server did not come up; the message holds the end of its log."""
+
+
+@contextmanager
+def rest_catalog(
+    folder: Path, place: Place | None = None, spark: SparkSession | None = None
+) -> Iterator[RestCatalogServer]:
+    """Start a server that keeps what it knows in a folder, and end it.
+
+    Args:
+        folder: an empty one.
+        place: a bucket that tables lie in; None: they lie in local folders.
+        spark: a session that has S3A's jars, which the server uses, too.
+    """
+    port, log = free_port(), folder / "server.log"
+    (folder / "core-site.xml").write_text(_site(place))
+    process = subprocess.Popen(
+        _command(folder, _jars_of_s3(spark) if spark else []),
+        env=os.environ | _settings(folder, port),
+        stdout=log.open("wb"),
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        server = RestCatalogServer(f"http://127.0.0.1:{port}")
+        _wait(server, process, log)
+        yield server
+    finally:
+        end([process])
+
+
+def _command(folder: Path, more: list[Path]) -> list[str]:
+    java, jars = find_java(), spark_jars()
+    assert java is not None
+    assert jars is not None
+    files = [folder, *class_path(SERVER), *more, *jars.glob("hadoop-client-*.jar")]
+    files += jars.glob("commons-*.jar")
+    return [
+        str(java.home / "bin" / "java"),
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        "-Xmx256m",
+        "-cp",
+        os.pathsep.join(map(str, files)),
+        "org.apache.iceberg.rest.RESTCatalogServer",
+    ]
+
+
+def _jars_of_s3(spark: SparkSession) -> list[Path]:
+    files = [Path(unquote(urlsplit(file).path)) for file in (spark.conf.get("spark.jars") or "").split(",")]
+    return [file for file in files if "hadoop-aws" in file.name or "awssdk" in file.name]
+
+
+def _settings(folder: Path, port: int) -> dict[str, str]:
+    """What the server reads from its environment: ``_`` is a dot, ``__`` a hyphen."""
+    return {
+        "CATALOG_REST_PORT": str(port),
+        "CATALOG_URI": f"jdbc:sqlite:{folder / 'catalog.db'}",
+        "CATALOG_CLIENTS": "1",
+        "CATALOG_WAREHOUSE": str(folder / "unused"),
+        "CATALOG_IO__IMPL": "org.apache.iceberg.hadoop.HadoopFileIO",
+    }
+
+
+def _site(place: Place | None) -> str:
+    settings = {
+        "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        **(place.spark_conf if place else {}),
+    }
+    named = (
+        f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items()
+    )
+    return f"<configuration>{''.join(named)}</configuration>"
+
+
+def _wait(server: RestCatalogServer, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = monotonic() + _READY_SECONDS
+    while not _answers(server):
+        try:
+            process.wait(0.1)
+        except subprocess.TimeoutExpired:
+            if monotonic() < deadline:
+                continue
+        raise NotReady(
+            f"the REST catalog is not ready (exit code {process.returncode}):\n{log.read_text()[-3000:]}"
+        )
+
+
+def _answers(server: RestCatalogServer) -> bool:
+    try:
+        urllib.request.urlopen(f"{server.uri}/v1/config", timeout=2).close()
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
