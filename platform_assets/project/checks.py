@@ -149,6 +149,14 @@ def _share(flow: Checked[Dataflow], table: str, others: Sequence[Checked[Dataflo
                 f"the same in each file whose table is {table}",
             )
             return
+        # One that keeps its columns would be refused once another has widened them.
+        if other.model and (other.model.target.schema_mode == "merge") != (target.schema_mode == "merge"):
+            flow.refuse(
+                ("target", "schema_mode"),
+                f"{target.schema_mode}, and {other.model.target.schema_mode} in {_where(other)}",
+                f"schema_mode: merge in each file whose table is {table}, or in none",
+            )
+            return
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from partitions.path.quarantine import Quarantine
 from partitions.watermark import is_empty
 from resources.decisions.kinds import rules_of
 from resources.loop.definition_guard import check_definition
-from resources.loop.entries import in_table
+from resources.loop.entries import in_table, lost_files
 from resources.loop.loop import clock
 from resources.loop.table_guard import expiring
 from resources.platform import Platform
@@ -77,20 +77,26 @@ def draft_entry(
             f"dataflow {dataflow.name}: expected a reason, which stays in the log, found none"
         )
     app_id = changes.get("app_id") or app_id_of(platform, dataflow, last)
-    tip = platform.table(dataflow).tip(app_id)
+    table, aside = platform.table(dataflow), platform.bad_records(dataflow)
+    tip = table.tip(app_id)
     if tip.tags_expire:
         raise expiring(dataflow, tip)
     decided: dict[str, Any] = {
         "kind": dataflow.kind,
         "app_id": app_id or new_id(),
-        # Above the table's last tag, too: an idempotent writer would skip the next write in silence.
-        "number": max(last.number if last else 0, tip.tag) + 1,
+        # Above the last tags of the tables, too: an idempotent writer would skip the next write in silence.
+        "number": max(last.number if last else 0, tip.tag, aside.tip(app_id).tag if aside else 0) + 1,
         "why": why,
         "reason": reason,
         "fingerprint": dataflow.fingerprint,
     }
     if takes_table:
-        decided |= {**in_table(dataflow, tip.newest or TableCommit(None)), "new_columns": False}
+        missing = table.head(tip.newest, app_id).missing_files if tip.newest else ()
+        decided |= {
+            **in_table(dataflow, tip.newest or TableCommit(None)),
+            "new_columns": False,
+            "lost_files": lost_files(missing),
+        }
     entry = following(last, **{**decided, **changes})
     before = None if tip.newest is None else _in_table(platform, dataflow, last, entry)
     watermark = rules_of(platform, dataflow).migrate_watermark(entry.watermark, clock(), before)

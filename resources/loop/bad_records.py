@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from partitions.errors import NeedsDecision
 from partitions.load import Append, Load, Replace
 from partitions.plan import counted
 from partitions.predicate import Among
+from partitions.target import DATAFLOW_COLUMN
 from resources.kinds.kind import SetsRecordsAside, SliceT
 from resources.loop.context import RunContext
 from resources.loop.outcome import Step
@@ -30,16 +32,43 @@ def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -
 
     Raises:
         BadPart: there are more than ``max_bad_records``.
+        NeedsDecision: code ``foreign_tag``: their table is ahead of the state.
     """
     table, kind = run.bad_records, run.kind
     if table is None or not isinstance(kind, SetsRecordsAside):
         return
     records = kind.bad_records(run.spark, slice_, run.log.get_schema(intent.pinned))
-    base, parts = table.tip(intent.app_id).version, kind.parts(slice_)
+    tip, parts = table.tip(intent.app_id), kind.parts(slice_)
+    if tip.tag >= intent.number:
+        _check_written(run, table, intent)
+        return
+    base = tip.version
     if not records and (base is None or not table.holds_any(base, Among(FILE, tuple(parts)))):
         return
     _write(run, table, intent, records, Append() if base is None else Replace(Among(FILE, tuple(parts))))
     run.notify(Step.SET_ASIDE, f"slice {intent.number}: {counted(len(records), 'bad record')} set aside")
+
+
+def _check_written(run: RunContext[SliceT], table: Table, intent: Intent) -> None:
+    """Raise unless the table holds the number for this intent: it skips any other write of it in silence.
+
+    Raises:
+        NeedsDecision: code ``foreign_tag``: it is ahead of the state.
+    """
+    written = table.head(None, intent.app_id).find_tagged_commit(intent.number)
+    if written is not None and written.owner == intent.id:
+        return
+    name = run.name
+    raise NeedsDecision(
+        f"dataflow {name}: table {run.dataflow.bad_records_table} holds number {intent.number} or a later one for another slice, so that the bad"
+        f" records of slice {intent.number} would be lost. State and table are older than it (restored from a backup?). Run `state adopt`, which"
+        " goes on above its numbers, or `state reset --replace` to reload the table",
+        code="foreign_tag",
+        choices=(
+            f"strandline state adopt {name} --reason TEXT",
+            f"strandline state reset {name} --replace --reason TEXT",
+        ),
+    )
 
 
 def _write(
@@ -58,5 +87,7 @@ def _write(
     rows = run.spark.createDataFrame(values, columns).withColumn(
         "set_aside_at", F.lit(intent.time).cast("timestamp")
     )
+    if run.dataflow.target.shared:
+        rows = rows.withColumn(DATAFLOW_COLUMN, F.lit(run.name))
     tag = Tag(intent.app_id, intent.number, intent.id)
     table.write(rows, load, tag, "{}", base=table.tip(intent.app_id).version)

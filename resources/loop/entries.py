@@ -5,6 +5,7 @@ Belongs here: what each field of such an entry is. Nothing here reads or writes 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from partitions.dataflow import Dataflow, short_hash
@@ -54,6 +55,7 @@ def loaded_entry(
         replace_until=replace_until,
         replace_table=bool(before and before.replace_table and intent.replaces != "table"),
         new_columns=False,
+        lost_files=None,
     )
 
 
@@ -137,6 +139,11 @@ def in_table(dataflow: Dataflow, commit: TableCommit) -> dict[str, Any]:
 def recorded(entry: Entry) -> TableCommit:
     """The commit that the table of an entry must have."""
     return TableCommit(entry.table_version, entry.table_commit, entry.table_number, entry.table_file)
+
+
+def lost_files(missing: Sequence[str]) -> str | None:
+    """What an entry says of files that are part of its table, and gone, when it took the table as it was; None if there are none."""
+    return short_hash({"missing": sorted(missing)}) if missing else None
 
 
 def claimed(entry: Entry | None) -> TableCommit | None:

@@ -83,8 +83,9 @@ class TableErrors:
         return self._stop(
             "table_behind",
             f"{self._says()}, but {_counted(head.missing_files)} of it is gone, and no commit has removed it. It lacks rows that"
-            " count as loaded. Put the files back, or run `state reset --replace` to reload the table",
-            (self._empty,),
+            " count as loaded. Put the files back; or run `state adopt` to take the state that the others tell, or `state reset --replace` to"
+            " reload the table",
+            (self._adopt, self._empty),
         )
 
     def files_foreign(self, head: TableHead) -> NeedsDecision:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from resources.loop.entries import claimed, recorded
+from resources.loop.entries import claimed, lost_files, recorded
 from resources.loop.table_errors import TableErrors
 from resources.tables import refuse_other_formats
 from resources.tables.table import Table, TableCommit, TableHead, TaggedCommit
@@ -36,12 +36,11 @@ def check_table(
     """
     errors = TableErrors(dataflow, entry)
     if entry is None or entry.table is None:
-        begun = TableCommit(intent.table_version) if intent and intent.table_version is not None else None
-        head = table.head(begun, intent.app_id if intent else None)
+        head = table.head(known_commit(entry, intent), intent.app_id if intent else None)
         if head.newest is not None and not _has_ended(head, intent) and table.has_data():
             raise errors.lost(head)
     else:
-        head = table.head(recorded(entry), entry.app_id)
+        head = table.head(known_commit(entry, intent), entry.app_id)
         _check_recorded(entry, head, errors, intent)
         if _is_unseen(entry, head, intent) and table.has_data():
             raise errors.unseen(head)
@@ -50,6 +49,14 @@ def check_table(
     if head.tags_expire:
         raise errors.expiring(head)
     return head
+
+
+def known_commit(entry: Entry | None, intent: Intent | None) -> TableCommit | None:
+    """Return the commit that the table must go back to; if the entry knows of no table yet, the one that the open intent was made on."""
+    knows_none = entry is None or entry.table is None or entry.table_version is None
+    if knows_none and intent is not None and intent.table_version is not None:
+        return TableCommit(intent.table_version)
+    return None if entry is None or entry.table is None else recorded(entry)
 
 
 def expiring(dataflow: Dataflow, head: TableHead) -> NeedsDecision:
@@ -69,7 +76,7 @@ def _check_recorded(entry: Entry, head: TableHead, errors: TableErrors, intent: 
         raise errors.undone(head)
     if loaded and head.rewritten:
         raise errors.rewritten()
-    if loaded and head.missing_files:
+    if loaded and head.missing_files and lost_files(head.missing_files) != entry.lost_files:
         raise errors.files_missing(head)
     if head.foreign_files and not entry.replace_table:
         raise errors.files_foreign(head)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from partitions.errors import NeedsDecision
 from resources.kinds.kind import SliceT
 from resources.loop.context import RunContext
-from resources.loop.entries import recorded
 from resources.loop.intents import beaten
-from resources.loop.table_guard import check_table
-from resources.tables.table import TableCommit, TableHead, TaggedCommit
+from resources.loop.table_guard import check_table, known_commit
+from resources.tables.table import TableHead, TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 
 
@@ -85,10 +84,7 @@ def is_guarded(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> 
 
 def unguarded_head(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> TableHead:
     """Return what the table's log says, whether it belongs to the state or not."""
-    if entry is None or entry.table is None:
-        begun = None if intent.table_version is None else TableCommit(intent.table_version)
-        return run.table.head(begun, intent.app_id)
-    return run.table.head(recorded(entry), intent.app_id)
+    return run.table.head(known_commit(entry, intent), intent.app_id)
 
 
 def check_log(run: RunContext[SliceT], intent: Intent) -> None:

@@ -199,8 +199,14 @@ def _refusal(run: RunContext[SliceT], intent: Intent, load: Load, error: Excepti
             f" {', '.join(columns_of(load.where))} stay within it. If earlier runs have loaded such rows, run the reset below then, which loads the table again",
             choices=(reload,),
         )
+    refused = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
+    if run.dataflow.target.shared:
+        return TargetError(
+            f"{refused} {_ACCEPTED[run.dataflow.target.schema_mode]}, and a reset leaves the columns of a table that holds rows of other dataflows."
+            " Give the rows these columns, by source.schema or sql; or set schema_mode: merge in each file of the table; or use another"
+            " target.table"
+        )
     return TargetError(
-        f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
-        f" {_ACCEPTED[run.dataflow.target.schema_mode]}: put the old definition back; or empty the table and load it again",
+        f"{refused} {_ACCEPTED[run.dataflow.target.schema_mode]}: put the old definition back; or empty the table and load it again",
         choices=(reload,),
     )

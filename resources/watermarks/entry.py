@@ -68,6 +68,8 @@ class Entry(Record):
         replace_table: whether the next slice empties the table in its commit.
         new_columns: whether the table holds nothing but fences, which have made it with columns that no commit has agreed to: as long as
             that is so, the next slice gives it its own.
+        lost_files: what tells the files that are part of the table and were gone when a decision took it as it was, from any others; None if
+            there were none. The next slice takes them out of the table.
         snapshot: if the watermark is long: number of the entry that it is stored whole in, itself or one before.
         changes: as stored, if the watermark is long: what differs from that of the snapshot (``partitions.difference``).
             ``watermark`` is empty then; the log hands out entries whose watermark is whole.
@@ -110,6 +112,7 @@ class Entry(Record):
     replace_until: str | None = None
     replace_table: bool = False
     new_columns: bool = False
+    lost_files: str | None = None
     snapshot: int | None = None
     changes: dict[str, list[Any]] | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,29 @@ def test_a_run_that_is_killed_between_both_tables_keeps_each_record_once(make_fe
     feed.load()
     assert feed.ids == [1]
     assert aside(feed) == [("a.ndjson", 2, '{"id": "x"}')]
+
+
+def test_records_are_not_lost_where_their_table_is_ahead_of_a_restored_state(make_feed: MakeFeed) -> None:
+    feed = make_feed(**FEW)
+    feed.put_text("a.ndjson", '{"id": 1}\n{"id": "x"}\n')
+    feed.load()
+    backup = {name: feed.folder / f"{name} of 1" for name in ("state", "table")}
+    shutil.copytree(feed.state, backup["state"])
+    shutil.copytree(feed.table, backup["table"])
+    feed.put_text("b.ndjson", '{"id": 2}\n{"id": "y"}\n')
+    feed.load()
+    for place, kept in ((feed.state, backup["state"]), (feed.table, backup["table"])):
+        shutil.rmtree(place)
+        shutil.copytree(kept, place)
+    (feed.landing / "b.ndjson").unlink()
+    feed.put_text("b.ndjson", '{"id": 2}\n{"id": "z"}\n')
+    error = feed.run().error
+    if error is not None:
+        assert error.choices
+        assert feed.cli("state", "adopt", "flow", "--reason", "restored", "--yes").code == 0
+        feed.load()
+    assert feed.ids == [1, 2]
+    assert aside(feed) == [("a.ndjson", 2, '{"id": "x"}'), ("b.ndjson", 2, '{"id": "z"}')]
 
 
 def test_files_that_are_loaded_again_replace_their_records(make_feed: MakeFeed) -> None:

@@ -23,10 +23,11 @@ from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.table import IcebergTable
 from resources.tables.table import TableCommit, Tag
+from tests.support.gates import until
 from tests.support.iceberg import foreign_table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 APP = "app"
 LOADS: dict[str, Load] = {
@@ -36,6 +37,41 @@ LOADS: dict[str, Load] = {
     "replace": Replace(Among("unit", ("a", "b", "zombie"))),
     "replace all": ReplaceAll(),
 }
+
+
+class Gate:
+    """What rows wait at while Spark writes them."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._reached, self._opened = folder / "reached", folder / "opened"
+
+    def rows(self, spark: SparkSession, row: tuple[int, str]) -> DataFrame:
+        """One row, which Spark has when the gate is open."""
+        from pyspark.sql import functions as F
+
+        reached, opened = str(self._reached), str(self._opened)
+
+        def wait(value: str) -> str:
+            import os
+            import time
+
+            open(reached, "a").close()  # noqa: PTH123 - runs in a worker of Spark
+            while not os.path.exists(opened):  # noqa: PTH110
+                time.sleep(0.02)
+            return value
+
+        return spark.createDataFrame([row], "id long, unit string").withColumn(
+            "unit", F.udf(wait, "string")("unit")
+        )
+
+    def reached(self) -> None:
+        """Wait until Spark writes."""
+        until(self._reached.exists)
+
+    def open(self) -> None:
+        """Let the rows pass."""
+        self._opened.touch()
 
 
 class Asleep(FolderCatalog):
@@ -311,6 +347,57 @@ def test_a_branch_that_a_dead_run_has_left_is_dropped_by_the_next_one(lake: Lake
     lake.sql("ALTER TABLE {t} CREATE BRANCH audit")
     lake.load(2, (1, "b"), load=LOADS["upsert"])
     assert (lake.branches, lake.rows) == (["main", "audit"], [(1, "b")])
+
+
+@pytest.mark.parametrize(
+    ("name", "meanwhile"),
+    [
+        ("replace", "fenced"),
+        ("replace", "dropped"),
+        ("upsert", "written"),
+        *(
+            pytest.param(name, meanwhile, marks=pytest.mark.full)
+            for name, meanwhile in (
+                ("replace", "written"),
+                ("upsert", "fenced"),
+                ("upsert", "dropped"),
+                ("replace all", "fenced"),
+                ("replace all", "written"),
+                ("replace all", "dropped"),
+            )
+        ),
+    ],
+)
+def test_a_writer_whose_branch_was_dropped_while_it_wrote_lands_its_rows_once_or_not_at_all(
+    lake: Lake, engine: SparkEngine, tmp_path: Path, name: str, meanwhile: str
+) -> None:
+    lake.load(1, (1, "a"), (2, "b"))
+    gate, session = Gate(tmp_path / "gate"), engine.session()
+    base = lake.table.tip(APP).version
+
+    def write() -> None:
+        lake.table.write(
+            gate.rows(session, (3, "zombie")), LOADS[name], Tag(APP, 2, "zombie"), "2", base=base
+        )
+
+    with ThreadPoolExecutor(1) as pool:
+        zombie = pool.submit(write)
+        gate.reached()
+        if meanwhile == "fenced":
+            lake.table.give_up(lake.spark, Tag(APP, 2, "fence", gives_up=True), "1", None)
+        elif meanwhile == "written":
+            lake.load(2, (3, "b"), load=LOADS[name])
+            lake.load(3, (4, "d"))
+        else:
+            (branch,) = [found for found in lake.branches if found != "main"]
+            lake.sql(f"ALTER TABLE {{t}} DROP BRANCH `{branch}`")
+        expected = lake.rows
+        gate.open()
+        zombie.result()
+    if meanwhile == "dropped":
+        expected = [] if name != "upsert" else [(1, "a"), (2, "b")]
+        expected = sorted([*expected, (3, "zombie")], key=str)
+    assert (lake.rows, lake.branches) == (expected, ["main"])
 
 
 def test_a_table_that_merges_on_read_is_counted_and_read_like_any_other(lake: Lake) -> None:

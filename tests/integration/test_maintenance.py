@@ -287,6 +287,33 @@ def test_a_table_that_asks_more_of_a_writer_is_cared_for_by_delta(
     assert table.vacuum(lambda: spark).deleted == 0
 
 
+@pytest.mark.needs_spark
+def test_care_joins_and_keeps_files_whose_paths_spark_writes_with_other_letters(
+    engine: SparkEngine, tmp_path: Path
+) -> None:
+    spark: SparkSession = engine.session()
+    folder = tmp_path / "table"
+    parts = "array('a&b', 'x,y', 'c d', '1:2', '50%', 'é', '[z]', \"it's\", 'a%20b')"
+    for number in range(2):
+        rows = spark.sql(f"SELECT {number}L AS id, explode({parts}) AS part").coalesce(1)
+        rows.write.format("delta").partitionBy("part").mode("append").save(str(folder))
+
+    def found() -> list[tuple[Any, ...]]:
+        return sorted(map(tuple, spark.read.format("delta").load(str(folder)).collect()))
+
+    before, table = found(), DeltaLakeTable(Place(str(folder)))
+    for path in folder.rglob("*.parquet"):
+        os.utime(path, (time.time() - WEEKS,) * 2)
+    assert table.vacuum(lambda: spark).deleted == 0
+    assert found() == before
+    table.optimize(lambda: spark)
+    assert (found(), table.count_rows()) == (before, len(before))
+    for path in folder.rglob("*.parquet"):
+        os.utime(path, (time.time() - WEEKS,) * 2)
+    table.vacuum(lambda: spark)
+    assert found() == before
+
+
 def test_a_failed_care_says_that_no_row_was_changed(ticked: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     def compact(self: Any) -> Any:
         raise OSError("no space left")

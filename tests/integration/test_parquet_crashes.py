@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitions.errors import RowsRefused, SourceError
+from partitions.errors import RowsRefused, SourceError, TargetError
 from partitions.load import Append, Load, Replace, ReplaceAll
 from partitions.predicate import Between, matches
 from resources.places import Place
@@ -318,6 +320,23 @@ def test_files_of_others_and_files_that_are_gone_are_named(tmp_path: Path) -> No
         ("day=1/other.parquet",),
         None,
     )
+
+
+def test_a_file_stays_staged_if_the_folder_that_it_moves_to_is_removed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "table"
+    _write(_Table(folder), 1, Append(), (1,))
+
+    def link(source: Path, goal: Path) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(goal))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", link)
+        with pytest.raises(TargetError):
+            _follow_up(_Table(folder))
+    _follow_up(_Table(folder))
+    assert _plain_ids(folder) == Counter((1,))
 
 
 @pytest.mark.parametrize("lost", ["first", "last"])

@@ -163,6 +163,27 @@ def test_a_lost_state_is_adopted_and_goes_on(make_feed: MakeFeed) -> None:
     assert _ids(feed) == [1, 2]
 
 
+@pytest.mark.parametrize("lost", ["all files", "the last file"])
+def test_a_table_whose_files_are_gone_is_adopted_and_what_it_lacks_is_loaded_again(
+    make_feed: MakeFeed, lost: str
+) -> None:
+    feed = make_feed(**PARQUET, watermark={"checkpoint": {"interval_files": 1}})
+    for number in (1, 2):
+        feed.put(f"{number}.ndjson", number)
+        feed.load()
+    for file in feed.table.glob("*.parquet"):
+        if lost == "all files" or pq.read_table(file)["id"].to_pylist() == [2]:
+            file.unlink()
+    assert feed.cli("run", NAME, "--json").error["code"] == "table_behind"
+    done = feed.cli("state", "adopt", NAME, "--reason", "gone for good", "--yes")
+    assert done.code == 0, done.err
+    assert feed.run().error is None
+    feed.put("3.ndjson", 3)
+    assert feed.run().error is None
+    assert _ids(feed) == [1, 2, 3]
+    assert feed.platform.table(feed.dataflow).count_rows() == 3
+
+
 def test_loads_by_keys_are_refused_with_the_reason(make_feed: MakeFeed) -> None:
     for load in ("merge_upsert", "merge_overwrite", "scd2"):
         feed = make_feed(target={"format": "parquet", "load": load, "merge_keys": ["id"]}, late_files="alert")

@@ -286,6 +286,20 @@ class TestLoads:
             (2, 1, None, None, True),
         ]
 
+    def test_a_merge_that_brings_a_column_moves_the_watermark_to_its_rows(
+        self, tmp_path: Path, engine: SparkEngine
+    ) -> None:
+        target = MERGE | {"load": "merge_upsert", "merge_keys": ["id"]}
+        flow, source = on_lake(tmp_path, engine, target=target)
+        source.put({"id": 1, "at": at(1), "value": 10})
+        flow.run()
+        spark = engine.session()
+        spark.sql(f"ALTER TABLE delta.`{source.path}` ADD COLUMNS (name string)")
+        spark.sql(f"INSERT INTO delta.`{source.path}` SELECT 2, timestamp'{at(2).isoformat()}', 20, 'x'")
+        assert flow.run().error is None
+        assert flow.run().status == "nothing"
+        assert rows(flow.feed, "id", "value", "name") == [(1, 10, None), (2, 20, "x")]
+
 
 class TestCrashes:
     @pytest.mark.full

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,82 @@ def test_a_restored_table_stops_each_dataflow_that_lost_rows_and_each_adopts_its
     assert flow.path == "a.ndjson"
     flow.load()
     assert _rows(flow) == [(NAME, 1), (NAME, 1), (OTHER, 1), (OTHER, 2)]
+
+
+def test_each_dataflow_loads_again_after_the_table_was_removed_and_each_was_reset(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, other = _pair(tmp_path, engine)
+    for feed in (flow, other):
+        feed.put("a.ndjson", 1)
+        feed.load()
+    shutil.rmtree(flow.table)
+    for feed in (flow, other):
+        assert feed.cli("run", feed.name).error["code"] == "table_missing"
+        assert feed.cli("state", "reset", feed.name, "--reason", "test", "--yes").code == 0
+    for feed in (flow, other):
+        assert feed.load().status == "committed"
+    assert _rows(flow) == [(NAME, 1), (OTHER, 1)]
+    assert [feed.load().status for feed in (flow, other)] == ["nothing", "nothing"]
+
+
+def test_bad_records_of_a_file_are_those_of_its_dataflow(tmp_path: Path, engine: SparkEngine) -> None:
+    flow, other = _pair(tmp_path, engine, max_bad_records=3)
+    for feed in (flow, other):
+        feed.put_text("a.ndjson", f'{{"id": 1}}\n{feed.name} is no record\n')
+        feed.load()
+    found = DeltaTable(f"{flow.table}_bad_records").to_pyarrow_table().to_pylist()
+    assert sorted((row["_dataflow"], row["file"], row["text"]) for row in found) == [
+        (name, "a.ndjson", f"{name} is no record") for name in (NAME, OTHER)
+    ]
+
+
+def test_a_table_that_a_dataflow_has_loaded_alone_tells_another_no_state(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, other = _pair(tmp_path, engine)
+    flow.define(target={"shared": False})
+    flow.put("a.ndjson", 1)
+    other.define(target={"table": "bronze/later"})
+    flow.load()
+    for feed in (flow, other):
+        feed.define(target=BOTH)
+    other.put("a.ndjson", 2)
+    assert other.cli("run", OTHER).error["code"] == "state_lost"
+    adopted = other.cli("state", "adopt", OTHER, "--reason", "test", "--yes")
+    assert (adopted.code, other.entries) == (4, [])
+    flow.cli("state", "reset", NAME, "--replace", "--reason", "test", "--yes")
+    flow.load()
+    assert other.load().status == "committed"
+    assert _rows(flow) == [(NAME, 1), (OTHER, 2)]
+
+
+def test_a_dataflow_whose_columns_the_shared_table_lacks_is_told_what_leads_on(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, other = _pair(tmp_path, engine)
+    other.define(source={"schema": "id long, name string"})
+    flow.put("a.ndjson", 1)
+    flow.load()
+    other.put("a.ndjson", {"id": 2, "name": "x"})
+    error = other.run().error
+    assert error is not None
+    assert "state reset" not in " ".join(error.choices)
+    assert "other dataflows" in error.message
+
+
+def test_a_dataflow_with_rows_in_a_table_of_its_own_changes_its_columns_by_a_reset(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, _ = _pair(tmp_path, engine)
+    flow.put("a.ndjson", 1)
+    flow.load()
+    (flow.landing / "a.ndjson").unlink()
+    flow.put("a.ndjson", {"id": 1, "name": "x"})
+    flow.define(source={"schema": "id long, name string"})
+    assert flow.cli("state", "reset", NAME, "--replace", "--reason", "test", "--yes").code == 0
+    flow.load()
+    assert flow.rows("_dataflow", "id", "name") == [(NAME, 1, "x")]
 
 
 @pytest.mark.full

@@ -83,7 +83,7 @@ class Commit:
 
     def is_of_another(self, dataflow: str | None) -> bool:
         """Return whether it is the commit of another dataflow that shares the table; None: nobody shares it."""
-        return dataflow is not None and self.ours.get("dataflow", dataflow) != dataflow
+        return dataflow is not None and bool(self.ours) and self.ours.get("dataflow") != dataflow
 
     @property
     def id(self) -> str:
@@ -108,8 +108,8 @@ class Commit:
         Args:
             app_id: the dataflow's; None: Strandline's own commits all count as the dataflow's.
         """
-        if self.ours and (app_id is None or app_id in self.tags):
-            return False
+        if self.ours and (app_id is None or app_id in self.tags or "dataflow" in self.ours):
+            return False  # of one that shares the table: it leaves the rows of others
         overwrites = str(self.parameters.get("mode")).lower() == "overwrite" and not self.partial
         overwrites = overwrites or str(self.parameters.get("outputMode")).lower() == "complete"  # of a stream
         return self.operation == "RESTORE" or "REPLACE TABLE" in self.operation or overwrites

@@ -12,7 +12,7 @@ from partitions.errors import TargetError, in_one_line
 from partitions.load import Append
 from resources.sql import quoted
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_limits import is_plain, takes_place
+from resources.tables.delta.own_limits import is_plain, may_remove, takes_place
 from resources.tables.table import Cared
 
 if TYPE_CHECKING:
@@ -60,7 +60,11 @@ def vacuum(log: DeltaLog, session: Callable[[], SparkSession]) -> Cared:
 
 
 def _is_ours(log: DeltaLog, table: DeltaTable) -> bool:
-    return takes_place(log.place) and is_plain(table, Append())
+    """Whether deltalake does it: not if it writes the path of a file with other letters than the table's log has, since the file would stay there."""
+    if not (takes_place(log.place) and is_plain(table, Append())):
+        return False
+    paths: Any = table.get_add_actions().column("path").to_pylist()
+    return all(map(may_remove, paths))
 
 
 def _failing(log: DeltaLog, done: str, act: Callable[[], Any]) -> Any:

@@ -32,6 +32,7 @@ from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.maintenance import optimize, vacuum
 from resources.tables.delta.merge import merge
 from resources.tables.delta.own_commit import OwnCommit
+from resources.tables.delta.own_limits import fits
 from resources.tables.delta.rows import (
     count_rows,
     distinct_rows,
@@ -159,12 +160,14 @@ class DeltaLakeTable:
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
         """Ask for them, without Spark."""
+        if self._is_of_others():
+            return dict.fromkeys(columns)
         asked = all_of((self._own_rows(), EVERYTHING if rows is None else rows))
         return highest_values(self._log, columns, None if version is None else int(version), asked)
 
     def texts(self, column: str) -> set[str]:
         """Return all texts of a column."""
-        if column not in self.columns():
+        if column not in self.columns() or self._is_of_others():
             return set()
         if self._own_rows() == EVERYTHING:
             distinct = self.distinct_rows([column], _MOST_TEXTS)
@@ -203,7 +206,7 @@ class DeltaLakeTable:
         """Load rows in one commit; of a table that several dataflows share, whichever of them has made it."""
         first = base is None and (self._dataflow is None or not self.exists())
         try:
-            self._write(rows, within(load, self._own_rows()), tag, state, first=first)
+            self._write(rows, self._within_share(rows, load), tag, state, first=first)
         except Exception as error:
             # Another dataflow may have made the table just now.
             if is_conflict(error) or (first and self._dataflow is not None and self.exists()):
@@ -250,6 +253,24 @@ class DeltaLakeTable:
         if self._dataflow is None or DATAFLOW_COLUMN not in self.columns():
             return EVERYTHING
         return Among(DATAFLOW_COLUMN, (self._dataflow,))
+
+    def _within_share(self, rows: DataFrame, load: Load) -> Load:
+        """Return the load that leaves rows of others as they are. Where there are none, other columns may take the place of the table's."""
+        table = self._log.table() if self._dataflow is not None and isinstance(load, ReplaceAll) else None
+        if table is not None and not fits(table, rows.schema) and self._is_alone():
+            return load
+        return within(load, self._own_rows())
+
+    def _is_alone(self) -> bool:
+        """Whether no row is another dataflow's."""
+        return DATAFLOW_COLUMN in self.columns() and all(
+            row[DATAFLOW_COLUMN] == self._dataflow for row in self.distinct_rows([DATAFLOW_COLUMN])
+        )
+
+    def _is_of_others(self) -> bool:
+        """Whether a table that is to be shared still is that of one dataflow, whose rows tell nothing of this one's."""
+        columns = self.columns() if self._dataflow is not None else []
+        return bool(columns) and DATAFLOW_COLUMN not in columns
 
     def _rows(self, spark: SparkSession) -> DataFrame:
         return spark.read.format("delta").load(self._place.spark_url)

@@ -6,7 +6,7 @@ on a branch that begins at that snapshot; the branch then becomes what readers s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -80,6 +80,10 @@ _CONFLICTS = (
 """What Iceberg says if the table is not what a commit was planned on."""
 
 _SUMMARY = "spark.sql.iceberg.snapshot-property."
+
+
+class _BranchLost(Exception):
+    """A branch is not what was written to it: the writer was believed dead, or another engine has dropped it."""
 
 
 @dataclass(frozen=True)
@@ -246,19 +250,29 @@ class Commits:
         """
         table = self._columns(metadata)
 
-        def work(branch: str) -> None:
+        def work(branch: str) -> Iterator[None]:
             from pyspark.sql import functions as F
 
             marker = session.range(1).select(F.lit(self.value).alias(COMMIT_COLUMN))
             writer = in_order_of(marker, table).writeTo(branch)
             writer.append()
+            yield
             nothing = in_order_of(marker, table).limit(0).writeTo(branch)
             self._told(nothing, None, base or metadata).overwrite(F.col(COMMIT_COLUMN) == F.lit(self.value))
+            yield
 
         self._publish(session, metadata, work)
 
-    def _publish(self, session: SparkSession, metadata: Metadata, work: Callable[[str], None]) -> None:
-        """Do work on a branch that begins at the newest snapshot, and show it to readers if they still see that snapshot."""
+    def _publish(
+        self, session: SparkSession, metadata: Metadata, work: Callable[[str], Iterator[None]]
+    ) -> None:
+        """Do work on a branch that begins at the newest snapshot, and show it to readers if they still see that snapshot.
+
+        Args:
+            session: a session.
+            metadata: of the table.
+            work: yields after each of its commits to the branch.
+        """
         name, snapshot = self.catalog.name(session), metadata.current
         branch = f"{_BRANCH}{self.tag.app_id[:12]}_{self.tag.number}_{uuid4().hex[:8]}"
         self._drop_branches(session, name, metadata)
@@ -267,12 +281,30 @@ class Commits:
             f"ALTER TABLE {name} CREATE BRANCH {quoted(branch)} AS OF VERSION {snapshot.id}"
         ).collect()
         try:
-            work(f"{name}.{quoted(f'branch_{branch}')}")
+            tip = snapshot.id
+            for _ in work(f"{name}.{quoted(f'branch_{branch}')}"):
+                tip = self._tip_after(tip, branch)
             arguments = ", ".join(map(literal, (self.catalog.short_name, MAIN, branch)))
             session.sql(f"CALL {self.catalog.procedure('fast_forward')}({arguments})").collect()
         finally:
             with suppress(Exception):  # the next commit drops it
                 session.sql(f"ALTER TABLE {name} DROP BRANCH IF EXISTS {quoted(branch)}").collect()
+
+    def _tip_after(self, tip: int, branch: str) -> int:
+        """Return the snapshot of a branch after one more commit to it, which is on the one before, or that one if it changed nothing.
+
+        Iceberg makes a branch that was dropped meanwhile again, from what readers see now: it would be theirs already, whatever came since.
+
+        Raises:
+            _BranchLost: it is on another one; or there is no such branch.
+        """
+        metadata = self.catalog.newest()
+        now = (
+            metadata.snapshots.get(metadata.refs.get(branch, {}).get("snapshot-id", -1)) if metadata else None
+        )
+        if now is None or tip not in (now.id, now.parent):
+            raise _BranchLost(f"branch {branch} was dropped while it was written to")
+        return now.id
 
     def _drop_branches(self, session: SparkSession, name: str, metadata: Metadata) -> None:
         """Drop what runs that died have left. A writer that still runs on such a branch loses it, as it would lose its number."""
@@ -280,10 +312,11 @@ class Commits:
         for left in [ref for ref in metadata.refs if ref.startswith(mine)]:
             session.sql(f"ALTER TABLE {name} DROP BRANCH IF EXISTS {quoted(left)}").collect()
 
-    def _load(self, rows: DataFrame, load: Load, metadata: Metadata, branch: str) -> None:
+    def _load(self, rows: DataFrame, load: Load, metadata: Metadata, branch: str) -> Iterator[None]:
         session, table = rows.sparkSession, self._columns(metadata)
         if isinstance(load, ReplaceAll):
             self._replace_all(rows, metadata, branch)
+            yield
             return
         check_types(rows, table, self.shown)
         match load:
@@ -291,9 +324,11 @@ class Commits:
                 self._add(rows, load, metadata, branch)
             case Replace(where):
                 session.sql(f"DELETE FROM {branch} WHERE {sql(where, SPARK)}").collect()  # noqa: S608 - names are quoted, values are literals
+                yield
                 self._add(rows, load, metadata, branch, where)
             case _:
                 self._merge(rows, load, metadata, branch)
+        yield
 
     def _add(
         self,
@@ -366,5 +401,7 @@ def _saying(session: SparkSession, summary: Mapping[str, str]) -> AbstractContex
 
 
 def _is_conflict(error: Exception) -> bool:
+    if isinstance(error, _BranchLost):
+        return True
     text = in_one_line(str(error))
     return any(words in text for words in _CONFLICTS)

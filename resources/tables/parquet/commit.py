@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -81,12 +81,14 @@ class Commit:
         placement: of its files.
         tag: of the commit.
         state: sentinel JSON text of the watermark after it.
+        lost: paths of files that are gone: a commit that loads takes them out of the table.
     """
 
     log: CommitLog
     placement: Placement
     tag: Tag
     state: str
+    lost: frozenset[str] = frozenset()
 
     @property
     def _place(self) -> Place:
@@ -112,7 +114,7 @@ class Commit:
             self.placement.finish(begun.newest)
             layout, columns_json = begun.partition_by, begun.columns_json
             rows = self._fitted(rows, columns_json)
-        whole, part = _removals(begun, load)
+        whole, part = self._removals(begun, load)
         folder = StagedFolder.of(self.tag)
         try:
             copied_rows = self._write_files(rows, load, begun, part, folder, layout)
@@ -287,6 +289,17 @@ class Commit:
             ) from error
         return tuple(_listed(file, folder, index) for index, file in enumerate(files))
 
+    def _removals(
+        self, table: Snapshot | None, load: Load
+    ) -> tuple[tuple[ListedFile, ...], tuple[ListedFile, ...]]:
+        """The files that a load takes out as a whole, those that are gone among them, and those of which it may delete some rows."""
+        if table is None:
+            return (), ()
+        there = {path: file for path, file in table.files.items() if path not in self.lost}
+        gone = tuple(file for path, file in table.files.items() if path in self.lost)
+        whole, part = _removals(replace(table, files=there), load)
+        return (*whole, *gone), part
+
     def _list(self, change: Change, now: Snapshot | None) -> CommitList:
         """The list after the table as it is now.
 
@@ -294,7 +307,7 @@ class Commit:
             RowsRefused, TargetError: it is not the table any more that the commit was begun on.
         """
         table = self._table_id(change, now)
-        whole, part = _removals(now, change.load) if now is not None else ((), ())
+        whole, part = ((), ()) if self.tag.gives_up else self._removals(now, change.load)
         if frozenset(file.path for file in part) != change.copied:
             raise TargetError(
                 f"table {self._place}: another dataflow has changed files that this write copies rows of. Nothing is lost: run again"
@@ -360,9 +373,9 @@ def read_files(rows: DataFrame, base: Place, paths: Sequence[str], schema: Struc
     return reader.option("__globPaths__", "false").parquet(*(base.child(path).spark_url for path in paths))
 
 
-def _removals(table: Snapshot | None, load: Load) -> tuple[tuple[ListedFile, ...], tuple[ListedFile, ...]]:
+def _removals(table: Snapshot, load: Load) -> tuple[tuple[ListedFile, ...], tuple[ListedFile, ...]]:
     """The files of which a load deletes all rows, and those of which it may delete some."""
-    if table is None or isinstance(load, Append):
+    if isinstance(load, Append):
         return (), ()
     if isinstance(load, ReplaceAll):
         return tuple(table.files.values()), ()

@@ -29,7 +29,7 @@ def compared(
     )
     if not kept:
         return head
-    return _with_look(head, look)
+    return _with_look(head, snapshot, look)
 
 
 def tip_of(snapshot: Snapshot, app_id: str | None) -> TableHead:
@@ -57,13 +57,9 @@ def adopted(log: CommitLog, look: Look, app_id: str | None) -> Adopted | None:
     return Adopted(None, app_id, beyond=True) if beyond else None
 
 
-def _with_look(head: TableHead, look: Look) -> TableHead:
-    return replace(
-        head,
-        undone=f"all of its {len(look.missing)} data files are gone" if look.emptied else None,
-        missing_files=look.missing,
-        foreign_files=look.foreign,
-    )
+def _with_look(head: TableHead, snapshot: Snapshot, look: Look) -> TableHead:
+    missing = tuple(path for path in look.missing if path in snapshot.files)
+    return replace(head, missing_files=missing, foreign_files=look.foreign)
 
 
 def _is_kept(log: CommitLog, newest: CommitList, since: object, owner: str | None) -> bool:

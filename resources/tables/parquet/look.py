@@ -17,13 +17,11 @@ class Look:
         missing: paths of files that are part of the table and nowhere.
         foreign: paths of files that no list names, and that plain readers take for the table's.
         stray: paths of files of Strandline's that are part of the table no more: a copy that came late, of a process that was believed dead.
-        emptied: whether no file is left of those that are part of the table.
     """
 
     missing: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
     stray: tuple[str, ...] = ()
-    emptied: bool = False
 
 
 def look_at(log: CommitLog, placement: Placement) -> Look:
@@ -48,7 +46,7 @@ def look_at(log: CommitLog, placement: Placement) -> Look:
         for file in before.newest.added
         if any(key.endswith(f"/{before.newest.staged}/{file.staged}") for key in staged or ())
     }
-    there = [path for path in before.files if path in now.files]
+    there = (path for path in before.files if path in now.files)
     missing = [path for path in there if path not in visible and path not in on_the_way]
     unlisted = [path for path in visible if path not in before.files and path not in now.files]
     # What a commit has set aside that was finished before this look has come back.
@@ -58,5 +56,4 @@ def look_at(log: CommitLog, placement: Placement) -> Look:
         tuple(missing),
         tuple(path for path in unlisted if not is_own(path) and path not in leaving),
         tuple(path for path in unlisted if is_own(path) and path not in leaving),
-        bool(missing) and len(missing) == len(there),
     )

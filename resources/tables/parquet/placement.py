@@ -270,16 +270,24 @@ class Placement:
 
 def _move_local(source: Path, goal: Path) -> None:
     goal.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError, FileNotFoundError):
-        try:
-            os.link(source, goal)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            copy = goal.with_name(f".{uuid4().hex}.tmp")
-            shutil.copyfile(source, copy)
-            copy.replace(goal)
+    try:
+        with suppress(FileExistsError):
+            _copy_local(source, goal)
+    except FileNotFoundError:
+        if source.exists():  # the goal's folder is what is gone: somebody removes empty ones
+            raise
     source.unlink(missing_ok=True)
+
+
+def _copy_local(source: Path, goal: Path) -> None:
+    try:
+        os.link(source, goal)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        copy = goal.with_name(f".{uuid4().hex}.tmp")
+        shutil.copyfile(source, copy)
+        copy.replace(goal)
 
 
 def _local_files(root: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -119,14 +120,14 @@ class ParquetTable:
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
-        """Ask for them, without Spark."""
-        return self._asked(lambda there: there.highest(columns, rows), version)
+        """Ask for them, without Spark; of the newest version those of the files that are there."""
+        return self._asked(lambda there: there.highest(columns, rows), version, there_only=version is None)
 
     def texts(self, column: str) -> set[str]:
-        """Return all texts of a column."""
+        """Return all texts of a column in the files that are there."""
         if column not in self.columns():
             return set()
-        distinct = self.distinct_rows([column], _MOST_TEXTS)
+        distinct = self._asked(lambda there: there.distinct([column], _MOST_TEXTS), there_only=True)
         return {row[column] for row in distinct if row[column] is not None}
 
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
@@ -199,7 +200,8 @@ class ParquetTable:
         return isinstance(error, RowsRefused) and error.code == OUTSIDE
 
     def _commit(self, tag: Tag, state: str) -> Commit:
-        return Commit(self._log, self._placement, tag, state)
+        lost = frozenset(self._look.missing) if self._look is not None else frozenset()
+        return Commit(self._log, self._placement, tag, state, lost)
 
     def _snapshot(self, version: Version) -> Snapshot:
         try:
@@ -216,10 +218,20 @@ class ParquetTable:
         except TargetError as error:
             raise SourceError(error.message) from error
 
-    def _asked(self, ask: Callable[[VersionRows], T], version: Version | None = None) -> T:
-        """Ask the rows of a version (None: the newest), again if files were moved meanwhile."""
+    def _asked(
+        self,
+        ask: Callable[[VersionRows], T],
+        version: Version | None = None,
+        *,
+        there_only: bool = False,
+    ) -> T:
+        """Ask the rows of a version (None: the newest), again if files were moved meanwhile; of some without those that others have removed."""
         for tried in range(_LOOKS):
             snapshot = self._snapshot(self.newest_version() if version is None else version)
+            if there_only and tried == _LOOKS - 1:
+                missing = set(look_at(self._log, self._placement).missing)
+                there = {path: file for path, file in snapshot.files.items() if path not in missing}
+                snapshot = replace(snapshot, files=there)
             places = {
                 path: (self._placement.place_of(folder), below)
                 for path, (folder, below) in self._resolved(snapshot).items()

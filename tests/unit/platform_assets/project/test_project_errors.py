@@ -508,6 +508,15 @@ def test_dataflows_that_share_a_table_lay_it_out_alike(make: Make) -> None:
     ]
 
 
+def test_dataflows_that_share_a_table_all_change_its_columns_or_none_does(make: Make) -> None:
+    merging = SHARED.replace("shared: true", "shared: true, schema_mode: merge")
+    project = make(SHARED, files={"dataflows/other.yaml": merging})
+    assert [(error.file, error.key, error.found) for error in project.errors] == [
+        ("dataflows/flow.yaml", "target.schema_mode", "strict, and merge in dataflows/other.yaml:3"),
+        ("dataflows/other.yaml", "target.schema_mode", "merge, and strict in dataflows/flow.yaml:3"),
+    ]
+
+
 @pytest.mark.parametrize(
     "load",
     [
