@@ -70,7 +70,7 @@ def shown(project: Path) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        timeout=480,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert answer.stderr == ""
