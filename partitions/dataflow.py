@@ -147,8 +147,9 @@ class Dataflow(Model):
 
     @property
     def bad_records_table(self) -> str | None:
-        """The name of the table for records that do not parse; None if none may be set aside."""
-        return f"{self.table}_bad_records" if self.max_bad_records else None
+        """The name of the table for records that do not parse, which no other dataflow writes; None if none may be set aside."""
+        beside = self.asset if self.target.shared else self.table
+        return f"{beside}_bad_records" if self.max_bad_records else None
 
     @property
     def asset(self) -> str:

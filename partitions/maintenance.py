@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import model_validator
+from pydantic import AfterValidator, model_validator
 
 from partitions.model import Duration, Model
 
@@ -17,6 +17,15 @@ VACUUM: Task = "vacuum"
 _SHORTEST = timedelta(hours=1)
 
 
+def _not_too_short(period: timedelta) -> timedelta:
+    if period < _SHORTEST:
+        raise ValueError("expected PT1H or longer")
+    return period
+
+
+_Period = Annotated[Duration, AfterValidator(_not_too_short)]
+
+
 class Maintenance(Model):
     """How often what is done.
 
@@ -25,15 +34,13 @@ class Maintenance(Model):
         vacuum: files are deleted that no version within the table's retention needs.
     """
 
-    optimize: Duration | None = None
-    vacuum: Duration | None = None
+    optimize: _Period | None = None
+    vacuum: _Period | None = None
 
     @model_validator(mode="after")
-    def _periods_fit(self) -> Maintenance:
+    def _names_a_task(self) -> Maintenance:
         if not self.periods():
             raise ValueError("expected optimize, vacuum or both, such as optimize: P1D")
-        if short := next((task for task, period in self.periods().items() if period < _SHORTEST), None):
-            raise ValueError(f"{short}: expected PT1H or longer")
         return self
 
     def periods(self) -> Mapping[Task, timedelta]:

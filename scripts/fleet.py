@@ -64,9 +64,11 @@ class Fleet:
             "UPDATE planes SET seats = seats + 1 WHERE updated_at >= %s AND updated_at < %s", start, end
         )
 
-    def remove(self, tailnum: str) -> int:
-        """Delete a plane; return the number of rows."""
-        return self._run("DELETE FROM planes WHERE tailnum = %s", tailnum)
+    def refit(self, tailnum: str, seats: int, at: datetime) -> int:
+        """Give a plane other seats, which moves its ``updated_at``; return the number of rows."""
+        return self._run(
+            "UPDATE planes SET seats = %s, updated_at = %s WHERE tailnum = %s", seats, at, tailnum
+        )
 
     def rename(self, carrier: str, name: str, at: datetime) -> int:
         """Rename an airline, which moves its ``updated_at``; return the number of rows."""

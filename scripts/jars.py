@@ -43,7 +43,7 @@ CACHE = ROOT / ".strandline" / "cache"
 LOG = ROOT / ".strandline" / "jars.log"
 PACKAGES = (DELTA_PACKAGE,)
 """Packages of every session."""
-WITH_POSTGRESQL = (DELTA_PACKAGE, POSTGRESQL_PACKAGE)
+OF_DEMO = (DELTA_PACKAGE, POSTGRESQL_PACKAGE, ICEBERG_PACKAGE)
 """Packages of the demo."""
 WITH_ALL = (DELTA_PACKAGE, POSTGRESQL_PACKAGE, MARIADB_PACKAGE, AVRO_PACKAGE, ICEBERG_PACKAGE)
 """Packages of the tests: one start of Spark fetches all of them."""
@@ -76,7 +76,7 @@ def fetch() -> int:
     """Fetch the jars and make the archive if either is missing; return the exit code."""
     archive = archive_path(CACHE, PACKAGES)
     if is_sealed(archive) and all(
-        "spark.jars" in jar_settings(CACHE, packages) for packages in (PACKAGES, WITH_POSTGRESQL, WITH_ALL)
+        "spark.jars" in jar_settings(CACHE, packages) for packages in (PACKAGES, OF_DEMO, WITH_ALL)
     ):
         say("jars and class-data archive exist already")
         return 0
@@ -156,7 +156,7 @@ def _remember(resolved: str) -> None:
     """Store the files of all sets of packages."""
     sets = {
         WITH_ALL: (),
-        WITH_POSTGRESQL: (*MARIADB_FILES, *AVRO_FILES, *ICEBERG_FILES),
+        OF_DEMO: (*MARIADB_FILES, *AVRO_FILES),
         PACKAGES: (*MARIADB_FILES, *AVRO_FILES, *ICEBERG_FILES, *POSTGRESQL_FILES),
     }
     for packages, drivers in sets.items():

@@ -62,6 +62,10 @@ class Weather:
             day,
         )
 
+    def withdraw(self, origin: str, at: datetime) -> int:
+        """Delete a measurement; return the number of rows."""
+        return self._run("DELETE FROM measured WHERE origin = %s AND time_hour = %s", origin, at)
+
     def fail(self, origin: str) -> None:
         """Make an airport's station fail."""
         self._run("INSERT INTO outages VALUES (%s)", origin)
@@ -78,7 +82,7 @@ class Weather:
                 (before,),
             ).fetchall()
 
-    def _run(self, statement: str, *values: str) -> int:
+    def _run(self, statement: str, *values: object) -> int:
         with psycopg.connect(self._url, autocommit=True) as connection:
             return connection.execute(statement.encode(), values or None).rowcount
 

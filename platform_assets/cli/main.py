@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -29,6 +30,7 @@ COMMANDS = {
     "schema": "Show the schema, or infer it again.",
     "late": "Run one step of the sweep for late files.",
     "files": "Hand single files to the next run.",
+    "maintain": "Join a table's small files, and delete old ones.",
     "doctor": "Check Java, Spark, state, lake, sources and Dagster.",
     "dev": "Open the Dagster UI with a warm engine beside it.",
 }
@@ -128,6 +130,9 @@ def _failure(error: Exception) -> _Failure:
 def strandline(_: Context) -> None:
     """Load data that keeps arriving, exactly once, and say what is loaded, missing and next."""
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    warnings.filterwarnings(
+        "ignore", r"\[RETRIES_EXCEEDED\]"
+    )  # pyspark's; the error of the run says that the server is gone
 
 
 def main() -> NoReturn:

@@ -45,7 +45,7 @@ def _print_show(context: Context, document: dict[str, Any]) -> None:
     said = (
         "nothing is pinned yet: the first commit pins the schema"
         if pinned is None
-        else f"pinned by entry {pinned['number']}, {_FROM[pinned['from']]}"
+        else f"pinned by entry {pinned['number']}, {_FROM[pinned['from']]}{_CHANGED if pinned['changed'] else ''}"
     )
     click.secho(f"{name}: {said}", bold=True)
     click.echo(f"  declared: {document['declared'] or 'nothing'}")
@@ -66,6 +66,7 @@ _FROM = {
     "source.schema": "as source.schema declared it",
     "source": "as the source had it",
 }
+_CHANGED = "; it has changed with the source since"
 
 
 def _print_infer(context: Context, document: dict[str, Any]) -> None:
@@ -94,10 +95,12 @@ def _print_infer(context: Context, document: dict[str, Any]) -> None:
     if evolution is not None and difference:
         does = _DOES[evolution["action"]].format(mode=evolution["mode"])
         click.echo(f"  {does}{': ' if evolution['changes'] else ''}{'; '.join(evolution['changes'])}")
+        if evolution["values"]:
+            click.echo(f"  {evolution['values']}")
 
 
 _DOES = {
-    "none": "schema_mode: {mode} changes nothing for this",
+    "none": "schema_mode: {mode} changes no column for this",
     "merge": "schema_mode: {mode} changes the table with the next rows",
     "overwrite": "schema_mode: {mode} gives the table these columns",
     "rescue": "schema_mode: {mode} keeps in _rescued_data",

@@ -86,6 +86,13 @@ def known_keys(shapes: Shapes) -> list[str]:
     return sorted({name for shape in shapes if _is_model(shape) for name in _fields(shape)})
 
 
+def places_of(root: Any, name: str) -> list[Key]:
+    """Return where a model has a key of this name, at its top or one level below."""
+    tops = {top: alternatives(annotation) for top, annotation in _fields(root).items()}
+    places: list[Key] = [(name,)] if name in tops else []
+    return places + [(top, name) for top, shapes in tops.items() if name in known_keys(shapes)]
+
+
 def takes_text(shapes: Shapes) -> bool:
     """Return whether ``{env: NAME}`` stands for a text there: not if a mapping may have a key ``env``.
 

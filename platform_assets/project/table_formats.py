@@ -16,6 +16,11 @@ def with_format(settings: Mapping[str, Any], value: dict[str, Any]) -> dict[str,
         value: the dataflow's.
     """
     table_format, target = settings.get("format"), value.get("target", {})
-    if table_format not in FORMATS or not isinstance(target, Mapping) or "format" in target:
+    if (
+        not isinstance(table_format, str)
+        or table_format not in FORMATS
+        or not isinstance(target, Mapping)
+        or "format" in target
+    ):
         return value
     return value | {"target": {**target, "format": table_format}}

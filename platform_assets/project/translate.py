@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -16,7 +16,7 @@ from platform_assets.project.document import Document, Key, leaves, within
 from platform_assets.project.environment import FromEnvironment
 from platform_assets.project.errors import ProjectError
 from platform_assets.project.secrets import shown
-from platform_assets.project.shapes import any_of, in_words, is_choice, known_keys, shapes_at
+from platform_assets.project.shapes import any_of, in_words, is_choice, known_keys, places_of, shapes_at
 
 _LIMITS = {
     "greater_than": "a value above {gt}",
@@ -113,9 +113,9 @@ def _error(
     context = error.get("ctx", {})
     if kind == "extra_forbidden":
         known = [name for name in known_keys(shapes_at(model, key[:-1], document.value)) if name not in given]
-        return document.error(
-            key, "an unknown key", f"one of {', '.join(known)}", nearest(str(key[-1]), known)
-        )
+        elsewhere = _elsewhere(key, model, given)
+        close = None if elsewhere else nearest(str(key[-1]), known)
+        return document.error(key, "an unknown key", f"one of {', '.join(known)}{elsewhere}", close)
     if kind in ("missing", "union_tag_not_found"):
         return document.error(key, "nothing", f"{in_words(shapes)} (this key is required)")
     if kind in ("literal_error", "union_tag_invalid"):
@@ -128,8 +128,16 @@ def _error(
         said = context["error"]
         return _validator_error(key, str(said), value, document, getattr(said, "nearest", None))
     limit = _LIMITS.get(kind)
-    expected = limit.format(**context) if limit else in_words(shapes) + _hint(value, shapes)
+    expected = limit.format(**context) if limit else in_words(shapes) + _hint(value, shapes, key)
     return document.error(key, shown(value, key), expected)
+
+
+def _elsewhere(key: Key, model: type[BaseModel], given: Collection[str]) -> str:
+    """Say where a key that is unknown at its place stands; empty if nowhere."""
+    name = str(key[-1])
+    places = [place for place in places_of(model, name) if place != key and place[0] not in given]
+    where = [f"in {place[0]}" if place[1:] else "at the top of the file, not indented" for place in places]
+    return f"; {name} stands {any_of(where)}" if where else ""
 
 
 def _validator_error(
@@ -147,8 +155,11 @@ def _validator_error(
     return document.error(key, found or shown(value, key), f"{expected} ({why})" if why else expected, close)
 
 
-def _hint(value: Any, shapes: Iterable[Any]) -> str:
-    return " (put it in quotes)" if str in shapes and isinstance(value, bool | int | float) else ""
+def _hint(value: Any, shapes: Iterable[Any], key: Key) -> str:
+    if str in shapes and isinstance(value, bool | int | float):
+        return " (put it in quotes)"
+    lists = [get_origin(shape) in (tuple, list) for shape in shapes]
+    return f" such as [{shown(value, key)}]" if lists and all(lists) and isinstance(value, str) else ""
 
 
 def masked(error: ProjectError, key: Key, texts: Mapping[Key, FromEnvironment]) -> ProjectError:

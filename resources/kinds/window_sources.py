@@ -230,7 +230,8 @@ class FolderWindows:
                 raise
             files: tuple[SourceFile, ...] = ()
         else:
-            files = tuple(replace(file, path=f"{folder}/{file.path}") for file in listing.listed.files)
+            below = f"{folder}/" if folder else ""
+            files = tuple(replace(file, path=f"{below}{file.path}") for file in listing.listed.files)
         if not files and self._definition.missing != "empty":
             missing[work] = (
                 f"expected files in {self._source.root.child(folder)}, found none (missing: empty takes it for an empty window)"

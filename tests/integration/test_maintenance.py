@@ -250,6 +250,28 @@ def test_the_job_cares_for_the_table_and_the_schedule_asks_for_what_is_due(ticke
     assert (len(_files(ticked)), ticked.ids) == (1, [1, 2, 3, 4, 5, 6])
 
 
+def test_the_command_cares_for_the_table_and_with_due_only_when_its_time_has_come(ticked: Feed) -> None:
+    done = {
+        "vacuum": {"added": 0, "removed": 0, "deleted": 0},
+        "optimize": {"added": 1, "removed": 6, "deleted": 0},
+    }
+    assert ticked.cli("maintain", NAME, "--due").json == {
+        "dataflow": NAME,
+        "number": 7,
+        "done": done,
+        "skipped": {},
+    }
+    assert ticked.cli("maintain", NAME, "--due").json["number"] is None
+    assert ticked.cli("maintain", NAME).json["number"] == 8
+    assert ticked.ids == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_command_names_the_key_of_a_dataflow_without_care(make_feed: MakeFeed) -> None:
+    answer = make_feed().cli("maintain", NAME)
+    assert answer.code == 2
+    assert "expected the key maintenance in its file" in answer.json["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("given", "found"),
     [

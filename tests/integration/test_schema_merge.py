@@ -114,10 +114,16 @@ class TestFilesOfEachFormat:
         feed.put("b.ndjson", {"id": 2, "n": [2]})
         feed.load()
         assert types(feed)["id"] == "integer"  # all values fit
+        asked = feed.cli("schema", "infer", "flow").json["evolution"]
+        assert (asked["action"], asked["values"]) == (
+            "none",
+            "a whole number that is too large for its column makes it wider; any other value that does not fit is a bad record",
+        )
         feed.put("c.ndjson", {"id": 2**40, "n": [3]})
         feed.load()
         assert rows(feed, "id", "n") == [(1, [1]), (2, [2]), (2**40, [3])]
         assert pinned(feed) == ["id bigint", "n array<int>"]
+        assert feed.cli("schema", "show", "flow").json["pinned"]["changed"]
 
     def test_a_type_that_is_not_safely_wider_stops_the_run_and_names_column_types_and_file(
         self, make_feed: MakeFeed

@@ -248,6 +248,7 @@ class TestCommands:
             "time": feed.entries[0].time,
             "from": "source.schema",
             "declared": "id long",
+            "changed": False,
         }
         assert found["declared"] is None
         assert found["table"]["columns"][:2] == [

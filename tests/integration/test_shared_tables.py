@@ -63,6 +63,23 @@ def test_a_key_of_two_dataflows_is_a_row_of_each(tmp_path: Path, engine: SparkEn
     ]
 
 
+def test_bad_records_of_files_with_the_same_name_are_kept_by_dataflow(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    source = {"format": "ndjson", "schema": "id long"}
+    flow, other = _pair(tmp_path, engine, source=source, max_bad_records=1)
+    for feed in (flow, other):
+        feed.put_text("a.ndjson", f'{{"id": 1}}\n{{"id": "of {feed.name}"}}\n')
+        feed.load()
+    kept = {
+        name: DeltaTable(str(tmp_path / f"lake/bronze/{name}_bad_records"))
+        .to_pyarrow_table()["text"]
+        .to_pylist()
+        for name in (NAME, OTHER)
+    }
+    assert kept == {name: [f'{{"id": "of {name}"}}'] for name in (NAME, OTHER)}
+
+
 def test_a_window_that_is_empty_at_its_source_leaves_the_rows_of_the_other_dataflow(
     tmp_path: Path, engine: SparkEngine
 ) -> None:

@@ -44,6 +44,19 @@ def test_each_window_of_a_unit_is_read_from_its_own_folder(make: Make) -> None:
     }
 
 
+def test_a_folder_that_is_read_whole_each_time_replaces_the_table_and_names_its_files_below_it(
+    make_feed: MakeFeed,
+) -> None:
+    feed = make_feed(watermark={"type": "window", "definition": []}, target={"load": "overwrite"})
+    feed.put("x.ndjson", 1, 2)
+    feed.put("more/y.ndjson", 3)
+    feed.load()
+    assert feed.rows("id", "_source_file") == [(1, "x.ndjson"), (2, "x.ndjson"), (3, "more/y.ndjson")]
+    feed.put("x.ndjson", 4)
+    feed.load()
+    assert feed.rows("id", "_source_file") == [(3, "more/y.ndjson"), (4, "x.ndjson")]
+
+
 def test_a_folder_that_is_not_there_is_a_failed_work_unit_and_asked_for_again(make: Make) -> None:
     feed = make()
     fill(feed, 1, 2, 3)

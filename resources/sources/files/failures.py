@@ -189,8 +189,8 @@ def unknown_field(path: str, names: Sequence[str], line: int | None, dataflow: s
     why = f"{where}expected the fields of the pinned schema, found {listed} beside them"
     return BadFile(
         f"file {path}, {why}. schema_mode: strict accepts no new field, so nothing of the file was loaded; the watermark stays below it. Mend"
-        f" the file; or leave such fields out with `unknown_fields: ignore` in dataflows/{dataflow}.yaml; or pin a schema that has them:"
-        f" `strandline state reset {dataflow} --replace --reason TEXT`",
+        f" the file; or in dataflows/{dataflow}.yaml take new fields with `schema_mode: merge` below `target`, or leave them out with"
+        f" `unknown_fields: ignore`; or load the table again with a schema that has them: `strandline state reset {dataflow} --replace --reason TEXT`",
         path=path,
         why=why,
         code=UNKNOWN_FIELD,

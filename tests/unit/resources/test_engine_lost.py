@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException, SparkException
 
 from resources.sources.files.failures import cause
-from resources.spark_process import engine_lost
+from resources.spark_process import engine_lost, said
 
 REFUSED = """<_InactiveRpcError of RPC that terminated with:
 \tstatus = StatusCode.UNAVAILABLE
@@ -22,6 +22,7 @@ CLOSED = "[INVALID_HANDLE.SESSION_CLOSED] The handle 7 is invalid. Session was c
 def test_an_engine_that_does_not_answer_is_lost_and_the_reason_is_whole() -> None:
     assert engine_lost(SparkConnectGrpcException(REFUSED)) == DETAILS
     assert cause(SparkConnectGrpcException(REFUSED)) == DETAILS
+    assert said(SparkConnectGrpcException(REFUSED)) == DETAILS
 
 
 class RpcError(Exception):

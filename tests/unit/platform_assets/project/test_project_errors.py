@@ -37,6 +37,30 @@ FLOW = [
         ),
         "late_files",
     ),
+    (
+        GOOD + "target:\n  max_bad_records: 10\n",
+        (4, "target.max_bad_records", "an unknown key"),
+        (
+            "one of effective_column, format, load, merge_keys, origin_columns, partition_by, replace_by_watermark, schema_mode, shared, table;"
+            " max_bad_records stands at the top of the file, not indented"
+        ),
+        None,
+    ),
+    (
+        GOOD + "maintenance: {optimize: PT10M}\n",
+        (3, "maintenance.optimize", "PT10M"),
+        "PT1H or longer",
+        None,
+    ),
+    (
+        GOOD + "schema_mode: merge\n",
+        (3, "schema_mode", "an unknown key"),
+        (
+            "one of description, freshness, inputs, late_files, layer, maintenance, max_bad_records, on_bad_file, owners, run_after_upstream, schedule,"
+            " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark; schema_mode stands in target"
+        ),
+        None,
+    ),
     ("watermark: {type: path}\n", (1, "source", "nothing"), "a mapping (this key is required)", None),
     (
         "watermark: {type: path}\nsource:\n  type: files\n  format: csv\n",
@@ -56,7 +80,12 @@ FLOW = [
     (GOOD + "description: 5\n", (3, "description", "5"), "text (put it in quotes)", None),
     (GOOD + "description: [a]\n", (3, "description", "a list"), "text", None),
     (GOOD + "description: {a: b}\n", (3, "description", "a mapping"), "text", None),
-    (GOOD + "owners: me@example.com\n", (3, "owners", "me@example.com"), "a list", None),
+    (
+        GOOD + "owners: me@example.com\n",
+        (3, "owners", "me@example.com"),
+        "a list such as [me@example.com]",
+        None,
+    ),
     (GOOD + "owners:\n- team:a\n- 7\n", (5, "owners.1", "7"), "text (put it in quotes)", None),
     (GOOD + "tags: {tier: 1}\n", (3, "tags.tier", "1"), "text (put it in quotes)", None),
     (GOOD + "target:\n", (3, "target", "nothing"), "a mapping", None),
@@ -292,6 +321,12 @@ SETTINGS = [
         (1, "lakes", "an unknown key"),
         "one of connections, format, history, iceberg, lake, spark, state",
         "lake",
+    ),
+    (
+        "format: {type: iceberg}\n",
+        (1, "format", "a mapping"),
+        "delta, iceberg or parquet",
+        None,
     ),
     (
         "iceberg: {catalog: jdbc}\n",

@@ -1,0 +1,57 @@
+"""``strandline maintain``: care of a dataflow's table, as its job in Dagster does it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import click
+
+from partitions.errors import ConfigurationError
+from partitions.plan import counted
+from platform_assets.cli.context import Context, shared
+from platform_assets.platform import build_platform
+from resources.maintenance import Done, due_tasks, maintain
+
+
+@click.command("maintain")
+@click.argument("name")
+@click.option("--due", is_flag=True, help="Only what is due by its period.")
+@shared
+def command(context: Context, name: str, due: bool) -> None:
+    """Join small files and delete old ones, as ``maintenance`` of the dataflow says."""
+    (flow,) = context.dataflows([name])
+    if flow.maintenance is None:
+        raise ConfigurationError(
+            f"dataflow {name}: expected the key maintenance in its file, such as maintenance: {{optimize: P1D, vacuum: P7D}}, found none"
+        )
+    platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
+    tasks = (
+        due_tasks(platform, flow, context.now or datetime.now(UTC))
+        if due
+        else tuple(flow.maintenance.periods())
+    )
+    done = maintain(platform.loading([flow]), flow, tasks) if tasks else Done(name)
+    context.emit(_document(done), lambda: _print(done))
+
+
+def _document(done: Done) -> dict[str, object]:
+    return {
+        "dataflow": done.dataflow,
+        "number": done.entry.number if done.entry else None,
+        "done": {task: asdict(cared) for task, cared in done.cared.items()},
+        "skipped": dict(done.skipped),
+    }
+
+
+def _print(done: Done) -> None:
+    if not done.cared and not done.skipped:
+        click.echo(f"{done.dataflow}: nothing is due")
+    for task, cared in done.cared.items():
+        counts = [
+            f"{counted(count, 'file')} {name.removeprefix('files ')}"
+            for name, count in cared.counts().items()
+        ]
+        click.echo(f"{done.dataflow}: {task}: {', '.join(counts) or 'nothing to do'}")
+    for task, why in done.skipped.items():
+        click.echo(f"{done.dataflow}: {task}: skipped: {why}")

