@@ -200,10 +200,7 @@ class Platform:
     def bad_records(self, dataflow: Dataflow) -> Table | None:
         """Return the table for the dataflow's records that do not parse; None if none may be set aside. It is a Delta table: a file's records are replaced by its path."""
         name = dataflow.bad_records_table
-        if name is None:
-            return None
-        table = open_table("delta", self.lake.child(name))
-        return share_of(table, dataflow.name) if dataflow.target.shared else table
+        return None if name is None else open_table("delta", self.lake.child(name))
 
     def inputs(self, dataflow: Dataflow) -> InputTables:
         """Return the tables that the dataflow's step reads beside its own rows."""

@@ -9,7 +9,6 @@ from partitions.errors import NeedsDecision
 from partitions.load import Append, Load, Replace
 from partitions.plan import counted
 from partitions.predicate import Among
-from partitions.target import DATAFLOW_COLUMN
 from resources.kinds.kind import SetsRecordsAside, SliceT
 from resources.loop.context import RunContext
 from resources.loop.outcome import Step
@@ -87,7 +86,5 @@ def _write(
     rows = run.spark.createDataFrame(values, columns).withColumn(
         "set_aside_at", F.lit(intent.time).cast("timestamp")
     )
-    if run.dataflow.target.shared:
-        rows = rows.withColumn(DATAFLOW_COLUMN, F.lit(run.name))
     tag = Tag(intent.app_id, intent.number, intent.id)
     table.write(rows, load, tag, "{}", base=table.tip(intent.app_id).version)

@@ -185,17 +185,6 @@ def test_each_dataflow_loads_again_after_the_table_was_removed_and_each_was_rese
     assert [feed.load().status for feed in (flow, other)] == ["nothing", "nothing"]
 
 
-def test_bad_records_of_a_file_are_those_of_its_dataflow(tmp_path: Path, engine: SparkEngine) -> None:
-    flow, other = _pair(tmp_path, engine, max_bad_records=3)
-    for feed in (flow, other):
-        feed.put_text("a.ndjson", f'{{"id": 1}}\n{feed.name} is no record\n')
-        feed.load()
-    found = DeltaTable(f"{flow.table}_bad_records").to_pyarrow_table().to_pylist()
-    assert sorted((row["_dataflow"], row["file"], row["text"]) for row in found) == [
-        (name, "a.ndjson", f"{name} is no record") for name in (NAME, OTHER)
-    ]
-
-
 def test_a_table_that_a_dataflow_has_loaded_alone_tells_another_no_state(
     tmp_path: Path, engine: SparkEngine
 ) -> None:
