@@ -401,6 +401,7 @@ def test_a_writer_whose_branch_was_dropped_while_it_wrote_lands_its_rows_once_or
     assert (lake.rows, lake.branches) == (expected, ["main"])
 
 
+@pytest.mark.full
 def test_a_table_that_merges_on_read_is_counted_and_read_like_any_other(lake: Lake) -> None:
     lake.load(1, (1, "a"), (2, "b"), (3, "c"))
     lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.merge.mode' = 'merge-on-read')")
@@ -473,6 +474,7 @@ def test_a_retention_of_the_table_is_kept_but_never_below_a_day(lake: Lake) -> N
     assert lake.rows == [(number, "a") for number in (1, 2, 3, 4)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["append", "upsert"])
 def test_fields_inside_of_arrays_and_maps_come_with_their_rows(lake: Lake, name: str) -> None:
     ddl = (
@@ -498,6 +500,7 @@ def test_fields_inside_of_arrays_and_maps_come_with_their_rows(lake: Lake, name:
     assert lake.table.columns() == ["id", "points", "named", "price"]
 
 
+@pytest.mark.full
 def test_versions_of_rows_get_new_columns(lake: Lake) -> None:
     load = Scd2(("id",), "since")
     for number, ddl, row in (
@@ -530,6 +533,7 @@ def test_a_row_that_does_not_fit_is_not_converted_in_mode_rescue(lake: Lake) -> 
     assert lake.rows == [(1, "a", None), (2, "b", "{}")]
 
 
+@pytest.mark.full
 def test_dataflows_that_share_a_table_merge_at_once_and_each_has_its_rows(lake: Lake) -> None:
     def load(name: str) -> None:
         for number in (1, 2, 3):

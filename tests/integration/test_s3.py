@@ -408,6 +408,7 @@ def test_an_iceberg_table_in_a_bucket_is_known_to_a_database(
         exercise(SparkEngine(remote=s3_server, places=(place,)).session(), place)
 
 
+@pytest.mark.full
 def test_an_iceberg_table_in_a_bucket_is_known_to_a_server(
     seaweed: Seaweed, s3_server: str, tmp_path: Path
 ) -> None:
