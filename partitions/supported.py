@@ -87,23 +87,13 @@ KINDS: Mapping[str, Supported] = {
 }
 """By kind of watermark: the sources that it can read, and how it can load what it reads."""
 
+_ALL_WAYS: Fits = dict.fromkeys(
+    ("append", "overwrite", "merge_upsert", "merge_overwrite", "replace_by_watermark", "scd2")
+)
+
 FORMATS: Mapping[str, Fits] = {
-    "delta": {
-        "append": None,
-        "overwrite": None,
-        "merge_upsert": None,
-        "merge_overwrite": None,
-        "replace_by_watermark": None,
-        "scd2": None,
-    },
-    "iceberg": {
-        "append": None,
-        "overwrite": None,
-        "merge_upsert": None,
-        "merge_overwrite": None,
-        "replace_by_watermark": None,
-        "scd2": None,
-    },
+    "delta": _ALL_WAYS,
+    "iceberg": _ALL_WAYS,
     "parquet": {
         "append": None,
         "overwrite": None,

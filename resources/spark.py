@@ -37,7 +37,7 @@ from resources.spark_runtime import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.connect.session import SparkSession as SparkConnectSession
 
 _START = threading.Lock()
@@ -112,6 +112,15 @@ def settings_for_a_while(session: SparkSession, settings: Mapping[str, str]) -> 
                 session.conf.set(key, was)
 
 
+def read_once(rows: DataFrame) -> DataFrame:
+    """Return the same rows, kept by Spark: what uses them twice sees them once, also where their source would answer otherwise the second time."""
+    session = rows.sparkSession
+    if _is_remote(session):
+        # pyspark looks for kept rows in the thread's session, not in that of the rows (pyspark 4.1).
+        _make_active(cast("SparkConnectSession", session))
+    return rows.localCheckpoint()
+
+
 def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) -> None:
     """Begin something on a Connect server that ends there after this process, if need be. Do not wait, and do not report a failure.
 
@@ -121,7 +130,7 @@ def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) 
         session: of the run, which does nothing else with it from here on.
         work: what helps the next run, and changes nothing.
     """
-    if not type(session).__module__.startswith("pyspark.sql.connect"):
+    if not _is_remote(session):
         return
 
     def begin() -> None:
@@ -364,6 +373,10 @@ def _includes(key: str, current: str | None, wanted: str) -> bool:
     if key == "spark.sql.extensions" and current:
         return set(wanted.split(",")) <= set(current.split(","))
     return current == wanted
+
+
+def _is_remote(session: SparkSession) -> bool:
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def _make_active(session: SparkConnectSession) -> None:

@@ -12,7 +12,7 @@ from partitions.predicate import Among
 from resources.kinds.kind import SetsRecordsAside, SliceT
 from resources.loop.context import RunContext
 from resources.loop.outcome import Step
-from resources.tables.table import Table, Tag
+from resources.tables.table import Table, Tag, Version
 from resources.watermarks.entry import Intent
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -
     base = tip.version
     if not records and (base is None or not table.holds_any(base, Among(FILE, tuple(parts)))):
         return
-    _write(run, table, intent, records, Append() if base is None else Replace(Among(FILE, tuple(parts))))
+    load = Append() if base is None else Replace(Among(FILE, tuple(parts)))
+    _write(run, table, intent, records, load, base)
     run.notify(Step.SET_ASIDE, f"slice {intent.number}: {counted(len(records), 'bad record')} set aside")
 
 
@@ -76,6 +77,7 @@ def _write(
     intent: Intent,
     records: Sequence[tuple[str, BadRecord]],
     load: Load,
+    base: Version | None,
 ) -> None:
     from pyspark.sql import functions as F
 
@@ -87,4 +89,4 @@ def _write(
         "set_aside_at", F.lit(intent.time).cast("timestamp")
     )
     tag = Tag(intent.app_id, intent.number, intent.id)
-    table.write(rows, load, tag, "{}", base=table.tip(intent.app_id).version)
+    table.write(rows, load, tag, "{}", base=base)

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from partitions.evolution import Schema
+from partitions.errors import RowsRefused, SchemaError
+from partitions.evolution import Evolution, Schema, SchemaMode, evolved, with_rescued
 from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
+
+
+def taken_columns(known: Schema, incoming: Schema, mode: SchemaMode, table: object) -> Evolution:
+    """Return what a table's columns become with rows of others; in mode rescue they get ``_rescued_data`` and nothing else.
+
+    Args:
+        known: of the table.
+        incoming: of the rows.
+        mode: merge or rescue.
+        table: as it is shown.
+
+    Raises:
+        RowsRefused: the mode does not accept them.
+    """
+    try:
+        return evolved(known, with_rescued(known, incoming) if mode == "rescue" else incoming, "merge")
+    except SchemaError as error:
+        raise RowsRefused(f"table {table}: {error.message}") from error
 
 
 def with_columns_of(rows: DataFrame, schema: StructType) -> DataFrame:

@@ -18,7 +18,7 @@ from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2
 from partitions.predicate import Among
 from resources.loop.interruptions import outlasting_conflicts
 from resources.places import Place
-from resources.spark import SparkEngine
+from resources.spark import SparkEngine, read_once
 from resources.tables.iceberg.catalog import FolderCatalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.table import IcebergTable
@@ -534,11 +534,14 @@ def test_a_row_that_does_not_fit_is_not_converted_in_mode_rescue(lake: Lake) -> 
 
 
 @pytest.mark.full
-def test_dataflows_that_share_a_table_merge_at_once_and_each_has_its_rows(lake: Lake) -> None:
+def test_dataflows_that_share_a_table_merge_at_once_and_each_has_its_rows(
+    lake: Lake, engine: SparkEngine
+) -> None:
     def load(name: str) -> None:
+        spark = engine.session()  # each run has one of its own
         for number in (1, 2, 3):
             table = lake.table.share_of(name)
-            frame = lake.spark.createDataFrame(
+            frame = spark.createDataFrame(
                 [(1, f"{name}{number}", name)], "id long, unit string, _dataflow string"
             )
             tag, base = Tag(name, number, f"{name} {number}"), table.tip(name).version
@@ -552,3 +555,11 @@ def test_dataflows_that_share_a_table_merge_at_once_and_each_has_its_rows(lake: 
     for name in ("one", "two"):
         head = lake.table.share_of(name).head(None, name)
         assert [(commit.number, commit.rows) for commit in head.tagged] == [(1, 1), (2, 1), (3, 1)]
+
+
+def test_rows_are_kept_for_the_session_that_reads_them_whatever_session_the_thread_began_last(
+    engine: SparkEngine,
+) -> None:
+    first = engine.session()
+    engine.session()
+    assert read_once(first.range(2)).collect() == [(0,), (1,)]

@@ -72,8 +72,9 @@ def _command(folder: Path, more: list[Path]) -> list[str]:
     java, jars = find_java(), spark_jars()
     assert java is not None
     assert jars is not None
-    files = [folder, *class_path(SERVER), *more, *jars.glob("hadoop-client-*.jar")]
-    files += jars.glob("commons-*.jar")
+    # The fixtures hold an older S3A: ours comes first.
+    files = [folder, *more, *jars.glob("hadoop-client-*.jar"), *class_path(SERVER)]
+    files += [*jars.glob("commons-*.jar"), *jars.glob("jcl-over-slf4j-*.jar"), *jars.glob("slf4j-api-*.jar")]
     return [
         str(java.home / "bin" / "java"),
         "-XX:TieredStopAtLevel=1",

@@ -75,7 +75,7 @@ class FilesReader:
         if not frames:
             added = ([RESCUED_DATA] if self._format.rescues else []) + ([SOURCE_FILE] if origin else [])
             empty = spark.createDataFrame([], pinned.struct)
-            return empty.withColumns(dict.fromkeys(added, text_column(None)))
+            return empty.select("*", *[text_column(None).alias(name) for name in added])
         result = frames[0]
         for frame in frames[1:]:
             result = result.unionByName(frame)

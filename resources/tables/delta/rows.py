@@ -5,7 +5,7 @@ Belongs here: reading. Filters, and what a row means, are the planner's.
 
 from __future__ import annotations
 
-import difflib
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -16,6 +16,7 @@ from partitions.predicate import EVERYTHING, Predicate
 from resources.dialects.datafusion import DATAFUSION
 from resources.dialects.predicates import sql
 from resources.places import Place
+from resources.tables.asked_columns import check_columns
 from resources.tables.delta import arrow_rows
 from resources.tables.delta.arrow_rows import needs_arrow, unreadable
 from resources.tables.delta.log import DeltaLog
@@ -33,7 +34,8 @@ _FINITE = f" FILTER (WHERE {{0}} BETWEEN -{sys.float_info.max!r} AND {sys.float_
 def distinct_rows(log: DeltaLog, columns: Sequence[str], most: int) -> Iterator[dict[str, Any]]:
     """Read distinct rows; see :meth:`resources.tables.table.Table.distinct_rows`."""
     table = source_table(log)
-    _check_columns(table, log.place, columns)
+    fields = json.loads(table.schema().to_json())["fields"]
+    check_columns(log.place, {field["name"]: field["type"] for field in fields}, columns)
     batches = _read_distinct(table, log.place, columns, most + 1)
     if sum(batch.num_rows for batch in batches) > most:
         raise SourceError(
@@ -160,23 +162,6 @@ def _scan(table: DeltaTable, place: Place, rows: Predicate) -> int:
         return int(next(iter(batches)).column(0)[0].as_py())
     except Exception as error:
         raise unreadable(place, error) from error
-
-
-def _check_columns(table: DeltaTable, place: Place, columns: Sequence[str]) -> None:
-    from deltalake.schema import PrimitiveType
-
-    known = {field.name: field.type for field in table.schema().fields}
-    for name in columns:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
-            raise SourceError(
-                f"table {place}: expected a column {name}{hint}, found the columns {', '.join(known)}"
-            )
-        if not isinstance(known[name], PrimitiveType):
-            raise SourceError(
-                f"table {place}: expected a column with single values, found {name}, which holds nested ones"
-            )
 
 
 def _read_distinct(

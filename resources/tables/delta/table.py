@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import (
     RowsRefused,
-    SchemaError,
     SourceError,
     TargetError,
     WriteConflict,
     in_one_line,
 )
-from partitions.evolution import Evolution, SchemaMode, all_nullable, evolved, with_rescued
+from partitions.evolution import Evolution, SchemaMode, all_nullable
 from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert, within
 from partitions.predicate import EVERYTHING, Among, Predicate, all_of
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
@@ -43,7 +42,7 @@ from resources.tables.delta.rows import (
     missing,
 )
 from resources.tables.replacement import OUTSIDE
-from resources.tables.row_columns import with_columns_of, with_types_of
+from resources.tables.row_columns import taken_columns, with_columns_of, with_types_of
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
@@ -287,12 +286,7 @@ class DeltaLakeTable:
         if described is None:
             return None
         known, incoming = json.loads(described[1]), all_nullable(rows.schema.jsonValue())
-        if self._schema_mode == "rescue":
-            incoming = with_rescued(known, incoming)
-        try:
-            return evolved(known, incoming, "merge")
-        except SchemaError as error:
-            raise RowsRefused(f"table {self._place}: {error.message}") from error
+        return taken_columns(known, incoming, self._schema_mode, self._place)
 
     def _evolved_before(self, rows: DataFrame, evolution: Evolution, made: Sequence[str]) -> DataFrame:
         """Give the table the columns of rows that are merged, which a MERGE takes as they are; return the rows with all of its columns.

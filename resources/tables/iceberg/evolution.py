@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import RowsRefused, SchemaError
-from partitions.evolution import Evolution, Schema, SchemaMode, all_nullable, evolved, shown, with_rescued
+from partitions.errors import RowsRefused
+from partitions.evolution import Schema, SchemaMode, all_nullable, evolved, shown
 from partitions.load import Load, Scd2
 from partitions.target import HISTORY_COLUMNS
 from resources.sql import quoted
 from resources.tables.iceberg.columns import as_stored, sql_type
-from resources.tables.row_columns import with_columns_of
+from resources.tables.row_columns import taken_columns, with_columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,7 +49,7 @@ class TakenColumns:
 
         if isinstance(load, Scd2):
             rows = _with_times(rows, load)
-        evolution = self._evolution(rows)
+        evolution = taken_columns(self.table.jsonValue(), _incoming(rows), self.mode, self.shown)
         if evolution.action == "none":
             return []
         becomes = StructType.fromJson(json.loads(json.dumps(evolution.schema)))
@@ -66,16 +66,6 @@ class TakenColumns:
             return rows
         there = [field for field in self.table.fields if field.name not in made]
         return with_columns_of(rows, type(self.table)(there))
-
-    def _evolution(self, rows: StructType) -> Evolution:
-        known: Schema = self.table.jsonValue()
-        incoming = _incoming(rows)
-        if self.mode == "rescue":
-            incoming = with_rescued(known, incoming)
-        try:
-            return evolved(known, incoming, "merge")
-        except SchemaError as error:
-            raise RowsRefused(f"table {self.shown}: {error.message}") from error
 
 
 def _with_times(rows: StructType, load: Scd2) -> StructType:

@@ -5,12 +5,12 @@ Belongs here: reading. Filters, and what a row means, are the planner's.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, in_one_line
 from partitions.predicate import EVERYTHING, Predicate
+from resources.tables.asked_columns import check_columns
 from resources.tables.iceberg.commit import COMMIT_COLUMN, DIGITS, OWNS_COLUMN, commit_value
 from resources.tables.iceberg.filters import expression, words
 from resources.tables.iceberg.metadata import Metadata, Snapshot
@@ -111,7 +111,8 @@ def distinct_rows(metadata: Metadata, columns: Sequence[str], most: int) -> Iter
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    _check_columns(metadata, columns)
+    known = {field["name"]: field["type"] for field in metadata.version_schema["fields"]}
+    check_columns(metadata.table_location, known, columns, hidden=(COMMIT_COLUMN,))
     found: pa.Table | None = None
     for batch in _batches(metadata, metadata.current, columns, None):
         # Columns are numbered meanwhile: the same one may be asked for twice.
@@ -238,22 +239,6 @@ def _table(metadata: Metadata) -> StaticTable:
     from pyiceberg.table import StaticTable
 
     return StaticTable.from_metadata(metadata.location, dict(metadata.storage))
-
-
-def _check_columns(metadata: Metadata, columns: Sequence[str]) -> None:
-    known = {field["name"]: field["type"] for field in metadata.version_schema["fields"]}
-    for name in columns:
-        if name not in known:
-            shown = [column for column in known if column != COMMIT_COLUMN]
-            close = difflib.get_close_matches(name, shown, n=1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
-            raise SourceError(
-                f"table {metadata.table_location}: expected a column {name}{hint}, found the columns {', '.join(shown)}"
-            )
-        if not isinstance(known[name], str):
-            raise SourceError(
-                f"table {metadata.table_location}: expected a column with single values, found {name}, which holds nested ones"
-            )
 
 
 def _unreadable(metadata: Metadata, error: Exception) -> SourceError:

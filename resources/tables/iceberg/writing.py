@@ -21,7 +21,7 @@ from partitions.target import HISTORY_COLUMNS
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.history import changed_versions, first_versions
-from resources.spark import settings_for_a_while
+from resources.spark import read_once, settings_for_a_while
 from resources.sql import literal, quoted
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.columns import (
@@ -349,7 +349,7 @@ class Commits:
         session = rows.sparkSession
         if isinstance(load, Scd2):
             rows = changed_versions(rows, session.table(branch).drop(COMMIT_COLUMN), load)
-        rows = with_commit(rows, self.value).localCheckpoint()
+        rows = read_once(with_commit(rows, self.value))
         with _saying(session, self._summary(load, metadata)):
             merging_writer(rows, load, branch, self._columns(metadata), (COMMIT_COLUMN,)).merge()
 

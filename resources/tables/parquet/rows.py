@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from partitions.extents import Match, match_of
 from partitions.predicate import EVERYTHING, Predicate, columns_of
 from resources.dialects.arrow import expression
 from resources.places import Place
+from resources.tables.asked_columns import check_columns
 from resources.tables.parquet.columns import arrow_types, types_of
 from resources.tables.parquet.commit_list import ListedFile, Snapshot
 from resources.tables.parquet.extents import extents_of, highest, partition_value
@@ -52,7 +52,7 @@ class VersionRows:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        self._check_columns(columns)
+        check_columns(self.place, types_of(self.snapshot.columns_json), columns)
         found: dict[str, Any] = dict.fromkeys(columns)
         for batch in self._batches(columns, EVERYTHING if rows is None else rows):
             for name in columns:
@@ -73,7 +73,7 @@ class VersionRows:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        self._check_columns(columns)
+        check_columns(self.place, types_of(self.snapshot.columns_json), columns)
         types = arrow_types(self.snapshot.columns_json)
         merged = pa.schema([(name, types[name]) for name in columns]).empty_table()
         waiting: list[pa.Table] = []
@@ -136,17 +136,3 @@ class VersionRows:
 
     def _open(self, file: ListedFile) -> Any:
         return open_file(*self.places[file.path])
-
-    def _check_columns(self, columns: Sequence[str]) -> None:
-        known = types_of(self.snapshot.columns_json)
-        for name in columns:
-            if name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
-                hint = f" (did you mean {close[0]}?)" if close else ""
-                raise SourceError(
-                    f"table {self.place}: expected a column {name}{hint}, found the columns {', '.join(known)}"
-                )
-            if not isinstance(known[name], str):
-                raise SourceError(
-                    f"table {self.place}: expected a column with single values, found {name}, which holds nested ones"
-                )
