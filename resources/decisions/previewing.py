@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import CorruptWatermark
+from partitions.errors import CorruptWatermark, StrandlineError
 from partitions.plan import Plan
 from resources.decisions.deciding import append_draft
 from resources.decisions.draft import Draft, DraftBuilder
@@ -26,12 +26,10 @@ class Preview:
 
     Attributes:
         draft: as it would be appended now.
-        plan: what the next run would do then.
         lines: sentences for people.
     """
 
     draft: Draft
-    plan: Plan[Any]
     lines: tuple[str, ...]
 
 
@@ -64,7 +62,6 @@ def preview(
     if not leads_on(dataflow, last, draft):
         check_table(dataflow, platform.log.newest(dataflow.name), platform.table(dataflow), open_)
     entry = append_draft(then, dataflow, draft)
-    plan = then.kind(dataflow).plan(entry, now)
     before, after = last.watermark if last else "{}", draft.entry.watermark
     lines = [_moved(before, after, in_words)]
     if open_ is not None:
@@ -72,11 +69,15 @@ def preview(
     if draft.dealt_with:
         lines.append(draft.dealt_with)
     lines.extend(draft.remarks)
+    try:
+        plan = then.kind(dataflow).plan(entry, now)
+    except StrandlineError as error:  # the decision may be what mends it, and needs no source
+        return Preview(draft, (*lines, f"next run: fails, as things are: {error.message}"))
     lines.append(f"next run: {plan.why}")
     lines.extend(f"warning: {warning}" for warning in plan.warnings)
     # An adopted state tells what is in the table; the one before it may speak of rows that are gone.
     lines.extend(_again(then, dataflow, entry if entry.why == "adopt" else last, draft, plan))
-    return Preview(draft, plan, tuple(lines))
+    return Preview(draft, tuple(lines))
 
 
 def _moved(before: str, after: str, in_words: Callable[[str], str]) -> str:

@@ -29,7 +29,7 @@ from scripts.airports import PUBLISHED, Airports, answering
 from scripts.demo import Stopped, loaded, measured, prepared, read_back
 from scripts.landing import arrive, days, flights_by_day, made
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]  # two demos, which take five times as long beside other tests
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST, MORE = 9, 2
@@ -70,7 +70,7 @@ def shown(project: Path) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=480,
+        timeout=840,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert answer.stderr == ""

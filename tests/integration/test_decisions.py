@@ -430,6 +430,14 @@ class TestShowing:
         assert "next run: 2 files above 1.ndjson" in answer.err
         assert len(feed.entries) == 3
 
+    def test_a_source_that_cannot_be_looked_at_holds_no_decision_back(self, feed: Feed) -> None:
+        aside = feed.landing.rename(feed.folder / "aside")
+        answer = decide(feed, "rewind", NAME, "--to", "1", "--replace")
+        assert "next run: fails, as things are: " in answer.err
+        aside.rename(feed.landing)
+        assert feed.load().committed
+        assert feed.ids == [1, 2, 3]
+
     def test_a_decision_needs_a_reason(self, feed: Feed) -> None:
         assert feed.cli("state", "rewind", NAME, "--to", "1", "--yes").code == 2
 
