@@ -68,7 +68,8 @@ class AvroFiles(FormatReader):
     ) -> Mapping[str, StructType]:
         """Read the headers, without Spark; of files with the same columns Spark tells the types of one."""
         groups = self._first_of_each(files)
-        return {file.path: self._types_of(spark, groups)[text] for text, file in groups.items()}
+        types = self._types_of(spark, groups)
+        return {file.path: types[text] for text, file in groups.items()}
 
     def own_schemas(
         self,
