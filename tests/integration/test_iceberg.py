@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -50,15 +50,15 @@ class Gate:
         """One row, which Spark has when the gate is open."""
         from pyspark.sql import functions as F
 
-        reached, opened = str(self._reached), str(self._opened)
+        reached, opened, test = str(self._reached), str(self._opened), os.getpid()
 
         def wait(value: str) -> str:
             import os
             import time
 
             open(reached, "a").close()  # noqa: PTH123 - runs in a worker of Spark
-            ends = time.monotonic() + 60  # a test that died must not keep the engine
-            while not os.path.exists(opened) and time.monotonic() < ends:  # noqa: PTH110
+            while not os.path.exists(opened):  # noqa: PTH110
+                os.kill(test, 0)  # a test that died must not keep the engine
                 time.sleep(0.02)
             return value
 
@@ -66,9 +66,11 @@ class Gate:
             "unit", F.udf(wait, "string")("unit")
         )
 
-    def reached(self) -> None:
-        """Wait until Spark writes."""
-        until(self._reached.exists)
+    def reached(self, writer: Future[None]) -> None:
+        """Wait until Spark writes; a writer that has ended without says why."""
+        until(lambda: self._reached.exists() or writer.done())
+        if not self._reached.exists():
+            writer.result()
 
     def open(self) -> None:
         """Let the rows pass."""
@@ -383,17 +385,19 @@ def test_a_writer_whose_branch_was_dropped_while_it_wrote_lands_its_rows_once_or
 
     with ThreadPoolExecutor(1) as pool:
         zombie = pool.submit(write)
-        gate.reached()
-        if meanwhile == "fenced":
-            lake.table.give_up(lake.spark, Tag(APP, 2, "fence", gives_up=True), "1", None)
-        elif meanwhile == "written":
-            lake.load(2, (3, "b"), load=LOADS[name])
-            lake.load(3, (4, "d"))
-        else:
-            (branch,) = [found for found in lake.branches if found != "main"]
-            lake.sql(f"ALTER TABLE {{t}} DROP BRANCH `{branch}`")
-        expected = lake.rows
-        gate.open()
+        try:
+            gate.reached(zombie)
+            if meanwhile == "fenced":
+                lake.table.give_up(lake.spark, Tag(APP, 2, "fence", gives_up=True), "1", None)
+            elif meanwhile == "written":
+                lake.load(2, (3, "b"), load=LOADS[name])
+                lake.load(3, (4, "d"))
+            else:
+                (branch,) = [found for found in lake.branches if found != "main"]
+                lake.sql(f"ALTER TABLE {{t}} DROP BRANCH `{branch}`")
+            expected = lake.rows
+        finally:
+            gate.open()
         zombie.result()
     if meanwhile == "dropped":
         expected = [] if name != "upsert" else [(1, "a"), (2, "b")]

@@ -280,7 +280,7 @@ def test_any_schedule_loads_every_row_once(home: Path, engine: SparkEngine, sche
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("scope", ["global", "partition"])
 @given(schedule=schedules(10))
-@settings(max_examples=15, **_SLOW)
+@settings(max_examples=10, **_SLOW)
 def test_any_long_schedule_loads_every_row_once(
     home: Path, engine: SparkEngine, scope: str, schedule: list[Action]
 ) -> None:

@@ -387,7 +387,7 @@ def test_any_schedule_leaves_what_was_read_last_once(
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 @given(grace=st.integers(0, 3), cap=caps, schedule=schedules(12))
-@settings(max_examples=40, **_SLOW)
+@settings(max_examples=20, **_SLOW)
 def test_any_long_schedule_leaves_what_was_read_last_once(
     home: Path, engine: SparkEngine, grace: int, cap: int | None, schedule: list[Action]
 ) -> None:

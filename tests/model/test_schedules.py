@@ -38,7 +38,7 @@ def test_any_schedule_ends_with_every_row_once_or_commands_that_lead_there(
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 @given(schedule=schedules(14), config=configs)
-@settings(max_examples=2000, **_HEALTH)
+@settings(max_examples=1000, **_HEALTH)
 def test_any_long_schedule_ends_with_every_row_once_or_commands_that_lead_there(
     schedule: list[Action], config: Config
 ) -> None:
