@@ -231,7 +231,8 @@ class TestLake:
         made.run("2020-01-04")
         made.table.put(event(1, "2020-01-01", value=1), event(2, "2020-01-02"))
         with made.table.without():
-            assert made.fail("2020-01-05").code == "failed_units"
+            error = made.fail("2020-01-05")
+            assert error.code == "failed_units", error.message
         assert made.rows == [(1, 0)]
         made.run("2020-01-05")
         assert made.rows == [(1, 1), (2, 0)]
