@@ -375,13 +375,12 @@ def test_a_writer_whose_branch_was_dropped_while_it_wrote_lands_its_rows_once_or
     lake: Lake, engine: SparkEngine, tmp_path: Path, name: str, meanwhile: str
 ) -> None:
     lake.load(1, (1, "a"), (2, "b"))
-    gate, session = Gate(tmp_path / "gate"), engine.session()
+    gate = Gate(tmp_path / "gate")
     base = lake.table.tip(APP).version
 
     def write() -> None:
-        lake.table.write(
-            gate.rows(session, (3, "zombie")), LOADS[name], Tag(APP, 2, "zombie"), "2", base=base
-        )
+        rows = gate.rows(engine.session(), (3, "zombie"))  # pyspark looks for the session of the thread
+        lake.table.write(rows, LOADS[name], Tag(APP, 2, "zombie"), "2", base=base)
 
     with ThreadPoolExecutor(1) as pool:
         zombie = pool.submit(write)
