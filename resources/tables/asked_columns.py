@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from partitions.errors import SourceError
+from partitions.spelling import nearest
 
 
 def check_columns(
@@ -26,8 +26,8 @@ def check_columns(
     for name in columns:
         if name not in known:
             shown = [column for column in known if column not in hidden]
-            close = difflib.get_close_matches(name, shown, n=1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
+            close = nearest(name, shown)
+            hint = f" (did you mean {close}?)" if close else ""
             raise SourceError(
                 f"table {table}: expected a column {name}{hint}, found the columns {', '.join(shown)}"
             )

@@ -29,10 +29,8 @@ from scripts.airports import PUBLISHED, Airports, answering
 from scripts.demo import Stopped, loaded, measured, prepared, read_back
 from scripts.landing import arrive, days, flights_by_day, made
 
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.timeout(900),
-]  # two demos, which take five times as long beside other tests
+# Two demos, each of which takes minutes beside other tests.
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST, MORE = 9, 2
