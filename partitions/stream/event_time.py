@@ -1,0 +1,27 @@
+"""Event times: whole numbers, or datetimes without a zone that count as UTC (docs/streams.md)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+EventTime = Any
+"""An int, or a datetime; one stream has one of them."""
+
+Span = Any
+"""A distance of event times: an int beside ints, a timedelta beside datetimes."""
+
+
+def later(left: EventTime | None, right: EventTime | None) -> EventTime | None:
+    """Return the later of two event times; None counts as earlier than all."""
+    if left is None or right is None:
+        return right if left is None else left
+    return max(left, right)
+
+
+def before(at: EventTime, span: Span) -> EventTime:
+    """Return the event time that lies so far before; the first that a datetime can say, where there is none."""
+    try:
+        return at - span
+    except OverflowError:
+        return datetime.min.replace(tzinfo=at.tzinfo)
