@@ -1,0 +1,74 @@
+"""One epoch: how it begins, which is what judges its rows, and how it ends (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from partitions.stream.event_time import EventTime
+from partitions.stream.filter import raised
+from partitions.stream.merger import Merger
+from partitions.stream.scaling import assigned, highest
+from partitions.stream.splits import Splits
+from partitions.stream.state import Split, StreamState
+
+
+def opened(state: StreamState, splits: Splits, seen: Iterable[str]) -> StreamState:
+    """Return the state that judges an epoch's rows: new splits are in it, and names that are no longer declared are not waited for.
+
+    Args:
+        state: after the epoch before.
+        splits: what the stream says of them.
+        seen: the splits that have rows in this epoch which are not quarantined.
+    """
+    known = {
+        name for name, split in state.splits.items() if split.watermark is not None or name in splits.declared
+    }
+    before = {name: state.splits[name].watermark for name in sorted(known)}
+    watermarks = assigned(before, sorted({*known, *splits.declared, *seen}), splits.scaling, state.value)
+    idle = {name: state.splits[name].idle if name in known else 0 for name in watermarks}
+    return _with(state, splits, watermarks, idle)
+
+
+def closed(
+    state: StreamState, splits: Splits, tops: Mapping[str, EventTime], *, counts: bool = True
+) -> StreamState:
+    """Return the state at an epoch's end, without what it does to the buffer.
+
+    Args:
+        state: as it was opened.
+        splits: what the stream says of them.
+        tops: the highest event time of each split that had rows, late ones too.
+        counts: whether the epoch read all the input there was: one that left some unread makes no split idle.
+    """
+    idle = {name: 0 if name in tops else split.idle + int(counts) for name, split in state.splits.items()}
+    watermarks = {
+        name: raised(state.bound(name), tops[name], splits.timeout) if name in tops else split.watermark
+        for name, split in state.splits.items()
+    }
+    if splits.idle == "adopt_max" and counts:
+        top = highest(watermarks.values())
+        adopt = [name for name, count in idle.items() if count >= splits.idle_after]
+        watermarks |= dict.fromkeys(adopt, top)
+    return _with(state, splits, watermarks, idle)
+
+
+def without(state: StreamState, splits: Splits, names: Collection[str]) -> StreamState:
+    """Return the state after splits were removed."""
+    rest = [name for name in state.splits if name not in names]
+    before = {name: split.watermark for name, split in state.splits.items()}
+    watermarks = assigned(before, rest, splits.scaling, state.value)
+    return _with(state, splits, watermarks, {name: state.splits[name].idle for name in rest})
+
+
+def _with(
+    state: StreamState,
+    splits: Splits,
+    watermarks: Mapping[str, EventTime | None],
+    idle: Mapping[str, int],
+) -> StreamState:
+    asleep = {name for name, count in idle.items() if splits.idle == "exclude" and count >= splits.idle_after}
+    merger = Merger(watermarks, frozenset(asleep), splits.least, state.value).settled()
+    return replace(
+        state, splits={name: Split(at, idle[name]) for name, at in watermarks.items()}, value=merger.value
+    )

@@ -1,0 +1,42 @@
+"""Splits that come, go and merge, in both modes (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import reduce
+from typing import Literal
+
+from partitions.stream.event_time import EventTime, later
+
+Mode = Literal["split", "unit"]
+
+
+def highest(watermarks: Iterable[EventTime | None]) -> EventTime | None:
+    """Return the highest watermark; None if there is none."""
+    return reduce(later, watermarks, None)
+
+
+def assigned(
+    before: Mapping[str, EventTime | None], after: Collection[str], mode: Mode, start: EventTime | None
+) -> dict[str, EventTime | None]:
+    """Return the watermark of each split after the set of splits has changed.
+
+    Args:
+        before: the splits there were, those that go too.
+        after: the splits there are now.
+        mode: ``unit``: each takes the maximum of all that there were; ``split``: each keeps its own, and a new one stands at ``start``.
+        start: the global watermark.
+    """
+    if mode == "unit" and set(after) != set(before):
+        top = highest(before.values())
+        return dict.fromkeys(after, top)
+    return {name: before.get(name, start) for name in after}
+
+
+def merged_into(
+    watermarks: Mapping[str, EventTime | None], parents: Collection[str], into: str
+) -> dict[str, EventTime | None]:
+    """Return the watermarks after splits became one, which takes the maximum of its parents', and of its own if it was there."""
+    rest = {name: at for name, at in watermarks.items() if name not in parents}
+    top = highest(at for name, at in watermarks.items() if name in parents or name == into)
+    return {**rest, into: top}

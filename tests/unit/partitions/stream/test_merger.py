@@ -1,0 +1,90 @@
+"""The merge of splits against a queue per split, read from its rule."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partitions.stream.merger import Merger
+from partitions.stream.scaling import assigned, merged_into
+
+_NAMES = "abc"
+_SAID = st.lists(st.tuples(st.sampled_from(_NAMES), st.integers(0, 30)), max_size=25)
+
+
+class _Queues:
+    """A queue per split: while none is empty, the minimum is popped, and heads that equal it; the last popped is the answer."""
+
+    def __init__(self, names: str) -> None:
+        self.queues: dict[str, deque[int]] = {name: deque() for name in names}
+        self.last: dict[str, int] = {}
+        self.value: int | None = None
+
+    def said(self, name: str, at: int) -> int | None:
+        if at >= self.last.get(name, at):
+            self.last[name] = at
+            self.queues[name].append(at)
+        while all(self.queues.values()):
+            self.value = min(queue[0] for queue in self.queues.values())
+            for queue in self.queues.values():
+                if queue[0] == self.value:
+                    queue.popleft()
+        return self.value
+
+
+@given(said=_SAID)
+def test_the_minimum_of_what_each_said_last_is_what_queues_give(said: list[tuple[str, int]]) -> None:
+    merger, queues = Merger(dict.fromkeys(_NAMES)), _Queues(_NAMES)
+    for name, at in said:
+        merger = merger.heard({name: at})
+        assert merger.value == queues.said(name, at)
+
+
+_STEP = st.one_of(
+    st.tuples(st.just("heard"), st.sampled_from(_NAMES), st.integers(0, 30)),
+    st.tuples(st.sampled_from(["slept", "woken", "added", "removed"]), st.sampled_from(_NAMES), st.just(0)),
+)
+
+
+@given(steps=st.lists(_STEP, max_size=25))
+def test_the_global_watermark_never_falls_whatever_splits_do(steps: list[tuple[str, str, int]]) -> None:
+    merger = Merger(dict.fromkeys(_NAMES))
+    for step, name, at in steps:
+        was = merger.value
+        merger = merger.heard({name: at}) if step == "heard" else getattr(merger, step)([name])
+        assert was is None or (merger.value is not None and merger.value >= was)
+        assert merger.settled() == merger
+
+
+def test_a_split_that_was_away_is_waited_for_with_the_watermark_it_had() -> None:
+    merger = Merger(dict.fromkeys("ab")).heard({"a": 25, "b": 10}).slept("b")
+    assert merger.value == 25
+    back = merger.woken("b").heard({"a": 40})
+    assert back.value == 25
+    assert back.heard({"b": 30}).value == 30
+
+
+def test_so_many_splits_are_waited_for_as_were_asked_for() -> None:
+    merger = Merger(least=2).heard({"a": 5})
+    assert merger.value is None
+    assert merger.heard({"b": 9}).value == 5
+
+
+def test_a_new_split_stands_at_the_global_watermark() -> None:
+    merger = Merger(dict.fromkeys("ab")).heard({"a": 25, "b": 10}).added("c")
+    assert merger.watermarks["c"] == 10
+    assert Merger({"a": None}).added("c").watermarks["c"] is None
+
+
+def test_in_mode_unit_a_change_takes_the_maximum_and_in_mode_split_each_keeps_its_own() -> None:
+    before = {"a": 5, "b": 3}
+    assert assigned(before, ["b", "c"], "unit", 3) == {"b": 5, "c": 5}
+    assert assigned(before, ["a", "b"], "unit", 3) == before
+    assert assigned(before, ["b", "c"], "split", 3) == {"b": 3, "c": 3}
+
+
+def test_a_merged_split_takes_the_maximum_of_its_parents_and_its_own() -> None:
+    assert merged_into({"a": 5, "b": 3, "c": 1}, ["a", "b"], "n") == {"c": 1, "n": 5}
+    assert merged_into({"a": 5, "b": 9}, ["a"], "b") == {"b": 9}
