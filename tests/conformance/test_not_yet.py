@@ -22,14 +22,13 @@ _READ = {
     "lookback": ("backward", "backward_config"),
     "predicates": ("window", "window_delete", "window_validation", "row_filter", "next_watermark"),
     "schema": ("schema_evolution",),
-    "streams": ("watermark_filter", "merger", "scaling", "spark_watermark"),
+    "streams": ("watermark_filter", "merger", "sort", "scaling", "spark_watermark"),
     "units": ("unit_watermark", "bad_input"),
     "windows": ("duration_parse", "partitions", "cutoff", "execute", "multi_run"),
 }
 
 _NOT_YET = {
     "replay": ("replay", "replay_chunks", "replay_run"),
-    "streams": ("streams over splits", "sort"),
 }
 
 

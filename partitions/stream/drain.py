@@ -1,0 +1,69 @@
+"""What leaves the buffer when the global watermark rises: rows strictly below it (docs/streams.md).
+
+A segment of the buffer is never rewritten: its live part are the rows at or above the global watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from partitions.stream.event_time import EventTime
+from partitions.stream.ordering import Order, Row
+from partitions.stream.state import Segment
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Drain:
+    """What an epoch does to the buffer.
+
+    Attributes:
+        read: segments that hold rows which leave it.
+        gone: segments that hold no others; they can be deleted once the epoch is committed.
+        kept: segments that stay, as they are.
+    """
+
+    read: tuple[Segment, ...]
+    gone: tuple[Segment, ...]
+    kept: tuple[Segment, ...]
+
+
+def leaves(at: EventTime, value: EventTime | None) -> bool:
+    """Return whether a row leaves the buffer at a global watermark; a row exactly at it stays."""
+    return value is not None and at < value
+
+
+def drained(segments: Iterable[Segment], value: EventTime | None) -> Drain:
+    """Return what a global watermark does to the buffer's segments."""
+    given = tuple(segments)
+    return Drain(
+        read=tuple(segment for segment in given if leaves(segment.lowest, value)),
+        gone=tuple(segment for segment in given if leaves(segment.highest, value)),
+        kept=tuple(segment for segment in given if not leaves(segment.highest, value)),
+    )
+
+
+@dataclass(frozen=True)
+class SortBuffer:
+    """Rows that wait for the global watermark.
+
+    Attributes:
+        order: in which they leave.
+        rows: in no order.
+    """
+
+    order: Order
+    rows: tuple[Row, ...] = ()
+
+    def took(self, rows: Iterable[Row]) -> SortBuffer:
+        """Return it with more rows, as of a split or another owner that it takes over."""
+        return SortBuffer(self.order, (*self.rows, *rows))
+
+    def drained(self, value: EventTime | None) -> tuple[SortBuffer, tuple[Row, ...]]:
+        """Return what is left, and the rows that leave at a global watermark, in order."""
+        out = [row for row in self.rows if leaves(self.order.time(row), value)]
+        rest = [row for row in self.rows if not leaves(self.order.time(row), value)]
+        return SortBuffer(self.order, tuple(rest)), self.order.sorted(out)

@@ -1,0 +1,80 @@
+"""Sessions: rows of one group, each within a gap of the one before (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from partitions.stream.event_time import EventTime, Span
+from partitions.stream.ordering import Order, Row
+
+Group = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Session:
+    """One session.
+
+    Attributes:
+        group: the values that its rows have in common.
+        rows: in order, at least one.
+        first: event time.
+        last: event time; it closes when the global watermark is above this and the gap.
+    """
+
+    group: Group
+    rows: tuple[Row, ...]
+    first: EventTime
+    last: EventTime
+
+
+@dataclass(frozen=True)
+class SessionBuffer:
+    """Rows of sessions that are open: one or more a group, as far as rows below the global watermark tell.
+
+    Attributes:
+        gap: the largest distance of two neighbours, inclusive.
+        group_by: columns whose values the rows of a session have in common.
+        order: of rows in a session.
+        open: rows by group, in order.
+    """
+
+    gap: Span
+    group_by: tuple[str, ...]
+    order: Order
+    open: Mapping[Group, tuple[Row, ...]] = field(default_factory=dict)
+
+    def took(self, rows: Iterable[Row]) -> SessionBuffer:
+        """Return it with more rows."""
+        grown = {group: list(held) for group, held in self.open.items()}
+        for row in rows:
+            grown.setdefault(tuple(row[name] for name in self.group_by), []).append(row)
+        held = {group: self.order.sorted(found) for group, found in grown.items()}
+        return SessionBuffer(self.gap, self.group_by, self.order, held)
+
+    def closed(self, value: EventTime | None) -> tuple[SessionBuffer, tuple[Session, ...]]:
+        """Return what stays open, and the sessions that a global watermark closes, by their last event time."""
+        if value is None:
+            return self, ()
+        sessions = [session for group, rows in self.open.items() for session in self._sessions(group, rows)]
+        out = sorted(
+            (session for session in sessions if value > session.last + self.gap),
+            key=lambda session: (session.last, session.first),
+        )
+        rest: dict[Group, tuple[Row, ...]] = {}
+        for session in sessions:
+            if value <= session.last + self.gap:
+                rest[session.group] = (*rest.get(session.group, ()), *session.rows)
+        return SessionBuffer(self.gap, self.group_by, self.order, rest), tuple(out)
+
+    def _sessions(self, group: Group, rows: tuple[Row, ...]) -> list[Session]:
+        parts: list[list[Row]] = []
+        for row in rows:
+            if parts and self.order.time(row) <= self.order.time(parts[-1][-1]) + self.gap:
+                parts[-1].append(row)
+            else:
+                parts.append([row])
+        return [
+            Session(group, tuple(part), self.order.time(part[0]), self.order.time(part[-1])) for part in parts
+        ]

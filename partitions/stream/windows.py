@@ -1,0 +1,73 @@
+"""Windows of event time that are emitted once, when the global watermark passes their end (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+from partitions.stream.event_time import EventTime, Span
+from partitions.stream.ordering import Order, Row
+
+Window: TypeAlias = tuple[EventTime, EventTime]
+"""Start and end, half-open."""
+
+
+@dataclass(frozen=True)
+class Hop:
+    """Windows of one size, one every ``slide``; tumbling where both are equal. They are aligned to UTC midnight, ints to 0.
+
+    Attributes:
+        size: of a window.
+        slide: from one start to the next, at most the size.
+    """
+
+    size: Span
+    slide: Span
+
+    def windows(self, at: EventTime) -> Iterator[Window]:
+        """Yield the windows that hold an event time, earliest first."""
+        zero = datetime(1970, 1, 1, tzinfo=at.tzinfo) if isinstance(at, datetime) else 0
+        last = (at - zero) // self.slide
+        first = (at - zero - self.size) // self.slide + 1
+        for number in range(first, last + 1):
+            start = zero + number * self.slide
+            yield start, start + self.size
+
+    def live_from(self, value: EventTime) -> EventTime:
+        """Return the earliest event time that an open window can hold: rows below it are needed no more."""
+        return next(self.windows(value))[0]
+
+
+@dataclass(frozen=True)
+class WindowBuffer:
+    """Rows of windows that are open.
+
+    Attributes:
+        hop: the windows.
+        order: of rows in a window.
+        open: their rows.
+    """
+
+    hop: Hop
+    order: Order
+    open: Mapping[Window, tuple[Row, ...]] = field(default_factory=dict)
+
+    def took(self, rows: Iterable[Row]) -> WindowBuffer:
+        """Return it with more rows, each in all windows that hold it."""
+        grown = {window: list(held) for window, held in self.open.items()}
+        for row in rows:
+            for window in self.hop.windows(self.order.time(row)):
+                grown.setdefault(window, []).append(row)
+        return WindowBuffer(self.hop, self.order, {window: tuple(held) for window, held in grown.items()})
+
+    def closed(
+        self, value: EventTime | None
+    ) -> tuple[WindowBuffer, tuple[tuple[Window, tuple[Row, ...]], ...]]:
+        """Return what stays open, and the windows that close at a global watermark at or above their end, by end, with their rows in order."""
+        done = [] if value is None else sorted((end, start) for start, end in self.open if end <= value)
+        out = tuple(((start, end), self.order.sorted(self.open[start, end])) for end, start in done)
+        gone = {window for window, _ in out}
+        rest = {window: held for window, held in self.open.items() if window not in gone}
+        return WindowBuffer(self.hop, self.order, rest), out
