@@ -25,9 +25,13 @@ def opened(state: StreamState, splits: Splits, seen: Iterable[str]) -> StreamSta
         name for name, split in state.splits.items() if split.watermark is not None or name in splits.declared
     }
     before = {name: state.splits[name].watermark for name in sorted(known)}
-    watermarks = assigned(before, sorted({*known, *splits.declared, *seen}), splits.scaling, state.value)
+    names = sorted({*known, *splits.declared, *seen})
+    changed = set(names) != known
+    watermarks = assigned(before, names, splits.scaling, state.value) if changed else before
     idle = {name: state.splits[name].idle if name in known else 0 for name in watermarks}
-    return _with(state, splits, watermarks, idle)
+    begun = _with(state, splits, watermarks, idle)
+    # In mode split rows are judged by the global watermark of the epoch before, not by one that rises as a name is undeclared.
+    return begun if splits.scaling == "unit" else replace(begun, value=state.value)
 
 
 def closed(

@@ -19,7 +19,7 @@ def highest(watermarks: Iterable[EventTime | None]) -> EventTime | None:
 def assigned(
     before: Mapping[str, EventTime | None], after: Collection[str], mode: Mode, start: EventTime | None
 ) -> dict[str, EventTime | None]:
-    """Return the watermark of each split after the set of splits has changed.
+    """Return the watermark of each split after a change of the set, or of who reads what.
 
     Args:
         before: the splits there were, those that go too.
@@ -27,9 +27,8 @@ def assigned(
         mode: ``unit``: each takes the maximum of all that there were; ``split``: each keeps its own, and a new one stands at ``start``.
         start: the global watermark.
     """
-    if mode == "unit" and set(after) != set(before):
-        top = highest(before.values())
-        return dict.fromkeys(after, top)
+    if mode == "unit":
+        return dict.fromkeys(after, highest(before.values()))
     return {name: before.get(name, start) for name in after}
 
 

@@ -81,7 +81,11 @@ def test_a_new_split_stands_at_the_global_watermark_and_a_new_name_is_declared_t
 def test_a_name_that_is_no_longer_declared_is_kept_if_it_had_rows_and_not_waited_for_if_not() -> None:
     less = Splits(timeout=10, declared=frozenset("b"))
     state = _run(_DECLARED, {"a": 100})
-    assert opened(state, Splits(timeout=10, declared=frozenset("a")), []).value == 90
+    only = Splits(timeout=10, declared=frozenset("a"))
+    assert opened(state, only, ["c"]).bound("c") is None, (
+        "a row is not late because a name was taken out just now"
+    )
+    assert _epoch(state, only, {}).value == 90
     assert set(opened(state, less, []).splits) == {"a", "b"}
 
 
@@ -93,6 +97,7 @@ def test_a_removed_split_leaves_the_minimum() -> None:
 def test_in_mode_unit_a_new_split_raises_all_to_the_maximum_at_once() -> None:
     unit = Splits(timeout=10, scaling="unit")
     state = _run(unit, {"a": 100, "b": 50})
+    assert opened(state, unit, ["a", "b"]) == state
     begun = opened(state, unit, ["c"])
     assert {split.watermark for split in begun.splits.values()} == {90}
     assert begun.value == 90
