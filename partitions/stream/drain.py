@@ -5,15 +5,12 @@ A segment of the buffer is never rewritten: its live part are the rows at or abo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from partitions.stream.event_time import EventTime
 from partitions.stream.ordering import Order, Row
 from partitions.stream.state import Segment
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,29 @@ def drained(segments: Iterable[Segment], value: EventTime | None) -> Drain:
         gone=tuple(segment for segment in given if leaves(segment.highest, value)),
         kept=tuple(segment for segment in given if not leaves(segment.highest, value)),
     )
+
+
+def carried(
+    segments: Iterable[Segment],
+    value: EventTime | None,
+    live: Mapping[str, tuple[int, EventTime]],
+    written: Iterable[Segment] = (),
+) -> tuple[Segment, ...]:
+    """Return the segments after an epoch: those that are not gone, by reference, and what it wrote.
+
+    Args:
+        segments: before it.
+        value: the global watermark after it.
+        live: of each segment that was read and is not gone, by name: rows at or above the global watermark, and their lowest event time.
+        written: segments of the epoch's own rows.
+    """
+    kept = (
+        replace(segment, rows=live[segment.name][0], lowest=live[segment.name][1])
+        if leaves(segment.lowest, value)
+        else segment
+        for segment in drained(segments, value).kept
+    )
+    return (*kept, *written)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from partitions.stream.event_time import EventTime
 from partitions.stream.filter import raised
 from partitions.stream.merger import Merger
-from partitions.stream.scaling import assigned, highest
+from partitions.stream.scaling import assigned, highest, merged_into
 from partitions.stream.splits import Splits
 from partitions.stream.state import Split, StreamState
 
@@ -63,6 +63,15 @@ def without(state: StreamState, splits: Splits, names: Collection[str]) -> Strea
     before = {name: split.watermark for name, split in state.splits.items()}
     watermarks = assigned(before, rest, splits.scaling, state.value)
     return _with(state, splits, watermarks, {name: state.splits[name].idle for name in rest})
+
+
+def joined(state: StreamState, splits: Splits, parents: Collection[str], into: str) -> StreamState:
+    """Return the state after splits became one: it has the maximum of their watermarks, and is as awake as the most awake of them."""
+    before = {name: split.watermark for name, split in state.splits.items()}
+    watermarks = merged_into(before, parents, into)
+    family = [split.idle for name, split in state.splits.items() if name in parents or name == into]
+    idle = {name: split.idle for name, split in state.splits.items()} | {into: min(family, default=0)}
+    return _with(state, splits, watermarks, idle)
 
 
 def _with(

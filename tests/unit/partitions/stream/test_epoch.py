@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from partitions.errors import CorruptWatermark
 from partitions.sentinels import deserialise, serialise
-from partitions.stream.epoch import closed, opened, without
+from partitions.stream.epoch import closed, joined, opened, without
 from partitions.stream.splits import Splits
 from partitions.stream.state import Segment, Split, StreamState
 
@@ -92,6 +92,13 @@ def test_a_name_that_is_no_longer_declared_is_kept_if_it_had_rows_and_not_waited
 def test_a_removed_split_leaves_the_minimum() -> None:
     state = _run(_DECLARED, {"a": 100, "b": 50})
     assert without(state, _DECLARED, ["b"]).value == 90
+
+
+def test_a_merged_split_is_as_awake_as_its_parents_and_the_global_watermark_does_not_fall() -> None:
+    state = _run(_DECLARED, {"a": 100, "b": 50}, {"a": 200})
+    merged = joined(state, _DECLARED, ["a", "b"], "n")
+    assert merged.splits == {"n": Split(190, 0)}
+    assert merged.value == 190
 
 
 def test_in_mode_unit_a_new_split_raises_all_to_the_maximum_at_once() -> None:

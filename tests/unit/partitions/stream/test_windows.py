@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.stream.drain import SortBuffer, drained
+from partitions.stream.drain import SortBuffer, carried, drained
 from partitions.stream.ordering import Order, Row
 from partitions.stream.over import Call, Over
 from partitions.stream.sessions import SessionBuffer
@@ -183,6 +183,31 @@ def test_a_segment_is_read_while_it_has_rows_below_and_goes_when_it_has_no_other
     assert list(done.read) == below
     assert list(done.gone) == [s for s in below if value is not None and s.highest < value]
     assert sorted((*done.gone, *done.kept), key=segments.index) == segments
+
+
+@given(drawn=_STEPS)
+def test_segments_carried_by_reference_hold_the_rows_of_the_buffer(drawn: list[Any]) -> None:
+    segments: tuple[Segment, ...] = ()
+    files: dict[str, list[int]] = {}
+    buffer, floor = SortBuffer(_ORDER), 0
+    for number, (rows, value) in enumerate(_steps(drawn)):
+        was = files | {f"s{number}": [row["ts"] for row in rows]}
+        buffer, out = buffer.took(rows).drained(value)
+        read = {segment.name for segment in drained(segments, value).read} | {f"s{number}"}
+        above = {name: [at for at in times if at >= value] for name, times in was.items()}
+        assert sorted(row["ts"] for row in out) == sorted(
+            at for name in read for at in was[name] if at not in above[name] and at >= floor
+        )
+        floor = value
+        live = {name: (len(above[name]), min(above[name])) for name in read if above[name]}
+        fresh = above[f"s{number}"]
+        written = [Segment(f"s{number}", len(fresh), 1, min(fresh), max(fresh))] if fresh else []
+        segments = carried(segments, value, live, written)
+        files = {segment.name: was[segment.name] for segment in segments}
+        assert sum(segment.rows for segment in segments) == len(buffer.rows)
+        assert min((segment.lowest for segment in segments), default=None) == min(
+            (row["ts"] for row in buffer.rows), default=None
+        )
 
 
 def test_hours_are_aligned_to_midnight_before_1970_too() -> None:
