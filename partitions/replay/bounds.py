@@ -1,0 +1,61 @@
+"""The bounds of a replay, typed by their text (docs/replay.md)."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, time
+from typing import Any
+
+from partitions.errors import ConfigurationError
+from partitions.watermark import compare_values
+
+Bound = date | datetime | int
+"""A date, a time with or without a zone, or a whole number."""
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
+_WANTED = (
+    "a date such as 2025-01-31, a time such as 2025-01-31T10:00:00 with or without a zone, or a whole number"
+)
+
+
+def typed_bounds(start: Any, end: Any, *, with_time: bool = False) -> tuple[Bound, Bound]:
+    """Return both bounds in the wider of their types: a date beside a time counts as its midnight.
+
+    Args:
+        start: text, or a typed value; inclusive.
+        end: the same; exclusive.
+        with_time: whether dates become times in any case, since chunks are shorter than a day.
+
+    Raises:
+        ConfigurationError: if a bound cannot be read, if they have no common order (with and without a zone, a number
+            beside a date), or if start does not lie below end.
+    """
+    lower, upper = _bound("start", start), _bound("end", end)
+    if with_time or isinstance(lower, datetime) or isinstance(upper, datetime):
+        lower, upper = _with_time(lower), _with_time(upper)
+    if compare_values(lower, upper) >= 0:
+        raise ConfigurationError(f"expected a start below the end, found start {start} and end {end}")
+    return lower, upper
+
+
+def _bound(name: str, given: Any) -> Bound:
+    if isinstance(given, date | int) and not isinstance(given, bool):
+        return given
+    try:
+        if isinstance(given, str) and _DATE.fullmatch(given):
+            return date.fromisoformat(given)
+        if isinstance(given, str) and _TIME.fullmatch(given):
+            return datetime.fromisoformat(given)
+        if isinstance(given, str) and _NUMBER.fullmatch(given):
+            return int(given)
+    except ValueError as error:
+        raise ConfigurationError(f"{name}: expected {_WANTED}, found {given!r}: {error}") from error
+    raise ConfigurationError(f"{name}: expected {_WANTED}, found {given!r}")
+
+
+def _with_time(bound: Bound) -> Bound:
+    if isinstance(bound, date) and not isinstance(bound, datetime):
+        return datetime.combine(bound, time.min)
+    return bound

@@ -1,0 +1,160 @@
+"""The chunks of a replay: the range cut at the calendar's boundaries, or at multiples of a step (docs/replay.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from partitions.errors import ConfigurationError
+from partitions.replay.bounds import Bound, typed_bounds
+from partitions.watermark import compare_values
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows whose column is in ``[lower, upper)``."""
+
+    column: str
+    lower: Bound
+    upper: Bound
+
+
+def chunk_column(asked: str | None, columns: Sequence[str]) -> str:
+    """Return the column that is cut: the one asked for, or the first watermark column.
+
+    Raises:
+        ConfigurationError: if there is none, or another than a watermark column is asked for.
+    """
+    if not columns:
+        raise ConfigurationError("expected a watermark column to replay by, found none")
+    if asked is not None and asked not in columns:
+        raise ConfigurationError(f"expected a watermark column ({', '.join(columns)}), found {asked!r}")
+    return asked if asked is not None else columns[0]
+
+
+def chunks(column: str, start: Any, end: Any, interval: Mapping[str, Any] | None) -> tuple[Chunk, ...]:
+    """Cut a range into chunks, in order and without gaps.
+
+    The first chunk ends at the first boundary after the start, and the last one at the end.
+
+    Args:
+        column: whose values are cut.
+        start: inclusive; typed by its text.
+        end: exclusive; typed by its text.
+        interval: one unit and how many of them, such as ``{"months": 1}`` or ``{"step": 1000}``; None: one chunk.
+
+    Raises:
+        ConfigurationError: for bounds as of :func:`typed_bounds`, an unknown unit, more or fewer than one, an amount
+            that is no whole number above 0, a step of dates, and calendar units of numbers.
+    """
+    unit, amount = _only(interval) if interval is not None else (None, 0)
+    lower, upper = typed_bounds(start, end, with_time=unit in _BELOW_A_DAY)
+    if unit is None:
+        return (Chunk(column, lower, upper),)
+    if isinstance(lower, int) is not (unit == _STEP):
+        wanted = "numbers for start and end, or calendar units," if unit == _STEP else f"{_STEP!r}"
+        raise ConfigurationError(f"expected {wanted} for chunks of {start} to {end}, found {unit!r}")
+    edges = (lower, *_boundaries(lower, upper, unit, amount), upper)
+    return tuple(Chunk(column, left, right) for left, right in pairwise(edges))
+
+
+def remaining(planned: Sequence[Chunk], stored: Mapping[str, Any] | None) -> tuple[Chunk, ...]:
+    """Return the chunks that a replay with a saved watermark has still to read: those that end above its value.
+
+    Args:
+        planned: all chunks of the replay.
+        stored: value of each watermark column; without one of the chunks' column, all chunks remain.
+
+    Raises:
+        ConfigurationError: if the stored value and a bound have no common order.
+    """
+    known = {} if stored is None else stored
+    return tuple(
+        chunk
+        for chunk in planned
+        if (value := known.get(chunk.column)) is None or compare_values(chunk.upper, value) > 0
+    )
+
+
+def saved_watermark(chunk: Chunk, stored: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the watermark that is saved once a chunk has loaded rows: its upper bound, exclusive; other columns keep their values."""
+    return {**(stored or {}), chunk.column: chunk.upper}
+
+
+def _only(interval: Mapping[str, Any]) -> tuple[str, int]:
+    known = (_STEP, *_NEXT)
+    if len(interval) != 1 or not interval.keys() <= set(known):
+        raise ConfigurationError(
+            f"expected one of {', '.join(known)} as the chunk's interval, found {dict(interval)}"
+        )
+    ((unit, amount),) = interval.items()
+    if not isinstance(amount, int) or isinstance(amount, bool) or amount <= 0:
+        raise ConfigurationError(f"expected a whole number of {unit} above 0, found {amount!r}")
+    return unit, amount
+
+
+def _boundaries(lower: Bound, upper: Bound, unit: str, amount: int) -> Iterator[Bound]:
+    """Yield the boundaries strictly between the bounds."""
+    at = lower
+    while True:
+        try:
+            at = at // amount * amount + amount if isinstance(at, int) else _NEXT[unit](at, amount)
+        except (OverflowError, ValueError):  # beyond the year 9999
+            return
+        if at >= upper:  # type: ignore[operator]  # both are of one type by now
+            return
+        yield at
+
+
+def _midnight(at: date) -> date:
+    return at.replace(hour=0, minute=0, second=0, microsecond=0, fold=0) if isinstance(at, datetime) else at
+
+
+def _next_year(at: date, years: int) -> date:
+    """Blocks are counted from year 1."""
+    return _midnight(at).replace(year=(at.year - 1) // years * years + years + 1, month=1, day=1)
+
+
+def _next_month(at: date, months: int) -> date:
+    """Blocks are counted from January, and end with the year at the latest."""
+    month = (at.month - 1) // months * months + months + 1
+    if month > 12:
+        return _next_year(at, 1)
+    return _midnight(at).replace(month=month, day=1)
+
+
+def _next_week(at: date, weeks: int) -> date:
+    """From the Monday of the week."""
+    return _midnight(at) - timedelta(days=at.weekday()) + timedelta(weeks=weeks)
+
+
+def _next_day(at: date, days: int) -> date:
+    return _midnight(at) + timedelta(days=days)
+
+
+def _next_hour(at: date, hours: int) -> date:
+    """Blocks are counted within the day, and end with it at the latest."""
+    assert isinstance(at, datetime)
+    return _midnight(at) + timedelta(hours=min(at.hour // hours * hours + hours, 24))
+
+
+def _next_minute(at: date, minutes: int) -> date:
+    """Blocks are counted within the hour, and end with it at the latest."""
+    assert isinstance(at, datetime)
+    hour = at.replace(minute=0, second=0, microsecond=0)
+    return hour + timedelta(minutes=min(at.minute // minutes * minutes + minutes, 60))
+
+
+_STEP = "step"
+_BELOW_A_DAY = ("hours", "minutes")
+_NEXT: Mapping[str, Callable[[date, int], date]] = {
+    "years": _next_year,
+    "months": _next_month,
+    "weeks": _next_week,
+    "days": _next_day,
+    "hours": _next_hour,
+    "minutes": _next_minute,
+}
