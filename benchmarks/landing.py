@@ -53,13 +53,14 @@ def with_rows(path: Path, rows: int, start: int = 0) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def project(folder: Path, flow: str = "arrivals") -> Path:
-    """Make a project of one dataflow over ``folder/landing``."""
+def project(folder: Path, flow: str = "arrivals", *, unknown_fields: str = "check") -> Path:
+    """Make a project of one dataflow over ``folder/landing``; by default it checks for unknown fields, as every dataflow does."""
     (folder / "dataflows").mkdir(parents=True, exist_ok=True)
     (folder / "landing").mkdir(exist_ok=True)
     (folder / f"dataflows/{flow}.yaml").write_text(
         "source: {type: files, path: ./landing, format: ndjson, schema: 'id long, at timestamp, name string, value double'}\n"
         "watermark: {type: path}\ntarget: {load: append, origin_columns: false}\n"
+        f"unknown_fields: {unknown_fields}\n"
     )
     return folder
 

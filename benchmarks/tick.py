@@ -21,6 +21,7 @@ from resources.spark import SparkEngine
 
 HISTORIES = (1_000, 50_000)
 RUNS = 9
+_IGNORING = "warm, beyond imports, unknown fields ignored"
 DLT = CHECKOUT / ".strandline/cache/dlt"
 
 
@@ -30,8 +31,9 @@ def run() -> None:
         root = Path(folder)
         zones = {size: _zone(root / str(size), size) for size in HISTORIES}
         rows = [*_cold(root, zones[HISTORIES[0]]), *_dlt(zones)]
+        ignoring = _zone(root / "ignoring", HISTORIES[0], unknown_fields="ignore")
         with connect_server(SparkEngine(master="local[2]", cache=CACHE), root / "connect.log") as url:
-            warm = _warm(root, zones, url)
+            warm = _warm(root, zones, ignoring, url)
     rows += [
         {"side": side, "seconds": median(values), "min": min(values), "max": max(values)}
         for side, values in warm.items()
@@ -43,6 +45,7 @@ def run() -> None:
         rows,
         [
             f"warm tick / bare Spark on the same server: {ratio(warm, small, 'bare Spark, warm'):.2f} (aim: at most 1.3)",
+            f"warm tick that ignores unknown fields / bare Spark: {ratio(warm, _IGNORING, 'bare Spark, warm'):.2f}",
             f"warm tick without Dagster's own work / bare Spark: {ratio(warm, _loop_of(HISTORIES[0]), 'bare Spark, warm'):.2f}",
             f"warm tick / bare Spark that writes with an idempotent tag: {ratio(warm, small, 'bare Spark with a tag, warm'):.2f}",
             f"warm tick at 50,000 files of history / at 1,000: {ratio(warm, large, small):.2f} (aim: the same)",
@@ -51,9 +54,9 @@ def run() -> None:
     )
 
 
-def _zone(folder: Path, size: int) -> Path:
+def _zone(folder: Path, size: int, *, unknown_fields: str = "check") -> Path:
     """Make a project that has loaded its history."""
-    here = project(folder)
+    here = project(folder, unknown_fields=unknown_fields)
     local_history(here / "landing", size)
     pretend_loaded(here, name(size - 1))
     return here
@@ -97,9 +100,10 @@ def _cold(root: Path, here: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _warm(root: Path, zones: dict[int, Path], url: str) -> dict[str, list[float]]:
+def _warm(root: Path, zones: dict[int, Path], ignoring: Path, url: str) -> dict[str, list[float]]:
     """Measure on one warm server. The first rounds warm it up and do not count."""
     arrivals = {size: _arrivals(here, size + 20_000) for size, here in zones.items()}
+    ignored = _arrivals(ignoring, HISTORIES[0] + 20_000)
     other = _arrivals(root / "bare_zone", 20_000)
 
     loops: dict[str, list[float]] = {_loop_of(size): [] for size in HISTORIES}
@@ -109,6 +113,10 @@ def _warm(root: Path, zones: dict[int, Path], url: str) -> dict[str, list[float]
         told = script("tick_ours", zones[size], environment={"STRANDLINE_SPARK_REMOTE": url})
         loops[_loop_of(size)].append(float(told["loop"]))
         return float(told["seconds"])
+
+    def without_check() -> float:
+        next(ignored)
+        return float(script("tick_ours", ignoring, environment={"STRANDLINE_SPARK_REMOTE": url})["seconds"])
 
     def whole(size: int) -> float:
         next(arrivals[size])
@@ -122,6 +130,7 @@ def _warm(root: Path, zones: dict[int, Path], url: str) -> dict[str, list[float]
     sides: dict[str, Callable[[], float]] = {
         f"warm, beyond imports, history {HISTORIES[0]}": lambda: ours(HISTORIES[0]),
         f"warm, beyond imports, history {HISTORIES[1]}": lambda: ours(HISTORIES[1]),
+        _IGNORING: without_check,
         "bare Spark, warm": lambda: float(
             script("tick_bare", next(other), root / "warm_bare", url, "plain")["seconds"]
         ),
