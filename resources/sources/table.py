@@ -69,7 +69,7 @@ class TableRows(PinsColumns):
             ConfigurationError: if nothing tells a row's window or unit, or a unit's value cannot be one of its column.
             SourceError: if there is no table.
         """
-        schema, table = pinned_struct(pinned), self._rows(spark, version)
+        schema, at = pinned_struct(pinned), self._read_from(version)
         union: DataFrame | None = None
         earlier: list[str] = []
         for part in _parts(extents):
@@ -80,10 +80,10 @@ class TableRows(PinsColumns):
             condition = sql(asked, SPARK)
             # Two units may be one value of the column: what an earlier part holds is not read again.
             apart = [f"NOT coalesce({clause}, false)" for clause in earlier]
-            rows = table.where(" AND ".join([f"({condition})", *apart]))
+            rows = self._table.read(spark, at, asked).where(" AND ".join([f"({condition})", *apart]))
             union = rows if union is None else union.unionAll(rows)
             earlier.append(f"({condition})")
-        return strict(table.where(sql(NOTHING, SPARK)) if union is None else union, schema)
+        return strict(self._no_rows(spark, at) if union is None else union, schema)
 
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
         """Look at the newest version. Its clock is the run's; what statistics say of the highest value is too rough."""
@@ -124,7 +124,8 @@ class TableRows(PinsColumns):
         self, spark: SparkSession, parts: Sequence[Predicate], pinned: str, version: Version | None
     ) -> DataFrame:
         """Read the parts at once: Spark cuts the files among its tasks by itself."""
-        rows = self._rows(spark, version).where(sql(any_of(parts) if parts else NOTHING, SPARK))
+        asked = any_of(parts) if parts else NOTHING
+        rows = self._table.read(spark, self._read_from(version), asked).where(sql(asked, SPARK))
         return strict(rows, pinned_struct(pinned))
 
     def _read_from(self, version: Version | None) -> Version:
@@ -141,10 +142,10 @@ class TableRows(PinsColumns):
         return BadPart(f"{part}: {why}", part=part, why=why, code=UNREADABLE_VERSION) if why else None
 
     def _columns(self, spark: SparkSession) -> StructType:
-        return plain(self._rows(spark, None).schema)
+        return plain(self._no_rows(spark, self.version()).schema)
 
-    def _rows(self, spark: SparkSession, version: Version | None) -> DataFrame:
-        return self._table.read(spark, self._read_from(version))
+    def _no_rows(self, spark: SparkSession, version: Version) -> DataFrame:
+        return self._table.read(spark, version, NOTHING).where(sql(NOTHING, SPARK))
 
 
 def _parts(extents: Sequence[Extent]) -> list[list[Extent]]:

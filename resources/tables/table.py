@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from partitions.errors import ConfigurationError
 from partitions.evolution import SchemaMode
 from partitions.load import Load
-from partitions.predicate import Predicate
+from partitions.predicate import EVERYTHING, Predicate
 from resources.places import Place
 
 if TYPE_CHECKING:
@@ -303,8 +303,14 @@ class Table(Protocol):
         """
         ...
 
-    def read(self, spark: SparkSession, version: Version) -> DataFrame:
-        """Return all rows of a version."""
+    def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
+        """Return the rows of a version.
+
+        Args:
+            spark: a session.
+            version: of the table.
+            rows: that the caller keeps, and filters by itself: others may be missing.
+        """
         ...
 
 

@@ -12,6 +12,9 @@ from resources.tables.table import Table, Version
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_MISSING = "[PATH_NOT_FOUND]"
+"""What Spark says of a file that is gone, before it reads any."""
+
 UNREADABLE_VERSION = "unreadable_version"
 """Code of a BadPart: a version of a table cannot be read. A slice that was begun on it is given up and planned again."""
 
@@ -30,7 +33,7 @@ def unreadable_version(spark: SparkSession, table: Table, version: Version, erro
     try:
         rows = table.read(spark, version)
         _ = rows.schema
-        if not isinstance(error, AnalysisException):
+        if not isinstance(error, AnalysisException) or _MISSING in str(error):
             rows.write.format("noop").mode("overwrite").save()
     except Exception as of_table:  # noqa: BLE001 - whatever Spark says of the table is what is wrong with it
         of_store = spark_failure(str(of_table))

@@ -419,7 +419,7 @@ def _removals(table: DeltaTable, load: Load) -> Removals | None:
     import pyarrow as pa
 
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    matches = [(file, match_of(load.where, extents_of(file, load))) for file in files]
+    matches = [(file, match_of(load.where, extents_of(file, load.where))) for file in files]
     removals = Removals(
         [file for file, match in matches if match is Match.ALL],
         [file for file, match in matches if match is Match.UNKNOWN],

@@ -15,8 +15,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from partitions.extents import Extent
-from partitions.load import Append, Load, Replace
-from partitions.predicate import columns_of
+from partitions.load import Append, Load
+from partitions.predicate import Predicate, columns_of
 from resources.places import Place
 
 if TYPE_CHECKING:
@@ -43,6 +43,15 @@ _WRITTEN_ALIKE = re.compile(r"(?:[A-Za-z0-9_.=/+~-]|%(?:20|25|[89A-F][0-9A-F]))*
 """A path of the log as both Delta's writer and deltalake write it, or as deltalake alone does."""
 _WITHIN_MILLISECOND = timedelta(microseconds=999)
 """Delta cuts an instant's bounds to milliseconds."""
+
+
+def are_plain_columns(table: DeltaTable) -> bool:
+    """Return whether the columns of a table are in its files as they are: by their names, of types that Parquet has, with no meaning beside."""
+    fields = json.loads(table.schema().to_json())["fields"]
+    return all(
+        _means_its_type(field) and _holds_anything(field["type"]) and _is_plain_type(field["type"])
+        for field in fields
+    )
 
 
 def takes_place(place: Place) -> bool:
@@ -113,14 +122,14 @@ def new_schema(rows: StructType) -> str:
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def extents_of(action: Mapping[str, Any], load: Replace) -> dict[str, Extent]:
-    """Return what the log says of the columns of a file that a load compares.
+def extents_of(action: Mapping[str, Any], rows: Predicate) -> dict[str, Extent]:
+    """Return what the log says of the columns of a file that a predicate compares.
 
     Args:
         action: of the file, as deltalake flattens it.
-        load: whose columns are meant.
+        rows: whose columns are meant.
     """
-    return {column: _extent(action, column) for column in columns_of(load.where)}
+    return {column: _extent(action, column) for column in columns_of(rows)}
 
 
 def _extent(action: Mapping[str, Any], column: str) -> Extent:

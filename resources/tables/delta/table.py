@@ -25,6 +25,7 @@ from resources.places import Place
 from resources.spark_process import said
 from resources.sql import literal, quoted
 from resources.tables.delta.conflicts import is_conflict
+from resources.tables.delta.file_reads import read_files
 from resources.tables.delta.head import compared, tip_of
 from resources.tables.delta.history import adopted
 from resources.tables.delta.log import DeltaLog
@@ -197,8 +198,12 @@ class DeltaLakeTable:
             raise missing(self._place)
         return versions[-1]
 
-    def read(self, spark: SparkSession, version: Version) -> DataFrame:
-        """Return all rows of a version."""
+    def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
+        """Return the rows of a version: of some rows from the few files that may hold them, else through Delta."""
+        if rows != EVERYTHING:
+            pruned = read_files(self._log, spark, int(version), rows)
+            if pruned is not None:
+                return pruned
         return spark.read.format("delta").option("versionAsOf", str(version)).load(self._place.spark_url)
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:

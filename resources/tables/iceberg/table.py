@@ -189,13 +189,18 @@ class IcebergTable:
         """Return the newest version. Starts no Spark."""
         return self._readable().version_id
 
-    def read(self, spark: SparkSession, version: Version) -> DataFrame:
+    def read(
+        self,
+        spark: SparkSession,
+        version: Version,
+        rows: Predicate = EVERYTHING,  # noqa: ARG002 - all of them are a right answer
+    ) -> DataFrame:
         """Return all rows of a version, without Strandline's column."""
         name, snapshot = self._catalog.name(spark), str(version).partition("-")[2]
         reader = spark.read.option("versionAsOf", snapshot) if snapshot.isdigit() else spark.read
-        rows = reader.table(name)
+        found = reader.table(name)
         metadata = self._catalog.newest()
-        return rows.drop(COMMIT_COLUMN) if metadata and owns_commit_column(metadata) else rows
+        return found.drop(COMMIT_COLUMN) if metadata and owns_commit_column(metadata) else found
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
         """Load rows in one commit, which is refused if its number was taken since it was planned, or if other rows were.

@@ -9,13 +9,15 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from partitions.errors import RowsRefused, SourceError, TargetError
+from partitions.extents import Match, match_of
 from partitions.load import Load
-from partitions.predicate import Predicate
+from partitions.predicate import EVERYTHING, Predicate
 from resources.places import Place
 from resources.sql import quoted
 from resources.tables.parquet.columns import spark_schema, types_of
 from resources.tables.parquet.commit import Commit
 from resources.tables.parquet.commit_list import Snapshot
+from resources.tables.parquet.extents import extents_of
 from resources.tables.parquet.files import FileMoved
 from resources.tables.parquet.head import adopted, compared, tip_of
 from resources.tables.parquet.log import CommitLog
@@ -156,13 +158,14 @@ class ParquetTable:
             )
         return versions[-1]
 
-    def read(self, spark: SparkSession, version: Version) -> DataFrame:
-        """Return all rows of a version."""
+    def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
+        """Return the rows of a version, of the files that may hold some that are asked for."""
         snapshot = self._snapshot(version)
-        schema = spark_schema(snapshot.columns_json)
+        schema, types = spark_schema(snapshot.columns_json), types_of(snapshot.columns_json)
         by_folder: dict[str, list[str]] = {}
-        for folder, path in self._resolved(snapshot).values():
-            by_folder.setdefault(folder, []).append(path)
+        for listed, (folder, path) in self._resolved(snapshot).items():
+            if match_of(rows, extents_of(snapshot.files[listed], types)) is not Match.NONE:
+                by_folder.setdefault(folder, []).append(path)
         reads = [
             spark.read.schema(schema)
             .option("basePath", base.spark_url)
