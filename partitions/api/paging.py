@@ -31,7 +31,7 @@ class _Counted(Model):
         size_param: of the records that a page shall have; None: the API decides.
         size: records of a page.
         ends: the last page: the first without a record, or the first with fewer than ``size``.
-        more: dotted path of a flag in the answer, true as long as there are more; it decides then.
+        more: dotted path of a flag in the answer, true as long as there are more; it decides where an answer has it.
         location: where the parameters stand.
     """
 
@@ -55,8 +55,9 @@ class _Counted(Model):
         return {self.size_param: self.size} if self.size_param is not None else {}
 
     def _has_more(self, page: PageSeen) -> bool:
-        if self.more is not None:
-            return bool(page.more)
+        flag = _flag(self.more, page)
+        if flag is not None:
+            return flag
         return page.count > 0 and (self.ends == "empty" or page.count >= (self.size or 0))
 
 
@@ -99,7 +100,7 @@ class Offsets(_Counted):
         """The page behind one; None if that was the last.
 
         Raises:
-            PagingError: it says that there are more, and has no record.
+            PagingError: it says that there are more, and has no record; or its flag is neither true nor false.
         """
         if not self._has_more(page):
             return None
@@ -116,7 +117,7 @@ class Cursor(Model):
         next: its dotted path in the answer; the last page has none, or null, or an empty text.
         size_param: of the records that a page shall have.
         size: records of a page.
-        more: dotted path of a flag in the answer, true as long as there are more.
+        more: dotted path of a flag in the answer, true as long as there are more; where an answer has none, the cursor decides.
         location: where the parameters stand.
     """
 
@@ -138,10 +139,11 @@ class Cursor(Model):
         Raises:
             PagingError: the cursor is no text or number; or there is none, and the page says that there are more.
         """
-        if self.more is not None and not page.more:
+        flag = _flag(self.more, page)
+        if flag is False:
             return None
         if page.next in (None, ""):
-            if self.more is not None:
+            if flag:
                 raise PagingError(f"a cursor at {self.next} on a page behind which there are more", "none")
             return None
         if isinstance(page.next, bool) or not isinstance(page.next, str | int | float):
@@ -272,6 +274,19 @@ class PageWalk:
                 f"other records than on page {before}",
                 "the same: the API seems to ignore what the page is asked for by, or has begun again at another page",
             )
+
+
+def _flag(path: str | None, page: PageSeen) -> bool | None:
+    """Return whether a page says that there are more; None if it does not say, since a mistyped path must not end the pages at the first.
+
+    Raises:
+        PagingError: the flag is neither true nor false, nor 1 or 0.
+    """
+    if path is None or page.more is None:
+        return None
+    if page.more in (True, False):
+        return bool(page.more)
+    raise PagingError(f"true or false at {path}", repr(page.more)[:100])
 
 
 def _shown(position: Position) -> str:

@@ -25,8 +25,8 @@ CURSOR = {"type": "cursor", "param": "cursor", "next": "next"}
 LINK = {"type": "link", "next": "link"}
 
 
-def collected(way: Any, rows: int, size: int) -> list[int]:
-    """Walk through the pages of an API with so many rows; the server decides on the size of a page."""
+def collected(way: Any, rows: int, size: int, *, flag: bool | None = True) -> list[int]:
+    """Walk through the pages of an API with so many rows; the server decides on the size of a page, and gives a flag or none."""
     walk, found = PageWalk(way, 1000), list[int]()
     while (position := walk.position) is not None:
         start = _start(position, way, size)
@@ -34,7 +34,9 @@ def collected(way: Any, rows: int, size: int) -> list[int]:
         more = start + size < rows
         found += page
         following: Any = f"/rows?at={start + size}" if way.type == "link" else start + size
-        walk.advance(PageSeen(len(page), repr(page).encode(), following if more else None, more))
+        walk.advance(
+            PageSeen(len(page), repr(page).encode(), following if more else None, more if flag else None)
+        )
     return found
 
 
@@ -105,6 +107,19 @@ def test_pages_without_end_are_an_error(given: dict[str, Any]) -> None:
         walk.advance(PageSeen(1, str(number).encode(), f"/{number}", True))
     with pytest.raises(PagingError, match="at most 50 pages"):
         walk.advance(PageSeen(1, b"50", "/50", True))
+
+
+@given(st.sampled_from([PAGES, OFFSET, CURSOR]), st.integers(0, 40), st.integers(1, 7))
+def test_a_flag_that_no_answer_has_ends_no_pages_early(given: dict[str, Any], rows: int, size: int) -> None:
+    assert collected(paging(**given, more="mistyped"), rows, size, flag=None) == list(range(rows))
+
+
+@pytest.mark.parametrize("value", ["false", [], 2])
+@pytest.mark.parametrize("given", [PAGES, OFFSET, CURSOR])
+def test_a_flag_that_is_neither_true_nor_false_is_an_error(given: dict[str, Any], value: Any) -> None:
+    walk = PageWalk(paging(**given, more="data.more"), 10)
+    with pytest.raises(PagingError, match=r"expected true or false at data\.more, found"):
+        walk.advance(PageSeen(3, b"a", "x", value))
 
 
 def test_more_pages_behind_one_without_a_row_are_an_error() -> None:
