@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from dagster import (
@@ -13,6 +14,7 @@ from dagster import (
     DagsterInstance,
     DagsterRun,
     Definitions,
+    ExecutorDefinition,
     InitResourceContext,
     IOManagerDefinition,
     JobDefinition,
@@ -26,12 +28,13 @@ from platform_assets.factory.assets import broken_asset, dataflow_assets
 from platform_assets.factory.checks import ROW_ACCOUNTING
 from platform_assets.factory.decisions import decision_jobs
 from platform_assets.factory.jobs import dataflow_job, job_name
+from platform_assets.factory.keys import SPARK, TABLE_MANAGER, WATERMARK_MANAGER, WATERMARKS
 from platform_assets.factory.maintenance import maintenance_job, maintenance_schedule
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.definitions import HasLedgerPicture, HasPartitions, KindDefinitions
 from platform_assets.metadata import table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
-from platform_assets.project import Project
+from platform_assets.project import Project, load_project
 from resources.asset_partitions import AssetPartitions
 from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
 from resources.loop.loop import clock
@@ -43,15 +46,26 @@ from resources.watermarks.quarantine import read_quarantine
 
 
 def build_definitions(
-    project: Project, platform: Platform | None = None, options: RunOptions | None = None
+    project: Project | Path | str | None = None,
+    platform: Platform | None = None,
+    options: RunOptions | None = None,
+    *,
+    executor: ExecutorDefinition | None = in_process_executor,
 ) -> Definitions:
     """Return everything that Dagster shows of a project.
 
     Args:
-        project: loaded; dataflows with errors show as assets that fail with them.
+        project: its folder, by default that of :func:`load_project`; or loaded. Dataflows with errors show as assets that fail with them.
         platform: other resources than the project's own.
         options: how runs behave.
+        executor: of runs that people start from the asset graph; None leaves it to the definitions that these are merged with. Jobs of
+            dataflows always run in one process: a process, and so a JVM, for each step costs 20 s and gains nothing.
+
+    Raises:
+        ConfigurationError: if there is no such folder, or it holds no project.
     """
+    if not isinstance(project, Project):
+        project = load_project(Path(project) if project is not None else None)
     platform = platform or build_platform(project)
     options = options or RunOptions(run_is_live=_run_is_live)
     flows = list(project.dataflows.values())
@@ -75,7 +89,7 @@ def build_definitions(
             *(maintenance_schedule(flow, platform, made) for flow, made in care),
         ],
         resources=_resources(flows, platform, options, partitions),
-        executor=in_process_executor,  # a process, and so a JVM, per step costs 20 s and gains nothing here
+        executor=executor,
     )
 
 
@@ -134,15 +148,15 @@ def _resources(
     partitions: Mapping[str, AssetPartitions],
 ) -> dict[str, Any]:
     return {
-        "table": IOManagerDefinition(_tables(flows, platform, options, partitions)),  # type: ignore[arg-type]  # Dagster takes generators, too
-        "watermark": WatermarkIOManager(
+        TABLE_MANAGER: IOManagerDefinition(_tables(flows, platform, options, partitions)),  # type: ignore[arg-type]  # Dagster takes generators, too
+        WATERMARK_MANAGER: WatermarkIOManager(
             platform, lambda flow, entry: _watermark_shown(platform, options, flow, entry)
         ),
-        "watermarks": ResourceDefinition(
+        WATERMARKS: ResourceDefinition(
             lambda context: platform.manager(),
             description="The watermark manager: get_watermark, save_watermark.",
         ),
-        "spark": ResourceDefinition.hardcoded_resource(
+        SPARK: ResourceDefinition.hardcoded_resource(
             platform.spark, description="session() gives a Spark session of the run's own."
         ),
     }

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from platform_assets.platform import CHECKOUT
+from platform_assets.installation import ROOT
 
 HOME = "DAGSTER_HOME"
 
@@ -26,7 +26,7 @@ def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> 
     home = project_home(project)
     home.mkdir(parents=True, exist_ok=True)
     draft = home / f".{_SETTINGS}.{os.getpid()}"
-    draft.write_text(_NOTE + (CHECKOUT / _SETTINGS).read_text())
+    draft.write_text(_NOTE + (ROOT / _SETTINGS).read_text())
     draft.replace(home / _SETTINGS)
     return home
 
@@ -34,4 +34,4 @@ def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> 
 def project_home(project: Path) -> Path:
     """Return a project's own folder of runs, which may not exist yet. The checkout's project has it beside its state."""
     folder = project.resolve()
-    return (CHECKOUT if folder == CHECKOUT / "platform_assets" else folder) / ".strandline" / "dagster"
+    return (ROOT if folder == ROOT / "platform_assets" else folder) / ".strandline" / "dagster"

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
+from platform_assets.installation import cache_folder
 from platform_assets.project import Project
 from resources.platform import Platform
 from resources.spark import SparkEngine
 from resources.watermarks.compaction import RetentionPolicy
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-CACHE = CHECKOUT / ".strandline" / "cache"
-"""Where the class-data archive and the list of jars lie: of this installation, not of a project."""
-
 
 def build_engine(project: Project, notify: Callable[[str], None] = lambda line: None) -> SparkEngine:
     """Return a project's Spark, which reaches no place yet; arguments as of :func:`build_platform`."""
     settings = project.spark_settings
-    return SparkEngine(settings.master, settings.remote, settings.conf, cache=CACHE, notify=notify)
+    return SparkEngine(settings.master, settings.remote, settings.conf, cache=cache_folder(), notify=notify)
 
 
 def build_platform(project: Project, notify: Callable[[str], None] = lambda line: None) -> Platform:

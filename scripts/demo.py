@@ -24,7 +24,8 @@ from typing import Any
 from partitions.errors import StrandlineError
 from partitions.plan import counted
 from platform_assets.dagster_home import dagster_home
-from platform_assets.platform import CHECKOUT, build_platform
+from platform_assets.installation import ROOT
+from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
 from resources.connect_server import connect_server
@@ -298,7 +299,7 @@ class Demo:
         Raises:
             Stopped: if it ends in another way.
         """
-        project = () if self.project == CHECKOUT / "platform_assets" else ("--project", str(self.project))
+        project = () if self.project == ROOT / "platform_assets" else ("--project", str(self.project))
         say(f"  $ {' '.join(['strandline', *words, *project])}")
         environment = (
             os.environ
@@ -313,7 +314,7 @@ class Demo:
         began = time.monotonic()
         with subprocess.Popen(
             command,
-            cwd=CHECKOUT,
+            cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -519,7 +520,7 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
 
 def short(path: Path) -> str:
     """Return a path as you type it in the checkout."""
-    return str(path.relative_to(CHECKOUT)) if path.is_relative_to(CHECKOUT) else str(path)
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 def step(title: str) -> None:
@@ -541,7 +542,7 @@ def main() -> int:
     parser.add_argument(
         "--project",
         type=Path,
-        default=CHECKOUT / "platform_assets",
+        default=ROOT / "platform_assets",
         help="a copy of the project as shipped",
     )
     parser.add_argument(

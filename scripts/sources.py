@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Self
 from urllib.parse import urlsplit
 
-from platform_assets.platform import CHECKOUT
+from platform_assets.installation import ROOT
 from platform_assets.project import load_project
 from platform_assets.project.project import Project
 from resources.api import ApiConnection
@@ -76,7 +76,7 @@ def serving(ports: Ports) -> Iterator[Sources]:
 
 def main() -> int:
     """Run a command with the sources. The end of this process ends the command, and then the sources."""
-    with serving(Ports.of(load_project(CHECKOUT / "platform_assets"))) as sources:
+    with serving(Ports.of(load_project(ROOT / "platform_assets"))) as sources:
         sources.weather.measure(ALL)
         sources.fleet.register(ALL)
         command = subprocess.Popen(sys.argv[1:])

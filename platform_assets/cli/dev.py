@@ -22,7 +22,8 @@ import click
 from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
 from platform_assets.dagster_home import HOME, dagster_home
-from platform_assets.platform import CHECKOUT, build_platform
+from platform_assets.installation import PACKAGE, working_folder
+from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from platform_assets.project.project import SPARK_REMOTE
 from resources.connect_server import ConnectServer
@@ -112,12 +113,15 @@ class Dev:
         code, workspace = Path(self._folder.name) / "code", Path(self._folder.name) / "workspace.yaml"
         server = {"host": "localhost", "socket": str(code), "location_name": "strandline"}
         workspace.write_text(json.dumps({"load_from": [{"grpc_server": server}]}))
-        module = ("-m", "platform_assets.definitions", "-a", "defs", "-d", str(CHECKOUT))
-        self._start("code server", ("dagster", "code-server", "start", *module, "-s", str(code)), environment)
+        folder = working_folder(project.resolve())
+        module = ("-m", f"{PACKAGE}.definitions", "-a", "defs", "-d", str(folder))
+        self._start(
+            "code server", ("dagster", "code-server", "start", *module, "-s", str(code)), environment, folder
+        )
         self._await(lambda: _listens(socket.AF_UNIX, str(code)))
-        self._start("daemon", ("dagster._daemon", "run", "-w", str(workspace)), environment)
+        self._start("daemon", ("dagster._daemon", "run", "-w", str(workspace)), environment, folder)
         web = ("dagster_webserver", "-w", str(workspace), "-h", host, "-p", str(port))
-        self._start("webserver", web, environment)
+        self._start("webserver", web, environment, folder)
         self._await(lambda: _listens(_family(host), (host, port)))
         _say(f"Dagster UI: http://{host}:{port}\nCtrl-C ends all of them")
 
@@ -155,9 +159,11 @@ class Dev:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _start(self, name: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    def _start(
+        self, name: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path
+    ) -> None:
         log = self._new_log(name)
-        process = start([sys.executable, "-m", *arguments], log, environment, CHECKOUT)
+        process = start([sys.executable, "-m", *arguments], log, environment, folder)
         self._services[name] = process
         _say(f"Dagster's {name}: process {process.pid}, log: {log}")
 

@@ -14,6 +14,7 @@ import click
 
 from partitions.errors import ConfigurationError, StrandlineError
 from platform_assets.cli.context import Context, shared
+from platform_assets.installation import INSTALLED
 from platform_assets.platform import build_engine
 from platform_assets.project import Project
 from platform_assets.sources import look_at_source
@@ -29,6 +30,11 @@ from resources.watermarks.blobs import open_blobs
 from resources.watermarks.blobs.protocol import Blobs
 
 _CORRECT = "set the variable, or correct the key, that this names"
+_GET_JARS = (
+    "the first session fetches Spark's jars: see what the error names"
+    if INSTALLED
+    else "run `make setup`, which fetches the jars"
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
     yield _tried("dagster", lambda: _dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml")
     if no_spark:
         return
-    spark = _tried("spark", lambda: _spark(_engine(project)), "run `make setup`, which fetches the jars")
+    spark = _tried("spark", lambda: _spark(_engine(project)), _GET_JARS)
     yield spark
     if spark.ok and _is_on_s3(project):
         yield _tried(

@@ -20,7 +20,14 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import common_run_checks
-from platform_assets.factory.keys import asset_key, pool, table_key, watermark_key
+from platform_assets.factory.keys import (
+    TABLE_MANAGER,
+    WATERMARK_MANAGER,
+    asset_key,
+    pool,
+    table_key,
+    watermark_key,
+)
 from platform_assets.kinds import profile_of
 from platform_assets.project.errors import ProjectError
 from resources.asset_partitions import AssetPartitions
@@ -84,7 +91,7 @@ def _outs(dataflow: Dataflow, platform: Platform) -> dict[str, AssetOut]:
     return {
         "table": AssetOut(
             key=table_key(dataflow),
-            io_manager_key="table",
+            io_manager_key=TABLE_MANAGER,
             description=dataflow.description or loaded,
             kinds={dataflow.target.format, "spark"},
             tags=dataflow.tags,
@@ -93,7 +100,7 @@ def _outs(dataflow: Dataflow, platform: Platform) -> dict[str, AssetOut]:
         ),
         "watermark": AssetOut(
             key=watermark_key(dataflow.name),
-            io_manager_key="watermark",
+            io_manager_key=WATERMARK_MANAGER,
             description=f"How far {dataflow.name} is loaded: its {dataflow.kind} watermark, from the watermark log.",
             kinds={"json"},
             **common,

@@ -10,7 +10,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from dagster import AssetObservation, Config, JobDefinition, MetadataValue, OpExecutionContext, job, op
+from dagster import (
+    AssetObservation,
+    Config,
+    JobDefinition,
+    MetadataValue,
+    OpExecutionContext,
+    in_process_executor,
+    job,
+    op,
+)
 from pydantic import Field
 
 from partitions.errors import StrandlineError
@@ -188,7 +197,12 @@ def _job(
 
     step = op(name=f"{name}_step", description=description, out={})(_with_config(decide, config))
 
-    @job(name=name, description=description, config=_form(f"{name}_step", config, project))
+    @job(
+        name=name,
+        description=description,
+        config=_form(f"{name}_step", config, project),
+        executor_def=in_process_executor,
+    )
     def run() -> None:
         step()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dagster import AssetCheckKey, AssetSelection, define_asset_job
+from dagster import AssetCheckKey, AssetSelection, define_asset_job, in_process_executor
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import ROW_ACCOUNTING
@@ -31,6 +31,7 @@ def dataflow_job(dataflow: Dataflow, *, checked: bool = True) -> Any:
         assets - _of_the_whole_table(dataflow) if checked else assets,
         tags={DATAFLOW_TAG: dataflow.name},
         description=f"Loads what is new of {dataflow.name}.",
+        executor_def=in_process_executor,
     )
 
 

@@ -1,4 +1,4 @@
-"""What Dagster calls the parts of a dataflow: the keys of its assets, its pool, and the tags of its runs."""
+"""What Dagster calls the parts of a project: the keys of assets and resources, pools, and the tags of runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from dagster import AssetKey, RunRequest
 
 from partitions.dataflow import Dataflow
 from resources.reporting import DATAFLOW_TAG
+
+TABLE_MANAGER, WATERMARK_MANAGER = "strandline_table", "strandline_watermark"
+"""The keys of the IO managers. The prefix keeps them apart from resources of a user's own definitions, which these may be merged with."""
+
+WATERMARKS, SPARK = "strandline_watermarks", "strandline_spark"
+"""The keys of the resources that any asset may ask for."""
 
 
 def asset_key(name: str) -> AssetKey:

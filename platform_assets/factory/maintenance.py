@@ -12,6 +12,7 @@ from dagster import (
     ScheduleDefinition,
     ScheduleEvaluationContext,
     SkipReason,
+    in_process_executor,
     job,
     op,
     schedule,
@@ -51,7 +52,7 @@ def maintenance_job(dataflow: Dataflow, platform: Platform, options: RunOptions)
             context.log.info("%s: %s", line, count)
         context.log_event(AssetObservation(table_key(dataflow), metadata=done.as_json()))
 
-    @job(name=f"maintain_{dataflow.name}", description=description)
+    @job(name=f"maintain_{dataflow.name}", description=description, executor_def=in_process_executor)
     def run() -> None:
         step()
 

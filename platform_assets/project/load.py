@@ -10,6 +10,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from platform_assets.installation import default_project
 from platform_assets.project.checks import check_cycles, check_dataflow, check_settings, check_tables
 from platform_assets.project.errors import ProjectError, in_order
 from platform_assets.project.look_backs import look_backs_of, with_look_back
@@ -22,14 +23,13 @@ PROJECT = "STRANDLINE_PROJECT"
 """The variable with the project folder."""
 
 _SETTINGS, _DATAFLOWS = "platform.yaml", "dataflows"
-_DEFAULT = Path(__file__).resolve().parent.parent
 
 
 def load_project(folder: Path | None = None, *, environment: Mapping[str, str] | None = None) -> Project:
     """Load a project; errors in its files are part of the result and are not raised.
 
     Args:
-        folder: by default ``STRANDLINE_PROJECT``, else the ``platform_assets`` folder of the checkout.
+        folder: by default ``STRANDLINE_PROJECT``, else the ``platform_assets`` folder of the checkout, or the working folder if Strandline is installed.
         environment: what ``{env: NAME}`` refers to, by default the process's.
 
     Raises:
@@ -78,7 +78,7 @@ def _project(
 
 
 def _folder(folder: Path | None, environment: Mapping[str, str]) -> Path:
-    chosen = folder or Path(environment.get(PROJECT) or _DEFAULT)
+    chosen = folder or Path(environment.get(PROJECT) or default_project())
     root = chosen.expanduser().resolve()
     if not root.is_dir():
         raise ConfigurationError(
@@ -87,6 +87,7 @@ def _folder(folder: Path | None, environment: Mapping[str, str]) -> Path:
     if not any((root / name).exists() for name in (_SETTINGS, "platform.yml", _DATAFLOWS)):
         raise ConfigurationError(
             f"project folder {root}: expected {_SETTINGS} or {_DATAFLOWS}/*.yaml in it, found neither"
+            f" (`strandline init DIR` makes a project; --project DIR or {PROJECT} names another)"
         )
     return root
 

@@ -20,7 +20,8 @@ import psycopg
 import pytest
 from deltalake import DeltaTable
 
-from platform_assets.platform import CACHE, CHECKOUT
+from platform_assets.installation import ROOT as CHECKOUT
+from platform_assets.installation import cache_folder
 from resources.connect_server import connect_server, free_port
 from resources.places import Place
 from resources.processes import end
@@ -109,7 +110,7 @@ def deployed(tmp_path: Path, seaweed: Seaweed, postgres: Postgres) -> Iterator[D
     with ExitStack() as stack:
         place = stack.enter_context(seaweed.bucket())
         obstore.put(place.child("landing").store, "1.ndjson", b'{"id": 1}\n{"id": 2}\n')
-        spark = SparkEngine(master="local[2]", conf=QUICK, cache=CACHE, places=(place,))
+        spark = SparkEngine(master="local[2]", conf=QUICK, cache=cache_folder(), places=(place,))
         remote = stack.enter_context(connect_server(spark, tmp_path / "connect.log", patience=600))
         environment = _environment(tmp_path, place, postgres, remote)
         _doctor(environment)

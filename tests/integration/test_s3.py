@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from partitions.load import Append, Load, Replace
 from partitions.predicate import Among
-from platform_assets.platform import CACHE
+from platform_assets.installation import cache_folder
 from resources.connect_server import connect_server
 from resources.log_store import CLASS, JAR, SETTING
 from resources.places import Place
@@ -188,7 +188,7 @@ def test_doctor_tells_a_spark_server_that_would_overwrite_the_commits_of_other_d
         return next(check for check in answer["checks"] if check["check"] == "commits to S3")
 
     assert commits()["ok"]
-    without = SparkEngine(master="local[1]", conf=QUICK, cache=CACHE)
+    without = SparkEngine(master="local[1]", conf=QUICK, cache=cache_folder())
     with connect_server(without, tmp_path / "connect.log", patience=600) as cloud.remote:
         result = commits()
     assert (result["ok"], f"--jars {JAR} --conf {SETTING}={CLASS}" in result["found"]) == (False, True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from partitions.load import Append, ByValue, Upsert
-from platform_assets.platform import CACHE
+from platform_assets.installation import cache_folder
 from resources.connect_server import connect_server
 from resources.places import Place
 from resources.spark import SparkEngine
@@ -41,7 +41,7 @@ Row = tuple[int, str]
 def servers(seaweed: Seaweed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
     """The addresses of two engines, each with a driver of its own."""
     engine = SparkEngine(
-        master="local[2]", conf=QUICK, cache=CACHE, places=(Place("s3://any", seaweed.connection),)
+        master="local[2]", conf=QUICK, cache=cache_folder(), places=(Place("s3://any", seaweed.connection),)
     )
     with ExitStack() as stack:
         yield tuple(

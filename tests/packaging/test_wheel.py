@@ -13,8 +13,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from scripts.wheel import rewritten
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"partitions", "resources", "platform_assets"}
+OF_THE_CHECKOUT = ("platform_assets/dataflows/", "platform_assets/platform.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -28,19 +31,52 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return zipfile.ZipFile(wheel).namelist()
 
 
-def test_the_wheel_has_exactly_the_three_packages(shipped: list[str]) -> None:
+def test_the_wheel_owns_no_top_level_name_but_its_own(shipped: list[str]) -> None:
     top = {name.split("/")[0] for name in shipped}
-    assert {name for name in top if not name.endswith(".dist-info")} == PACKAGES
+    assert {name for name in top if not name.endswith(".dist-info")} == {"strandline"}
 
 
-def test_the_wheel_has_every_file_of_the_packages(shipped: list[str]) -> None:
+def test_the_wheel_has_every_file_of_the_packages_but_the_demo_s_project(shipped: list[str]) -> None:
     here = {
-        path.relative_to(ROOT).as_posix()
+        f"strandline/{path.relative_to(ROOT).as_posix()}"
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
-        if path.is_file() and path.suffix in {".py", ".typed", ".yaml", ".java", ".jar"}
+        if path.is_file()
+        and path.suffix in {".py", ".typed", ".yaml", ".java", ".jar"}
+        and not path.relative_to(ROOT).as_posix().startswith(OF_THE_CHECKOUT)
     }
     assert here - set(shipped) == set()
+    assert [
+        name for name in shipped if name.startswith(tuple(f"strandline/{demo}" for demo in OF_THE_CHECKOUT))
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ("from resources.spark import SparkEngine\n", "from strandline.resources.spark import SparkEngine\n"),
+        (
+            "if x:\n    from resources import a as b  # why\n",
+            "if x:\n    from strandline.resources import a as b  # why\n",
+        ),
+        ("import partitions\n", "from strandline import partitions\n"),
+        ("import partitions as p\n", "from strandline import partitions as p\n"),
+        (
+            "from .partitions import a\nimport resources_of\n",
+            "from .partitions import a\nimport resources_of\n",
+        ),
+        ('text = "from resources import a"\n', 'text = "from resources import a"\n'),
+        ("from partitions import (\n    a,\n)\n", "from strandline.partitions import (\n    a,\n)\n"),
+    ],
+)
+def test_imports_are_rewritten_and_nothing_else(code: str, wanted: str) -> None:
+    assert rewritten(code) == wanted
+
+
+@pytest.mark.parametrize("code", ["import resources.spark\n", "import os, partitions\n"])
+def test_an_import_that_cannot_be_rewritten_is_refused(code: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        rewritten(code)
 
 
 def test_the_wheel_has_the_licence(shipped: list[str]) -> None:

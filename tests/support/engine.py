@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from platform_assets.platform import CACHE
+from platform_assets.installation import cache_folder
 from platform_assets.project.project import SPARK_REMOTE
 from resources.connect_server import connect_server
 from resources.places import Place
@@ -48,7 +48,7 @@ def spark_server(folder: Path) -> Iterator[str]:
     spark = SparkEngine(
         master="local[4]",
         conf=QUICK,
-        cache=CACHE,
+        cache=cache_folder(),
         places=(Place("s3://any"),),
         drivers=(POSTGRESQL_PACKAGE, MARIADB_PACKAGE, AVRO_PACKAGE, ICEBERG_PACKAGE),
     )

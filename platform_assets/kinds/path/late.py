@@ -14,6 +14,7 @@ from dagster import (
     JobDefinition,
     OpExecutionContext,
     SensorDefinition,
+    in_process_executor,
     job,
     op,
 )
@@ -56,6 +57,7 @@ def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> Job
         name=f"late_{dataflow.name}",
         tags={DATAFLOW_TAG: dataflow.name},
         description=f"Looks for late files of {dataflow.name}, one step; late_files: {dataflow.late_files}.",
+        executor_def=in_process_executor,
     )
     def run() -> None:
         step()

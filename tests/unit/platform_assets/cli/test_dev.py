@@ -13,7 +13,7 @@ from partitions.errors import StrandlineError
 from platform_assets.cli import dev as module
 from platform_assets.cli.dev import Dev
 from platform_assets.dagster_home import dagster_home, project_home
-from platform_assets.platform import CHECKOUT
+from platform_assets.installation import ROOT as CHECKOUT
 from resources import connect_server
 from resources.spark import SparkEngine
 

@@ -1,0 +1,25 @@
+"""What a user's own code imports from ``strandline`` (docs/own-project.md): the wheel has this module as the package itself.
+
+The names are imported when they are asked for: ``strandline validate`` does not wait for Dagster.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from platform_assets.build import build_definitions as build_definitions
+    from platform_assets.project import load_project as load_project
+
+__all__ = ["build_definitions", "load_project"]
+
+_MODULES = {"build_definitions": "build", "load_project": "project"}
+
+
+def __getattr__(name: str) -> Any:
+    from platform_assets.installation import PACKAGE
+
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{PACKAGE}.{_MODULES[name]}"), name)
