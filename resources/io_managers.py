@@ -1,7 +1,7 @@
 """Table and watermark as two outputs of one step (docs/dagster.md).
 
-The table's manager drives the loop: for every slice write, verify, append. The watermark's manager runs only after it,
-checks that the newest entry is what this run left, and shows it.
+The table's manager drives the loop, in the step's body: for every slice write, verify, append. So a run that had nothing to do is known before any
+output is given, and gives none. The watermark's manager runs only after it, checks that the newest entry is what this run left, and shows it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from dagster import (
+    AssetExecutionContext,
+    AssetKey,
+    AssetMaterialization,
     AssetObservation,
-    DagsterEvent,
     DagsterInstance,
     Failure,
     InputContext,
@@ -55,15 +57,25 @@ _OF_A_PARTITION = ("rows", "work_units")
 
 @dataclass
 class Load:
-    """The value of both outputs: which dataflow, and what its run did once the table's manager has handled it.
+    """The value of both outputs: which dataflow, and what its run did once the table's manager has loaded it.
 
     Attributes:
+        keys: the partitions that the run was asked for; None if it was asked for none.
+        metadata: what the table shows of the run.
         on_stored: to be called when Dagster has stored all that the run has to say.
     """
 
     dataflow: Dataflow
     outcome: Outcome | None = None
+    keys: Sequence[str] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     on_stored: Callable[[], None] = lambda: None
+
+    @property
+    def had_nothing_to_do(self) -> bool:
+        """Whether nothing has changed, and no partition was asked for: a backfill marks those failed that its run does not materialise."""
+        outcome = self.outcome
+        return outcome is not None and outcome.status == "nothing" and self.keys is None
 
 
 @dataclass(frozen=True)
@@ -123,60 +135,84 @@ class TableIOManager(IOManager):
         for loop in self._loops:
             loop.prepare_next()
 
-    def handle_output(self, context: OutputContext, obj: Load) -> Iterator[DagsterEvent]:  # type: ignore[override]  # Dagster takes generators, too
+    def load(self, context: AssetExecutionContext, load: Load) -> None:
         """Run the loop; raise its failure if nothing was committed, and leave it in the outcome otherwise.
 
         Partitions that this run has loaded, and that its output does not stand for, are materialised one by one: all of them in a run
         without partitions, and those that did not fail in a run that does.
         """
-        dataflow, now = obj.dataflow, self._options.now or clock()
-        instance = context.step_context.instance
+        dataflow, now = load.dataflow, self._options.now or clock()
+        instance, run_id = context.instance, context.run.run_id
         if not instance.is_ephemeral:  # else no sensor will ask for the run
-            mark_run(instance, context.run_id, dataflow.name)
-        loop = self._loop(context, dataflow, now)
-        obj.outcome = outcome = loop.run()
+            mark_run(instance, run_id, dataflow.name)
+        load.keys = self._keys(context, dataflow)
+        loop = self._loop(context, load, now)
+        load.outcome = outcome = loop.run()
         if outcome.committed:
             self._loops.append(loop)
         self._options.report(outcome)
         for warning in outcome.news:
             context.log.warning(warning)
-        metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
-        obj.on_stored = lambda: tell(instance, dataflow.name, [context.run_id], _number(outcome))
+        load.metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
+        load.on_stored = lambda: tell(instance, dataflow.name, [run_id], _number(outcome))
         events = PartitionEvents(
-            self._platform, self._partitions.get(dataflow.name), context, dataflow, outcome
+            self._platform, self._partitions.get(dataflow.name), context, dataflow, outcome, load.keys
         )
-        yield from events.left_untold()
-        yield from events.loaded()
+        events.tell_what_dead_runs_loaded()
+        events.tell_what_was_loaded()
         # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions
         # would stand for all of them, so it is not given if one of them has failed.
-        if outcome.error is not None and context.has_asset_partitions:
-            observation = AssetObservation(context.asset_key, metadata=metadata)
-            yield DagsterEvent.asset_observation(context.step_context, observation)
-        if outcome.error is not None and (context.has_asset_partitions or not outcome.committed):
-            obj.on_stored()
+        if outcome.error is not None and load.keys is not None:
+            context.log_event(AssetObservation(events.table, metadata=load.metadata))
+        if outcome.error is not None and (load.keys is not None or not outcome.committed):
+            load.on_stored()
             raise failure(outcome.error)
-        _show(context, metadata, ("status", "state_number", "seconds"))
 
-    def _loop(self, context: OutputContext, dataflow: Dataflow, now: datetime) -> Loop[Any]:
-        request = self._request(context, dataflow, now)
+    def handle_output(self, context: OutputContext, obj: Load) -> None:
+        """Show what the run has loaded."""
+        if obj.outcome is None:
+            raise failure(
+                ConfigurationError("the table's output came before its load: expected the load first")
+            )
+        _show(context, obj.metadata, ("status", "state_number", "seconds"))
+
+    def materialisations(
+        self, load: Load, asset: AssetKey, metadata: Mapping[str, Any]
+    ) -> Iterator[AssetMaterialization]:
+        """Yield the events of an asset that a run has loaded beside those it was asked for: one, or one a partition."""
+        partitions = self._partitions.get(load.dataflow.name)
+        if partitions is None or load.keys is None:
+            yield AssetMaterialization(asset, metadata=metadata)
+        else:
+            yield from (partitions.materialisation(asset, key, metadata) for key in load.keys)
+
+    def _keys(self, context: AssetExecutionContext, dataflow: Dataflow) -> Sequence[str] | None:
+        partitions, step = self._partitions.get(dataflow.name), context.op_execution_context
+        if partitions is None or partitions.definition is None:
+            return None
+        return step.partition_keys if step.has_partition_key or step.has_partition_key_range else None
+
+    def _loop(self, context: AssetExecutionContext, load: Load, now: datetime) -> Loop[Any]:
+        dataflow, run = load.dataflow, context.run
+        request = self._request(context, load, now)
         try:
             return self._platform.loop(
                 dataflow,
                 now,
                 request,
-                run_id=context.run_id,
-                job_id=context.job_name,
+                run_id=run.run_id,
+                job_id=run.job_name,
                 hold_wait=self._options.hold_wait,
                 run_is_live=self._options.run_is_live,
                 observer=self._observer(context),
             )
         except StrandlineError as error:  # a variable that is not set, say
-            self._options.report(not_begun(self._platform.log, dataflow.name, error, context.run_id))
+            self._options.report(not_begun(self._platform.log, dataflow.name, error, run.run_id))
             raise failure(error) from error
 
-    def _observer(self, context: OutputContext) -> Observer:
+    def _observer(self, context: AssetExecutionContext) -> Observer:
         """Hears of steps: the run's log, unless the instance is forgotten at the end, and whoever started the run."""
-        logged = not context.step_context.instance.is_ephemeral
+        logged = not context.instance.is_ephemeral
 
         def heard(step: Step, line: str) -> None:
             if logged:
@@ -186,15 +222,16 @@ class TableIOManager(IOManager):
 
         return heard
 
-    def _request(self, context: OutputContext, dataflow: Dataflow, now: datetime) -> Request:
+    def _request(self, context: AssetExecutionContext, load: Load, now: datetime) -> Request:
         """What the run's partitions ask for; a run that no plan has asked for reads them whatever the cutoffs say (docs/guide-windows.md, Forced windows)."""
-        if dataflow.name in self._options.requests:
-            return self._options.requests[dataflow.name]
-        if not context.has_asset_partitions:
+        name = load.dataflow.name
+        if name in self._options.requests:
+            return self._options.requests[name]
+        if load.keys is None:
             return DUE
-        forced = PLAN_TAG not in context.step_context.run_tags
+        forced = PLAN_TAG not in context.run.tags
         try:
-            return self._partitions[dataflow.name].requested(context.asset_partition_keys, now, forced=forced)
+            return self._partitions[name].requested(load.keys, now, forced=forced)
         except StrandlineError as error:
             raise failure(error) from error
 
@@ -227,6 +264,10 @@ class WatermarkIOManager(IOManager):
             )
         metadata = self._describe(obj.dataflow, left)
         _show(context, metadata, ("state_number",))
+
+    def described(self, dataflow: Dataflow) -> Mapping[str, Any]:
+        """Return what the newest entry shows."""
+        return self._describe(dataflow, self._platform.log.newest(dataflow.name))
 
     def load_input(self, context: InputContext) -> Watermark | None:
         """The newest watermark; None if there is none."""

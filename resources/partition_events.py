@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from dagster import (
+    AssetExecutionContext,
     AssetKey,
     AssetMaterialization,
-    DagsterEvent,
     MetadataValue,
-    OutputContext,
     partition_loading_context,
 )
 
@@ -30,47 +29,49 @@ class PartitionEvents:
     Attributes:
         platform: the resources.
         partitions: of the dataflow; None if it has none.
-        context: of the table's output.
+        context: of the step.
         dataflow: what was loaded.
         outcome: of the run.
+        keys: the partitions that the run was asked for; None if it was asked for none.
     """
 
     platform: Platform
     partitions: AssetPartitions | None
-    context: OutputContext
+    context: AssetExecutionContext
     dataflow: Dataflow
     outcome: Outcome
+    keys: Sequence[str] | None = None
 
-    def loaded(self) -> Iterator[DagsterEvent]:
-        """Yield the event of each partition that this run has loaded, and that its output does not stand for."""
+    @property
+    def table(self) -> AssetKey:
+        """The key of the table."""
+        return AssetKey(self.dataflow.asset.split("/"))
+
+    def tell_what_was_loaded(self) -> None:
+        """Materialise each partition that this run has loaded, and that its output does not stand for."""
         partitions, context, dataflow = self.partitions, self.context, self.dataflow
         if partitions is None or partitions.definition is None:
             return
-        whole = context.has_asset_partitions and self.outcome.error is None
-        covered = set(context.asset_partition_keys) if whole else set()
+        covered = set(self.keys or ()) if self.outcome.error is None else set()
         for key, metadata in partitions.loaded(self.outcome.committed).items():
             if key in covered:
-                context.step_context.add_asset_metadata(
-                    metadata, asset_key=context.asset_key, partition_key=key
-                )
+                context.add_asset_metadata(metadata, asset_key=self.table, partition_key=key)
                 continue
-            for asset in (context.asset_key, AssetKey(["watermark", dataflow.name])):
-                yield DagsterEvent.asset_materialization(
-                    context.step_context, partitions.materialisation(asset, key, metadata)
-                )
+            for asset in (self.table, AssetKey(["watermark", dataflow.name])):
+                context.log_event(partitions.materialisation(asset, key, metadata))
 
-    def left_untold(self) -> Iterator[DagsterEvent]:
-        """Yield the events of what runs that died have loaded and not told. What fails here fails no run: the next one tries again."""
+    def tell_what_dead_runs_loaded(self) -> None:
+        """Materialise what runs that died have loaded and not told. What fails here fails no run: the next one tries again."""
         context, dataflow, before = self.context, self.dataflow, self.outcome.started_at_number
-        instance, log = context.step_context.instance, self.platform.log
+        instance, log, run_id = context.instance, self.platform.log, context.run.run_id
         try:
-            left = untold(instance, log, dataflow.name, context.run_id, before)
+            left = untold(instance, log, dataflow.name, run_id, before)
             made = list(self._loaded_by_dead_runs(left))
         except Exception as error:  # noqa: BLE001 - the rows are there, and so is what this run has done
             context.log.warning("what runs that died have loaded is not shown yet: %s", error)
             return
         for record in made:
-            yield DagsterEvent.asset_materialization(context.step_context, record)
+            context.log_event(record)
         tell(instance, dataflow.name, left.runs, before)
 
     def _loaded_by_dead_runs(self, left: Untold) -> Iterator[AssetMaterialization]:
@@ -79,7 +80,7 @@ class PartitionEvents:
         for run_id, entries in groupby(left.entries, lambda entry: entry.run_id or ""):
             by = {"loaded_by": MetadataValue.dagster_run(run_id)}
             if partitions is None or partitions.definition is None:
-                yield AssetMaterialization(context.asset_key, metadata=summary([*entries]) | by)
+                yield AssetMaterialization(self.table, metadata=summary([*entries]) | by)
                 continue
             kind, log = self.platform.kind(dataflow), self.platform.log
             commits = [recorded_commit(log, dataflow.name, kind, entry) for entry in entries]
@@ -87,10 +88,10 @@ class PartitionEvents:
             for key, metadata in partitions.loaded([committed for committed in commits if committed]).items():
                 of_both = [
                     partitions.materialisation(asset, key, {**metadata, **by})
-                    for asset in (context.asset_key, AssetKey(["watermark", dataflow.name]))
+                    for asset in (self.table, AssetKey(["watermark", dataflow.name]))
                 ]
                 # Dagster takes any key for such an event, and shows none of another definition.
-                with partition_loading_context(dynamic_partitions_store=context.step_context.instance):
+                with partition_loading_context(dynamic_partitions_store=context.instance):
                     known = partitions.definition.has_partition_key(str(of_both[0].partition))
                 if known and key not in failed:
                     yield from of_both

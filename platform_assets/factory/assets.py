@@ -8,7 +8,9 @@ from typing import Any
 from dagster import (
     AllPartitionMapping,
     AssetDep,
+    AssetExecutionContext,
     AssetKey,
+    AssetObservation,
     AssetOut,
     AssetsDefinition,
     BackfillPolicy,
@@ -31,7 +33,7 @@ from platform_assets.factory.keys import (
 from platform_assets.kinds import profile_of
 from platform_assets.project.errors import ProjectError
 from resources.asset_partitions import AssetPartitions
-from resources.io_managers import Load, failure
+from resources.io_managers import Load, TableIOManager, WatermarkIOManager, failure
 from resources.platform import Platform
 
 
@@ -44,6 +46,8 @@ def dataflow_assets(
 ) -> AssetsDefinition:
     """Return the table and the watermark, in this order: the watermark's manager runs only after the table's succeeded.
 
+    Selected alone, the table is loaded, and the watermark only shown.
+
     Args:
         dataflow: the definition.
         platform: the resources.
@@ -52,30 +56,61 @@ def dataflow_assets(
     """
     of_kind = profile_of(dataflow).definitions()
     checks = [*common_run_checks(dataflow), *of_kind.run_checks(dataflow)] if checked else []
+    table, watermark = table_key(dataflow), watermark_key(dataflow.name)
 
-    @multi_asset(
+    def load(context: AssetExecutionContext) -> Iterator[Any]:
+        if table not in context.selected_asset_keys:
+            yield AssetObservation(watermark, metadata=_watermarks(context).described(dataflow))
+            return
+        run = Load(dataflow)
+        _tables(context).load(context, run)
+        yield from _events(context, run)
+        run.on_stored()
+        if run.outcome is not None and run.outcome.error is not None:
+            raise failure(run.outcome.error)
+        for check in checks:
+            if run.outcome is not None and check.spec.key in context.selected_asset_check_keys:
+                yield check.evaluate(dataflow, platform, run.outcome)
+
+    load.__annotations__["context"] = AssetExecutionContext  # the type itself: Dagster takes no text for it
+    decorate = multi_asset(
         name=dataflow.name,
         outs=_outs(dataflow, platform),
         check_specs=[check.spec for check in checks] or None,
         deps=_deps(dataflow, platform),
         pool=pool(dataflow.name),
-        can_subset=False,
+        can_subset=True,
+        required_resource_keys={TABLE_MANAGER, WATERMARK_MANAGER},
         partitions_def=partitions.definition if partitions else None,
         backfill_policy=BackfillPolicy.single_run() if partitions and partitions.definition else None,
     )
-    def load() -> Iterator[Any]:
-        run = Load(dataflow)
-        yield Output(run, "table")
-        if run.outcome is not None and run.outcome.error is not None:
-            run.on_stored()
-            raise failure(run.outcome.error)
-        yield Output(run, "watermark")
-        run.on_stored()
-        if run.outcome is not None:
-            for check in checks:
-                yield check.evaluate(dataflow, platform, run.outcome)
+    return decorate(load)
 
-    return load
+
+def _events(context: AssetExecutionContext, run: Load) -> Iterator[Any]:
+    """Yield what a run has loaded; of one that had nothing to do an observation, which wakes nothing downstream."""
+    dataflow = run.dataflow
+    if run.had_nothing_to_do:
+        yield AssetObservation(table_key(dataflow), metadata=run.metadata)
+        return
+    yield Output(run, "table")
+    if run.outcome is None or run.outcome.error is not None:
+        return
+    watermark = watermark_key(dataflow.name)
+    if watermark in context.selected_asset_keys:
+        yield Output(run, "watermark")
+    else:  # it has moved all the same
+        yield from _tables(context).materialisations(run, watermark, _watermarks(context).described(dataflow))
+
+
+def _tables(context: AssetExecutionContext) -> TableIOManager:
+    manager: TableIOManager = getattr(context.resources, TABLE_MANAGER)
+    return manager
+
+
+def _watermarks(context: AssetExecutionContext) -> WatermarkIOManager:
+    manager: WatermarkIOManager = getattr(context.resources, WATERMARK_MANAGER)
+    return manager
 
 
 def _outs(dataflow: Dataflow, platform: Platform) -> dict[str, AssetOut]:
@@ -85,6 +120,7 @@ def _outs(dataflow: Dataflow, platform: Platform) -> dict[str, AssetOut]:
     common: dict[str, Any] = {
         "group_name": dataflow.layer,
         "owners": list(dataflow.owners) or None,
+        "is_required": False,
         "freshness_policy": freshness,
     }
     loaded = f"Loaded from {dataflow.source.shown} above a {dataflow.kind} watermark."

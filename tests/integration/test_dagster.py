@@ -15,12 +15,15 @@ from dagster import (
     AssetKey,
     AssetMaterialization,
     AssetObservation,
+    AutomationCondition,
     DagsterInstance,
     DagsterInvalidConfigError,
+    Definitions,
     ExecuteInProcessResult,
     Output,
     asset,
     build_output_context,
+    evaluate_automation_conditions,
     materialize,
 )
 
@@ -69,6 +72,11 @@ def materialised(result: ExecuteInProcessResult) -> dict[str, AssetMaterializati
     }
 
 
+def observed(result: ExecuteInProcessResult) -> list[AssetObservation]:
+    events = [event for event in result.all_events if event.is_asset_observation]
+    return [event.asset_observation_data.asset_observation for event in events]
+
+
 def values(found: AssetMaterialization | AssetObservation) -> Mapping[str, Any]:
     return {key: value.value for key, value in found.metadata.items()}
 
@@ -104,6 +112,73 @@ def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_meas
     }
     assert (table["watermark_before"], table["watermark_after"]) == ({}, {"path": "1.ndjson"})
     assert values(found[f"watermark/{NAME}"])["watermark"] == {"path": "1.ndjson"}
+
+
+class TestARunWithNothingToDo:
+    """Materialises nothing, so that nothing downstream is woken."""
+
+    def test_shows_that_it_looked_and_passes_every_check(self, feed: Feed) -> None:
+        feed.put("1.ndjson", 1, 2)
+        before = run(feed)
+        result = run(feed)
+        assert result.success
+        assert materialised(result) == {}
+        (seen,) = observed(result)
+        assert seen.asset_key == AssetKey(["bronze", NAME])
+        assert (values(seen)["status"], values(seen)["watermark_after"]) == ("nothing", {"path": "1.ndjson"})
+        checks = {each.check_name: each.passed for each in result.get_asset_check_evaluations()}
+        assert set(checks) == {each.check_name for each in before.get_asset_check_evaluations()}
+        assert all(checks.values())
+
+    def test_wakes_no_asset_that_is_to_follow_every_update(self, feed: Feed) -> None:
+        @asset(deps=[AssetKey(["bronze", NAME])], automation_condition=AutomationCondition.any_deps_updated())
+        def report() -> None: ...
+
+        feed.put("1.ndjson", 1)
+        project, platform = load_project(feed.folder), platform_of(feed)
+        ours = build_definitions(project, platform, RunOptions(now=NOW))
+        definitions = Definitions.merge(ours, Definitions(assets=[report]))
+
+        cursors: list[Any] = [None]
+
+        def woken() -> int:
+            looked = evaluate_automation_conditions(definitions, instance, cursor=cursors[-1])
+            cursors.append(looked.cursor)
+            return looked.total_requested
+
+        with DagsterInstance.ephemeral() as instance:
+            woken()
+            assert run(feed, instance=instance).success
+            assert woken() == 1
+            assert run(feed, instance=instance).success
+            assert woken() == 0
+
+
+class TestASelectionOfOneAsset:
+    def selected(self, feed: Feed, key: Sequence[str]) -> ExecuteInProcessResult:
+        definitions = build_definitions(load_project(feed.folder), platform_of(feed), RunOptions(now=NOW))
+        job = definitions.resolve_implicit_global_asset_job_def()
+        result: ExecuteInProcessResult = job.execute_in_process(
+            asset_selection=[AssetKey(key)], run_config=QUIET
+        )
+        return result
+
+    def test_the_table_alone_is_loaded_and_its_watermark_is_told_to_have_moved(self, feed: Feed) -> None:
+        feed.put("1.ndjson", 1)
+        found = materialised(self.selected(feed, ["bronze", NAME]))
+        assert values(found[f"bronze/{NAME}"])["rows"] == 1
+        assert values(found[f"watermark/{NAME}"])["watermark"] == {"path": "1.ndjson"}
+        assert feed.ids == [1]
+
+    def test_the_watermark_alone_is_shown_and_nothing_is_loaded(self, feed: Feed) -> None:
+        feed.put("1.ndjson", 1)
+        feed.load()
+        feed.put("2.ndjson", 2)
+        result = self.selected(feed, ["watermark", NAME])
+        assert materialised(result) == {}
+        (seen,) = observed(result)
+        assert values(seen)["watermark"] == {"path": "1.ndjson"}
+        assert feed.ids == [1]
 
 
 @pytest.mark.parametrize(
@@ -213,11 +288,10 @@ class TestARunThatDiedBeforeItCouldTell:
     ) -> None:
         dead = self.die(feed, instance, 2)
         assert run(feed, instance=instance).success
-        nothing = {"status": "nothing", "rows": 0, "files": 0, "slices": 0, "state_number": 2}
         lost = {"status": "committed", "rows": 3, "files": 2, "slices": 2, "state_number": 2}
-        assert self.told(instance) == [lost | {"loaded_by": dead}, nothing]
+        assert self.told(instance) == [lost | {"loaded_by": dead}]
         assert run(feed, instance=instance).success
-        assert self.told(instance) == [lost | {"loaded_by": dead}, nothing, nothing]
+        assert self.told(instance) == [lost | {"loaded_by": dead}]
 
     def test_is_materialised_beside_what_the_next_run_loads_itself(
         self, feed: Feed, instance: DagsterInstance
@@ -234,7 +308,7 @@ class TestARunThatDiedBeforeItCouldTell:
     ) -> None:
         dead = [self.die(feed, instance, 1), self.die(feed, instance, 1)]
         assert run(feed, instance=instance).success
-        assert [one.get("loaded_by") for one in self.told(instance)] == [*dead, None]
+        assert [one.get("loaded_by") for one in self.told(instance)] == dead
 
     def test_is_materialised_also_where_the_next_run_fails(
         self, feed: Feed, instance: DagsterInstance
