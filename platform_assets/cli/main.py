@@ -20,6 +20,7 @@ from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
 
 COMMANDS = {
+    "init": "Make a project folder, or dataflows for files that are there.",
     "validate": "Check all project files.",
     "list": "Show the status of every dataflow (also: status).",
     "plan": "Show what the next run would do, and why.",

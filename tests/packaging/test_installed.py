@@ -128,7 +128,12 @@ def test_a_folder_without_a_project_is_refused_with_what_to_do(installed: Instal
         installed.json("validate")
 
 
-def test_rows_are_loaded(installed: Installed) -> None:
-    (run,) = installed.json("run", "events", folder="loads")
-    assert (run["status"], run["rows"]) == ("committed", 2)
-    assert (installed.folder / "loads/.strandline/lake/bronze/events/_delta_log").is_dir()
+def test_three_commands_lead_from_nothing_to_rows_in_a_table(installed: Installed) -> None:
+    """The first one is the installation."""
+    installed.write("exports/2026-01-01.csv", "id;name\n1;a\n2;b\n")
+    installed.json("init", "own", "--from", "exports")
+    (run,) = installed.json("run", "--all", "--project", "own")
+    assert (run["dataflow"], run["status"], run["rows"]) == ("exports", "committed", 2)
+    assert (installed.folder / "own/.strandline/lake/bronze/exports/_delta_log").is_dir()
+    code = "import runpy; print(runpy.run_path('own/definitions.py')['defs'].get_repository_def().job_names)"
+    assert "load_exports" in installed.call("python", "-c", code)

@@ -1,0 +1,83 @@
+"""What names and first bytes of files say of them, for a first draft of a dataflow: format, separator, element of a record, folders of their own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from partitions.sources.formats import FORMATS
+
+_PACKED = (".gz", ".bz2", ".zst")
+_SEPARATORS = (",", ";", "\t", "|")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_ -]*")
+_ELEMENT = re.compile(r"<([A-Za-z_][\w.:-]*)")
+_QUOTED = re.compile(r'"[^"]*"')
+
+
+def ending_of(path: str) -> str:
+    """Return the ending of a path as it is spelt, with that of a compression; "" if it has none."""
+    name = path.rpartition("/")[2]
+    packed = next((ending for ending in _PACKED if name.lower().endswith(ending)), "")
+    kept = name[: len(name) - len(packed)]
+    dot = kept.rfind(".")
+    return name[dot:] if dot > 0 else name[len(kept) :]
+
+
+def format_of_ending(ending: str) -> str | None:
+    """Return the format that an ending stands for, in whatever case; None if it is of none. Of JSON the text decides (:func:`json_form`)."""
+    return next((name for name, form in FORMATS.items() if ending.lower() in form.all_endings), None)
+
+
+def main_format(paths: Iterable[str]) -> tuple[str | None, Mapping[str, int]]:
+    """Return the format that most files have, and how many files there are of each ending."""
+    endings = Counter(ending_of(path) for path in paths)
+    formats: Counter[str] = Counter()
+    for ending, count in endings.items():
+        if form := format_of_ending(ending):
+            formats[form] += count
+    return (formats.most_common(1)[0][0] if formats else None), endings
+
+
+def json_form(head: str) -> str:
+    """Return ``ndjson`` if the first line is a whole value that more lines follow, or an object alone; else ``json``."""
+    line = next((each for each in head.splitlines() if each.strip()), "")
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return "json"  # an object, or an array, that goes over several lines
+    return "json" if isinstance(value, list) else "ndjson"
+
+
+def separator_of(header: str) -> str:
+    """Return the separator of a header: the one that is there most often outside of quotes; a comma if none is."""
+    bare = _QUOTED.sub("", header)
+    return max(_SEPARATORS, key=lambda each: (bare.count(each), each == ","))
+
+
+def row_tag(head: str) -> str | None:
+    """Return the first element inside the root of an XML text, which records mostly are; None if there is none."""
+    elements = _ELEMENT.findall(re.sub(r"<!--.*?-->", "", head, flags=re.DOTALL))
+    return elements[1] if len(elements) > 1 else None
+
+
+def apart(paths: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Return the paths by the folder that they are a dataset of: the first one if all have one with a plain name, else "" for all.
+
+    ``orders/2024/a.csv`` and ``customers/a.csv`` are two datasets; ``date=2024-01-01/a.csv`` and ``2024/a.csv`` are parts of one.
+    """
+    firsts = [path.partition("/") for path in paths]
+    if not all(slash and _PLAIN.fullmatch(first) for first, slash, _ in firsts):
+        return {"": paths}
+    found: dict[str, list[str]] = {}
+    for first, _, rest in firsts:
+        found.setdefault(first, []).append(rest)
+    return found
+
+
+def looks_like_a_date(values: Iterable[Any]) -> bool:
+    """Return whether all values are dates such as ``2024-01-28``, and there is one."""
+    found = [str(value) for value in values]
+    return bool(found) and all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", value) for value in found)

@@ -1,0 +1,93 @@
+"""The text of a dataflow for files that were looked at, with what was found as comments."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from datetime import date
+
+from partitions.plan import counted
+from resources.survey import Surveyed
+
+_WIDTH = 110
+
+
+def draft(seen: Surveyed, path: str, today: date) -> str:
+    """Return the text.
+
+    Args:
+        seen: the files.
+        path: as the dataflow names it.
+        today: for the comment that says when they were looked at.
+    """
+    lines = [*_head(seen, today), "", "layer: bronze", "", "source:", "  type: files"]
+    lines += [f"  path: {_text(path)}", f"  format: {seen.form}"]
+    if seen.endings:
+        lines.append(f"  extensions: [{', '.join(map(_text, seen.endings))}]")
+    if seen.options:
+        options = ", ".join(f"{name}: {_text(str(value))}" for name, value in seen.options.items())
+        lines.append(f"  options: {{{options}}}")
+    lines += _schema(seen)
+    lines += ["", "watermark:", "  type: path", *_tracking(seen), "", "target:", "  load: append"]
+    if seen.dated:
+        lines.append(f"  partition_by: [{', '.join(seen.dated)}]")
+    return "\n".join(lines) + "\n"
+
+
+def _head(seen: Surveyed, today: date) -> list[str]:
+    more = "" if seen.complete else " or more"
+    counts = ", ".join(f"{count} {ending}" for ending, count in seen.skipped.items())
+    skipped = f" Skipped, by their endings: {counts}." if counts else ""
+    return [
+        f"# {counted(seen.count, 'file')}{more}, {_size(seen.size)}, as they were on {today.isoformat()}.{skipped}",
+        "# `strandline validate` checks this file, `strandline plan` shows what a run would do.",
+    ]
+
+
+def _schema(seen: Surveyed) -> list[str]:
+    """The columns that were found, to be declared: what a first run infers from a larger sample is mostly better."""
+    if not seen.columns:
+        return []
+    columns = [*((name, "string" if name not in seen.dated else "date") for name in seen.partitions)]
+    columns += [column for column in seen.columns if column[0] not in seen.partitions]
+    text = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns)
+    wrapped = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [
+        "  # Without a schema the first run infers one from a sample, and pins it. As the first file begins it is:",
+        "  # schema: >-",
+        *(f"  #   {line}" for line in wrapped),
+    ]
+
+
+def _tracking(seen: Surveyed) -> list[str]:
+    if not seen.unsorted:
+        return ["  # Names sort by time, so the last one says what is loaded."]
+    found: Sequence[str] = [
+        line
+        for finding in seen.unsorted
+        for line in textwrap.wrap(finding, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    ]
+    return [
+        "  tracking: set                     # remembers every file, since:",
+        *(f"  #   {line}" for line in found),
+    ]
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else f"`{name.replace('`', '``')}`"
+
+
+def _text(value: str) -> str:
+    """A text as YAML: in quotes if it could be taken for something else."""
+    plain = value.replace("/", "").replace(".", "").replace("-", "").replace("_", "")
+    return value if plain.isalnum() and not value[0].isdigit() else json.dumps(value, ensure_ascii=False)
+
+
+def _size(count: int) -> str:
+    size, unit = float(count), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"

@@ -1,0 +1,79 @@
+"""Writes the files of a new project, and none that is there already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from platform_assets.installation import INSTALLED
+
+TEMPLATES = ("path", "column", "window")
+"""The kinds of watermark that a first dataflow can have."""
+
+_HERE = Path(__file__).resolve().parent
+_PUBLIC = "strandline" if INSTALLED else "platform_assets.public"
+
+_DEFINITIONS = f'''"""Dagster's way into this project: `dagster dev` in this folder loads it by workspace.yaml."""
+
+from pathlib import Path
+
+from {_PUBLIC} import build_definitions
+
+defs = build_definitions(Path(__file__).parent)
+'''
+
+_WORKSPACE = """\
+# `dagster dev` in this folder loads this location; in a workspace of your own the entry is the same, with a path from there.
+load_from:
+  - python_file: {{relative_path: definitions.py, location_name: {name}}}
+"""
+
+_IGNORED = """\
+# State, tables and Dagster's runs, where platform.yaml leaves them in this folder.
+.strandline/
+__pycache__/
+"""
+
+
+def template(kind: str) -> str:
+    """Return the text of a first dataflow of a kind."""
+    return (_HERE / f"{kind}.yaml").read_text()
+
+
+def project_files(folder: Path, dataflows: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of a project's files, by their paths in it.
+
+    Args:
+        folder: of the project.
+        dataflows: their texts, by name.
+    """
+    name = dataflow_name(folder.resolve().name, "strandline")
+    return {
+        "platform.yaml": (_HERE / "platform.yaml").read_text(),
+        **{f"dataflows/{flow}.yaml": text for flow, text in dataflows.items()},
+        "definitions.py": _DEFINITIONS,
+        "workspace.yaml": _WORKSPACE.format(name=name),
+        ".gitignore": _IGNORED,
+    }
+
+
+def write_new(folder: Path, files: Mapping[str, str]) -> list[str]:
+    """Write files, and return the paths of those that were not there yet."""
+    written = []
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            continue
+        written.append(name)
+    return written
+
+
+def dataflow_name(text: str, fallback: str) -> str:
+    """Return a text as the name of a dataflow."""
+    name = re.sub(r"[^a-z0-9_]+", "_", text.lower()).strip("_")
+    return name if re.match(r"[a-z]", name) else fallback

@@ -1,0 +1,178 @@
+"""A look at files that no dataflow reads yet: what ``strandline init --from`` writes a dataflow of. Starts no Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from partitions.errors import SourceError
+from partitions.path.hive import folder_value, partition_columns
+from partitions.path.listing_bounds import FromBeginning
+from partitions.path.naming import examine
+from partitions.path.source import SourceFile
+from partitions.sources.formats import FORMATS, Option
+from partitions.sources.sniffing import (
+    apart,
+    ending_of,
+    format_of_ending,
+    json_form,
+    looks_like_a_date,
+    main_format,
+    row_tag,
+    separator_of,
+)
+from resources.listing import Budget, list_above
+from resources.places import Place
+from resources.sources.files.lines import opened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_HEAD = 256 * 1024
+"""Bytes of the first file, unpacked, that are looked at."""
+
+_BUDGET = Budget(pages=200, seconds=20.0)
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """Files that belong together.
+
+    Attributes:
+        folder: below the place; "" is the place itself.
+        form: their format.
+        count: of files, of this format.
+        size: in bytes, of all.
+        complete: whether the listing came to its end.
+        endings: as they are spelt, where the format's own do not find all of them; else none.
+        skipped: files of other endings, by ending.
+        options: of the format.
+        columns: names and types of the first file's rows, as far as its beginning tells them; none if the files tell them themselves.
+        partitions: names of hive folders.
+        dated: those of them whose values are dates.
+        unsorted: why names do not sort by time; none if nothing speaks against it.
+    """
+
+    folder: str
+    form: str
+    count: int
+    size: int
+    complete: bool
+    endings: Sequence[str] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, Option] = field(default_factory=dict)
+    columns: Sequence[tuple[str, str]] = ()
+    partitions: Sequence[str] = ()
+    dated: Sequence[str] = ()
+    unsorted: Sequence[str] = ()
+
+
+def survey(place: Place) -> list[Surveyed]:
+    """Return what files lie below a place, one entry for each dataset.
+
+    Raises:
+        SourceError: if it cannot be listed, or no file has the ending of a format that can be read.
+    """
+    listing = list_above(place, FromBeginning(), ("",), budget=_BUDGET)
+    files = {file.path: file for file in listing.listed.files}
+    found = [
+        seen
+        for folder, paths in apart(list(files)).items()
+        if (seen := _dataset(place, folder, paths, files, complete=listing.complete)) is not None
+    ]
+    if not found:
+        endings = ", ".join(sorted({ending_of(path) or "none" for path in files})) or "no file"
+        known = " ".join(dict.fromkeys(ending for form in FORMATS.values() for ending in form.endings))
+        raise SourceError(
+            f"{place}: expected files of a format that can be read ({known}; text also packed), found endings: {endings}",
+            code="source_missing",
+        )
+    return found
+
+
+def _dataset(
+    place: Place, folder: str, paths: Sequence[str], files: Mapping[str, SourceFile], *, complete: bool
+) -> Surveyed | None:
+    form, endings = main_format(paths)
+    if form is None:
+        return None
+    own = [ending for ending in endings if format_of_ending(ending) == form]
+    chosen = [path for path in paths if ending_of(path) in own]
+    at = {path: files[f"{folder}/{path}" if folder else path] for path in chosen}
+    head = _head(place, at[chosen[0]].path) if FORMATS[form].is_text else b""
+    text = head.decode("utf-8-sig", "replace")
+    form = json_form(text) if form == "ndjson" and own == [".json"] else form
+    options = _options(form, text, chosen[0])
+    names = partition_columns(chosen)
+    return Surveyed(
+        folder,
+        form,
+        len(chosen),
+        sum(file.size for file in at.values()),
+        complete,
+        endings=() if set(own) <= set(FORMATS[form].all_endings) else sorted(own),
+        skipped={ending or "no ending": count for ending, count in endings.items() if ending not in own},
+        options=options,
+        columns=_columns(form, head, str(options.get("sep", ","))),
+        partitions=names,
+        dated=[name for name in names if looks_like_a_date(folder_value(path, name) for path in chosen)],
+        unsorted=examine(chosen).findings,
+    )
+
+
+def _head(place: Place, path: str) -> bytes:
+    """The beginning of a file, unpacked; nothing of one that does not read."""
+    with suppress(OSError, EOFError), opened(place, path) as file:
+        return file.read(_HEAD)
+    return b""
+
+
+def _options(form: str, head: str, path: str) -> dict[str, Option]:
+    if form == "xml":
+        return {"rowTag": row_tag(head) or "row"}
+    if form == "csv":
+        separator = separator_of(head.partition("\n")[0])
+        own = "\t" if ".tsv" in ending_of(path).lower() else ","
+        return {} if separator == own else {"sep": separator}
+    return {}
+
+
+def _columns(form: str, head: bytes, separator: str) -> list[tuple[str, str]]:
+    """The columns of text, as Arrow reads its whole lines; none if they do not read."""
+    import pyarrow as pa
+    from pyarrow import csv
+    from pyarrow import json as arrow_json
+
+    lines = head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
+    with suppress(pa.ArrowException, ValueError, TypeError):
+        if form == "csv":
+            table = csv.read_csv(BytesIO(lines), parse_options=csv.ParseOptions(delimiter=separator))
+        elif form == "ndjson":
+            table = arrow_json.read_json(BytesIO(lines))
+        elif form == "json" and len(head) < _HEAD:
+            document = json.loads(head)
+            table = pa.Table.from_pylist(document if isinstance(document, list) else [document])
+        else:
+            return []
+        return [(column.name, _type(column.type)) for column in table.schema]
+    return []
+
+
+def _type(kind: pa.DataType) -> str:
+    """A type in Spark's words; text where a first look cannot tell."""
+    import pyarrow as pa
+
+    known = {pa.int64(): "long", pa.float64(): "double", pa.bool_(): "boolean", pa.date32(): "date"}
+    if kind in known:
+        return known[kind]
+    if pa.types.is_timestamp(kind):
+        return "timestamp"
+    if pa.types.is_list(kind):
+        return f"array<{_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'`{each.name}`: {_type(each.type)}' for each in kind)}>"
+    return "string"

@@ -1,0 +1,105 @@
+"""What names and first bytes say of files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from partitions.sources.sniffing import (
+    apart,
+    ending_of,
+    format_of_ending,
+    json_form,
+    looks_like_a_date,
+    main_format,
+    row_tag,
+    separator_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "ending"),
+    [
+        ("a/b.csv", ".csv"),
+        ("b.CSV.gz", ".CSV.gz"),
+        ("2024.01.02.ndjson", ".ndjson"),
+        ("b", ""),
+        (".hidden", ""),
+        ("b.gz", ".gz"),
+        ("a.d/b", ""),
+    ],
+)
+def test_an_ending_is_that_of_the_name_with_its_compression(path: str, ending: str) -> None:
+    assert ending_of(path) == ending
+
+
+@pytest.mark.parametrize(
+    ("ending", "form"),
+    [
+        (".csv", "csv"),
+        (".TSV.GZ", "csv"),
+        (".jsonl", "ndjson"),
+        (".parquet.gz", None),
+        (".txt", None),
+        ("", None),
+    ],
+)
+def test_an_ending_stands_for_a_format_in_whatever_case(ending: str, form: str | None) -> None:
+    assert format_of_ending(ending) == form
+
+
+def test_the_format_is_that_of_most_files() -> None:
+    assert main_format(["a.csv", "b.csv", "c.parquet", "_SUCCESS"]) == (
+        "csv",
+        {".csv": 2, ".parquet": 1, "": 1},
+    )
+    assert main_format(["readme.txt"])[0] is None
+
+
+@pytest.mark.parametrize(
+    ("head", "form"),
+    [
+        ('{"a": 1}\n{"a": 2}\n', "ndjson"),
+        ('\n{"a": 1}', "ndjson"),
+        ('[{"a": 1}]', "json"),
+        ('{\n  "a": 1\n}', "json"),
+        ("", "json"),
+    ],
+)
+def test_json_is_lines_if_the_first_one_is_an_object(head: str, form: str) -> None:
+    assert json_form(head) == form
+
+
+@pytest.mark.parametrize(
+    ("header", "separator"),
+    [("a,b", ","), ("a;b;c,d", ";"), ("a\tb", "\t"), ('"a;b;c",d', ","), ("a|b", "|"), ("alone", ",")],
+)
+def test_a_separator_is_what_stands_most_often_outside_of_quotes(header: str, separator: str) -> None:
+    assert separator_of(header) == separator
+
+
+def test_records_of_xml_are_the_first_element_inside_the_root() -> None:
+    assert row_tag("<?xml version='1.0'?><!-- <a> --><orders><order id='1'><x/></order></orders>") == "order"
+    assert row_tag("<orders/>") is None
+
+
+@pytest.mark.parametrize(
+    ("paths", "folders"),
+    [
+        (["orders/2024/a.csv", "customers/a.csv"], ["orders", "customers"]),
+        (["date=2024-01-01/a.csv"], [""]),
+        (["2024/a.csv", "2025/a.csv"], [""]),
+        (["orders/a.csv", "b.csv"], [""]),
+    ],
+)
+def test_folders_with_plain_names_are_datasets_of_their_own(
+    paths: Sequence[str], folders: Sequence[str]
+) -> None:
+    assert list(apart(paths)) == folders
+
+
+def test_only_iso_days_look_like_dates() -> None:
+    assert looks_like_a_date(["2024-01-28", "2024-01-29"])
+    assert not looks_like_a_date(["2024-01-28", "all"])
+    assert not looks_like_a_date([])

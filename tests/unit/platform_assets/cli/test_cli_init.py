@@ -1,0 +1,161 @@
+"""``strandline init``: what it writes is a valid project, and says what was found."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from partitions.dataflow import Dataflow
+from partitions.path.definition import PathWatermark
+from partitions.sources import FilesSource
+from platform_assets.cli import main
+from platform_assets.project import load_project
+
+
+def call(*words: object) -> tuple[int, str]:
+    result = CliRunner().invoke(main.strandline, [str(word) for word in words])
+    return result.exit_code, result.output
+
+
+def made(*words: object) -> Any:
+    code, output = call("init", *words, "--json")
+    assert code == 0, output
+    return json.loads(output)
+
+
+def only(project: Path) -> Dataflow:
+    loaded = load_project(project, environment={})
+    assert loaded.errors == []
+    (flow,) = loaded.dataflows.values()
+    return flow
+
+
+def source(flow: Dataflow) -> FilesSource:
+    assert isinstance(flow.source, FilesSource)
+    return flow.source
+
+
+def put(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+
+
+@pytest.mark.parametrize("kind", ["path", "column", "window"])
+def test_a_project_of_each_kind_is_valid_as_it_is_written(tmp_path: Path, kind: str) -> None:
+    document = made(tmp_path / "shop", "--kind", kind, "--name", "orders")
+    assert document["files"] == [
+        "platform.yaml",
+        "dataflows/orders.yaml",
+        "definitions.py",
+        "workspace.yaml",
+        ".gitignore",
+    ]
+    assert document["next"][1] == "strandline run orders"
+    assert only(tmp_path / "shop").kind == kind
+
+
+def test_the_definitions_that_it_writes_load(tmp_path: Path) -> None:
+    made(tmp_path / "shop")
+    names: dict[str, Any] = {"__file__": str(tmp_path / "shop/definitions.py")}
+    exec((tmp_path / "shop/definitions.py").read_text(), names)
+    assert "load_events" in names["defs"].get_repository_def().job_names
+
+
+def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    put(tmp_path, "platform.yaml", "format: parquet\n")
+    assert "platform.yaml" not in made(tmp_path)["files"]
+    assert (tmp_path / "platform.yaml").read_text() == "format: parquet\n"
+
+
+def test_a_dataflow_that_is_there_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    put(tmp_path, "dataflows/events.yaml", "mine\n")
+    code, output = call("init", tmp_path)
+    assert (code, "found dataflows/events.yaml" in output) == (2, True)
+    assert not (tmp_path / "platform.yaml").exists()
+
+
+def test_csv_with_its_separator_and_its_columns(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "2024-01-01.csv.gz", "id;name;at\n1;a;2024-01-01T10:00:00Z\n")
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    flow = only(tmp_path / "shop")
+    assert (flow.name, source(flow).format, source(flow).options) == ("drop", "csv", {"sep": ";"})
+    assert source(flow).path == "../drop"
+    assert "id long, name string, at timestamp" in (tmp_path / "shop/dataflows/drop.yaml").read_text()
+
+
+def test_the_schema_that_it_found_can_be_declared_by_taking_its_comment_away(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "date=2024-01-01/1.json", '{"id": 1, "tags": ["a"], "at": {"the place": 1.5}}\n')
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    file = tmp_path / "shop/dataflows/drop.yaml"
+    file.write_text(
+        re.sub(r"^  # (schema: >-\n)  #( .*\n)", r"  \1   \2", file.read_text(), flags=re.MULTILINE)
+    )
+    flow = only(tmp_path / "shop")
+    assert source(flow).schema_ == "date date, id long, tags array<string>, at struct<`the place`: double>"
+    assert source(flow).format == "ndjson"
+    assert flow.target.partition_by == ("date",)
+
+
+def test_names_that_do_not_sort_by_time_are_tracked_one_by_one_and_the_file_says_why(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "orders.parquet", "")
+    put(tmp_path / "drop", "customers.parquet", "")
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    flow = only(tmp_path / "shop")
+    assert isinstance(flow.watermark, PathWatermark)
+    assert flow.watermark.tracking == "set"
+    assert "do not start with a time" in (tmp_path / "shop/dataflows/drop.yaml").read_text()
+
+
+def test_endings_that_the_format_does_not_have_are_named_and_others_are_counted(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "2024-01-01.CSV", "a,b\n1,2\n")
+    put(tmp_path / "drop", "2024-01-01.pdf", "")
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    assert source(only(tmp_path / "shop")).endings == (".CSV",)
+    assert "Skipped, by their endings: 1 .pdf" in (tmp_path / "shop/dataflows/drop.yaml").read_text()
+
+
+def test_each_folder_with_a_plain_name_becomes_a_dataflow(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "Web Orders/2024-01-01.csv", "a,b\n1,2\n")
+    put(tmp_path / "drop", "books/1.xml", "<books><book><id>1</id></book></books>")
+    assert sorted(made(tmp_path / "shop", "--from", tmp_path / "drop")["dataflows"]) == [
+        "books",
+        "web_orders",
+    ]
+    loaded = load_project(tmp_path / "shop", environment={})
+    assert loaded.errors == []
+    assert source(loaded.dataflows["books"]).options == {"rowTag": "book"}
+    assert source(loaded.dataflows["web_orders"]).path == "../drop/Web Orders"
+
+
+def test_more_dataflows_join_a_project(tmp_path: Path) -> None:
+    made(tmp_path / "shop")
+    put(tmp_path / "drop", "2024-01-01.csv", "a,b\n1,2\n")
+    assert made(tmp_path / "shop", "--from", tmp_path / "drop", "--name", "more")["files"] == [
+        "dataflows/more.yaml"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--from", "{tmp}/empty"], 1, "expected files of a format that can be read"),
+        (["--from", "{tmp}/none"], 1, "none"),
+        (["--from", "postgresql://h/d"], 2, "--kind column"),
+        (["--name", "Orders"], 2, "found 'Orders'"),
+        (["--from", "{tmp}/empty", "--kind", "path"], 2, "found both"),
+    ],
+)
+def test_what_it_cannot_use_is_refused_and_nothing_is_written(
+    tmp_path: Path, words: list[str], code: int, message: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    found, output = call("init", tmp_path / "shop", *(word.format(tmp=tmp_path) for word in words))
+    assert (found, message in output) == (code, True), output
+    assert not (tmp_path / "shop").exists()
