@@ -124,7 +124,7 @@ def test_json_after_what_is_wrong_still_gives_json(call: Callable[..., Result]) 
 
 def test_an_unknown_command_names_the_nearest(call: Callable[..., Result]) -> None:
     assert "no command 'prbe': did you mean probe?" in call("prbe").stderr
-    assert "no command 'zzz': expected one of validate" in call("zzz").stderr
+    assert "no command 'zzz': expected one of init" in call("zzz").stderr
 
 
 @pytest.mark.parametrize(
