@@ -81,12 +81,15 @@ _usual: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 """What a session had of these settings before they were changed."""
 
 
-def tune(session: SparkSession, size: int | None) -> None:
+def tune(session: SparkSession, size: int | None) -> bool:
     """Make a session run its next write without compiling it first if the files are small, and as the user has it otherwise.
 
     Args:
         session: of one run.
         size: bytes of the files that are about to be read; None if unknown.
+
+    Returns:
+        whether it may be compiled.
     """
     small = size is not None and size < SMALL
     if small and session not in _usual:
@@ -94,6 +97,7 @@ def tune(session: SparkSession, size: int | None) -> None:
     if session in _usual:
         for key, value in (_INTERPRETED if small else _usual[session]).items():
             session.conf.set(key, value)
+    return not small
 
 
 @contextmanager

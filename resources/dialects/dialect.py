@@ -93,8 +93,8 @@ class Dialect(Words):
     def readable(self, column: str, kind: Kind) -> str:
         """A column under its own name, of a type that its driver and Spark give exactly.
 
-        A timestamp is text: ISO 8601 without an offset, an instant's in UTC. Java's classes for times go through the zone of the machine,
-        where some local times do not exist.
+        A timestamp is text: ISO 8601 without an offset, an instant's in UTC; or, of an instant, microseconds since the epoch, which cost less.
+        Java's classes for times go through the zone of the machine, where some local times do not exist.
         """
 
     def for_driver(self, query: str) -> str:

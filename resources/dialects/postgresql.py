@@ -12,6 +12,9 @@ from resources.dialects.dialect import Dialect, clock
 
 _LAST, _FIRST = "9999-12-31 23:59:59.999999", "0001-01-01 00:00:00"
 
+_MICROSECONDS = -62135596800000000, 253402300799999999
+"""The same moments since the epoch, in UTC."""
+
 
 class PostgreSQL(Dialect):
     """Names in double quotes, so that they are what they are; texts without a type, so that they fit uuid and enum, too."""
@@ -75,13 +78,24 @@ class PostgreSQL(Dialect):
         name = self.name(column)
         if kind == "day":
             return f"CASE {name} WHEN 'infinity' THEN DATE '9999-12-31' WHEN '-infinity' THEN DATE '0001-01-01' ELSE {name} END AS {name}"
+        if kind == "instant":
+            return f"{_microseconds(name)} AS {name}"
         if kind not in TIMES:
             return name
-        local = f"{name} AT TIME ZONE 'UTC'" if kind == "instant" else name
         ends = f"WHEN 'infinity' THEN '{_LAST}' WHEN '-infinity' THEN '{_FIRST}'"
-        early = f"to_char(-1 - extract(year from {local}), 'FM\"-\"0000') || to_char({local}, '-MM-DD HH24:MI:SS.US')"
-        text = f"CASE WHEN {local} < '{_FIRST}' THEN {early} ELSE CAST({local} AS text) END"
-        return f"CASE {local} {ends} ELSE {text} END AS {name}"
+        early = f"to_char(-1 - extract(year from {name}), 'FM\"-\"0000') || to_char({name}, '-MM-DD HH24:MI:SS.US')"
+        text = f"CASE WHEN {name} < '{_FIRST}' THEN {early} ELSE CAST({name} AS text) END"
+        return f"CASE {name} {ends} ELSE {text} END AS {name}"
+
+
+def _microseconds(name: str) -> str:
+    """Since the epoch. Before PostgreSQL 14 the seconds are a double, whose microseconds are exact in some centuries only."""
+    near = f"{name} >= '1800-01-01' AND {name} < '2200-01-01'"
+    far = f"extract(epoch FROM date_trunc('second', {name}))::bigint * 1000000 + extract(microseconds FROM {name})::bigint % 1000000"
+    return (
+        f"CASE WHEN {near} THEN (extract(epoch FROM {name}) * 1000000)::bigint WHEN {name} = 'infinity' THEN {_MICROSECONDS[1]}"
+        f" WHEN {name} = '-infinity' THEN {_MICROSECONDS[0]} ELSE {far} END"
+    )
 
 
 POSTGRESQL = PostgreSQL()

@@ -27,7 +27,7 @@ def slice_rows(
         BadPart: some of it cannot be read.
     """
     spark = run.spark
-    tune(spark, _expected_bytes(run, entry, slice_))
+    compiled = tune(spark, _expected_bytes(run, entry, slice_))
     # Columns alone are the newest version's: the one that the intent names may be gone, and with it every way to give the number up.
     versions = intent.inputs if slice_ is not None else run.inputs.newest_versions()
     batch = Batch(
@@ -40,7 +40,7 @@ def slice_rows(
         run.inputs.read(spark, versions or {}),
     )
     source_rows = run.kind.read(spark, slice_, run.log.get_schema(intent.pinned))
-    rows = transformed(spark, run.dataflow, source_rows, batch, run.folder)
+    rows = transformed(spark, run.dataflow, source_rows, batch, run.folder, compiled=compiled)
     if isinstance(run.kind, WatchesRows):
         run.kind.check_rows(rows)
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +12,10 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
 from resources.functions import user_function
+from resources.sql import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,23 @@ class Batch:
 
 
 def transformed(
-    spark: SparkSession, dataflow: Dataflow, df: DataFrame, batch: Batch, folder: Path
+    spark: SparkSession,
+    dataflow: Dataflow,
+    df: DataFrame,
+    batch: Batch,
+    folder: Path,
+    *,
+    compiled: bool = False,
 ) -> DataFrame:
     """Apply the user's step, whose module may lie in the project's folder, then add the columns that tell a row's origin.
+
+    Args:
+        spark: the session of the rows.
+        dataflow: what the user declared.
+        df: the rows that were read.
+        batch: the slice.
+        folder: the project's.
+        compiled: whether Spark compiles the query before it runs it.
 
     Raises:
         ConfigurationError: if the function cannot be found, or the rows lack a column of ``partition_by`` or ``merge_keys``.
@@ -54,7 +70,8 @@ def transformed(
             rows.createOrReplaceTempView(view)  # the session is this run's own
         df = spark.sql(dataflow.sql)
     if dataflow.target.origin_columns:
-        df = df.withColumn("_ingested_at", F.lit(batch.time).cast("timestamp"))
+        moment = F.lit(batch.time).cast("timestamp")
+        df = df.withColumn("_ingested_at", _as_data(moment, df) if compiled else moment)
         df = df.withColumn("_run_id", F.lit(batch.run_id).cast("string"))
     if dataflow.target.shared:
         df = df.withColumn(DATAFLOW_COLUMN, F.lit(dataflow.name))
@@ -65,6 +82,21 @@ def transformed(
         _check_columns(dataflow, "effective_column", (target.effective_column,), df)
         _check_free(dataflow, df)
     return df
+
+
+def _as_data(value: Column, rows: DataFrame) -> Column:
+    """The same value in each row, as data of the query that Spark compiles, not as part of its code.
+
+    Spark writes a moment into the code, which is then another one for each slice: compiled again, and slow until the JVM has compiled it, too. A
+    list is data; the item that is taken out of it hangs on a row, so that Spark does not take it out beforehand.
+    """
+    from pyspark.sql import functions as F
+
+    times = Counter(name.casefold() for name in rows.columns)
+    known = next((name for name in rows.columns if times[name.casefold()] == 1), None)
+    if known is None:
+        return value
+    return F.get(F.array(value, value), F.isnull(F.col(quoted(known))).cast("int"))
 
 
 def _check_free(dataflow: Dataflow, df: DataFrame) -> None:

@@ -190,13 +190,19 @@ def _way_back(source: RowsSource, dataflow: str) -> str:
     return f"Put the source back; or name the columns in a `query`, so that new ones do not count, and accept the changed definition by {accept}"
 
 
-def strict(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The columns of a schema in its order and types, without a reader's own notes on them; one that is not there is NULL."""
+def strict(frame: DataFrame, schema: StructType, names: Sequence[str] | None = None) -> DataFrame:
+    """The columns of a schema in its order and types, without a reader's own notes on them; one that is not there is NULL.
+
+    Args:
+        frame: the rows.
+        schema: that they get.
+        names: of the frame's columns; None: Spark is asked.
+    """
     from pyspark.sql import functions as F
 
     from resources.sql import quoted
 
-    there = {name.casefold() for name in frame.columns}
+    there = {name.casefold() for name in (frame.columns if names is None else names)}
     return frame.select(
         *[
             (F.col(quoted(field.name)) if field.name.casefold() in there else F.lit(None))

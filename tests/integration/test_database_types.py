@@ -234,6 +234,28 @@ def test_infinity_and_years_before_the_first_are_loaded_as_days_and_moments(
     ]
 
 
+def test_instants_of_any_time_keep_their_microseconds(
+    postgres: Postgres, tmp_path: Path, engine: SparkEngine
+) -> None:
+    """Also in a zone that once had seconds."""
+    moments = (
+        "0001-01-01 00:00:00.000001", "1582-10-04 23:59:59.999999", "1799-12-31 23:59:59.999999", "1800-01-01 00:00:00",
+        "1899-12-31 12:34:56.654321", "1969-12-31 23:59:59.999999", "1970-01-01 00:00:00", "2026-10-25 00:59:59.123457",
+        "2199-12-31 23:59:59.999999", "2200-01-01 00:00:00.000001", "9999-12-31 23:59:59.999999", "12000-02-29 00:00:00.000003",
+    )  # fmt: skip
+    rows = rows_of(postgres)
+    table = made(rows, "timestamptz", values=tuple((f"'{moment}+00'",) for moment in moments))
+    rows.ask(f"INSERT INTO {table} VALUES (0, NULL)")
+    flow = flow_of(rows, tmp_path, engine, table, "id")
+    flow.run()
+    frame = engine.session().read.format("delta").load(str(flow.feed.table)).orderBy("id")
+    found = [row[0] for row in frame.selectExpr("unix_micros(c0)").collect()]
+    known = [row[0] for row in rows.ask(
+        f"SELECT extract(epoch FROM c0)::numeric * 1000000 FROM {table} ORDER BY id"
+    )]  # fmt: skip
+    assert found == [None if value is None else int(value) for value in known]
+
+
 def test_the_zero_date_is_null_and_a_date_without_a_month_or_day_fails_by_name(
     mariadb: MariaDB, tmp_path: Path, engine: SparkEngine
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from partitions.load import Append
+from resources.loop.transform import Batch, transformed
 from resources.places import Place
 from resources.spark import SMALL, SparkEngine, leave_behind, tune
 from resources.tables.delta.table import DeltaLakeTable
@@ -91,6 +93,36 @@ def test_a_small_write_is_not_compiled_and_any_other_is_as_the_user_has_it(
         seen.append(tuple(session.conf.get(key) for key in keys))
     small = ("false", "NO_CODEGEN")
     assert seen == [usual, small, usual, small, usual]
+
+
+@pytest.mark.parametrize("step", [None, "SELECT id, id AS ID_again FROM input"])
+def test_what_is_compiled_for_a_slice_serves_the_next_one(
+    engine: SparkEngine,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    make_feed: MakeFeed,
+    step: str | None,
+) -> None:
+    """Its moment is data of the query, not code."""
+    definition = {"sql": step} if step else {}
+    dataflow, session, code = make_feed(**definition).dataflow, engine.session(), []
+    for key, value in (
+        ("spark.sql.codegen.wholeStage", "true"),
+        ("spark.sql.codegen.factoryMode", "FALLBACK"),
+    ):
+        session.conf.set(key, value)
+    source = session.read.schema("id long, text string").json(str(tmp_path))
+    for time in ("2026-01-01T00:00:00Z", "2026-01-02T03:04:05.678Z"):
+        batch = Batch("orders", 1, None, None, "run", time)
+        rows = transformed(session, dataflow, source, batch, tmp_path, compiled=True)
+        rows.explain("codegen")
+        code.append(re.sub(r"#\d+L?", "", capsys.readouterr().out.partition("Generated code:")[2]))
+    assert code[0] == code[1] != ""
+    one = session.createDataFrame([(1, None), (None, "x")], "id long, text string")
+    given = transformed(session, dataflow, one, batch, tmp_path, compiled=True)
+    plain = transformed(session, dataflow, one, batch, tmp_path)
+    assert given.collect() == plain.collect()
+    assert given.dtypes == plain.dtypes
 
 
 def test_spark_in_the_runs_own_process_is_asked_for_nothing() -> None:

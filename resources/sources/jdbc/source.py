@@ -85,7 +85,8 @@ class JdbcRows(PinsColumns):
         if not disjoint(extents):
             return spark.createDataFrame([], schema)
         there = self._there(schema)
-        return strict(_times(self._load(spark, self._query.rows(extents, there)), there), schema)
+        rows = _times(self._load(spark, self._query.rows(extents, there)), there)
+        return strict(rows, schema, there.fieldNames())
 
     def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
         """The same for extents of one unit each, with the number of each in the column ``NUMBER``.
@@ -228,7 +229,8 @@ class JdbcRows(PinsColumns):
         frames = [_times(self._load(spark, self._query.matching(part, there)), there) for part in parts]
         if not frames:
             return spark.createDataFrame([], schema)
-        return strict(reduce(lambda above, below: above.unionAll(below), frames), schema)
+        rows = reduce(lambda above, below: above.unionAll(below), frames)
+        return strict(rows, schema, there.fieldNames())
 
     def failure(self, error: Exception) -> SourceError | None:
         """The SourceError for what made a write of a read frame fail; None if it was not the database."""
@@ -256,15 +258,15 @@ class JdbcRows(PinsColumns):
 
 
 def _times(frame: DataFrame, schema: StructType) -> DataFrame:
-    """Times that were sent as text: an instant's is in UTC, whatever the session's zone."""
+    """Times that were sent as text, or as microseconds: an instant's text is in UTC, whatever the session's zone."""
     from pyspark.sql import functions as F
 
-    known = kinds(schema)
-    return frame.select(
-        *[
-            F.concat(F.col(quoted(name)), F.lit("Z")).alias(name)
-            if known.get(name) == "instant"
-            else F.col(quoted(name))
-            for name in schema.fieldNames()
-        ]
-    )
+    known, sent = kinds(schema), dict(frame.dtypes)
+    columns = []
+    for name in schema.fieldNames():
+        column = F.col(quoted(name))
+        if known.get(name) == "instant":
+            is_count = sent[name] == "bigint"
+            column = F.timestamp_micros(column) if is_count else F.concat(column, F.lit("Z"))
+        columns.append(column.alias(name))
+    return frame.select(*columns)
