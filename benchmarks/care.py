@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from benchmarks.measure import median, report
 from partitions.load import Append
-from platform_assets.platform import CACHE
+from platform_assets.installation import cache_folder
 from resources.connect_server import connect_server
 from resources.places import Place
 from resources.spark import SparkEngine
@@ -34,7 +34,9 @@ def run() -> None:
     """Write, read, care, read again."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(str(Path(folder) / "table"))
-        with connect_server(SparkEngine(master="local[2]", cache=CACHE), Path(folder) / "connect.log") as url:
+        with connect_server(
+            SparkEngine(master="local[2]", cache=cache_folder()), Path(folder) / "connect.log"
+        ) as url:
             spark = SparkEngine(remote=url).session()
             writing = [_tick(spark, place, number) for number in range(1, TICKS + 1)]
             before = _reads(spark, place)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.measure import CHECKOUT, alternate, command, median, ratio, report
 from benchmarks.tick import DLT
-from platform_assets.platform import CACHE
+from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.connect_server import ConnectServer, free_port
 from resources.jdbc import JdbcConnection
@@ -102,7 +102,7 @@ def run() -> None:
     """Measure all sides in turn."""
     with tempfile.TemporaryDirectory() as folder, pg.running() as server:
         root, source = Path(folder), Source(server)
-        engine = SparkEngine(master="local[2]", cache=CACHE).with_places([source.connection])
+        engine = SparkEngine(master="local[2]", cache=cache_folder()).with_places([source.connection])
         spark_server = ConnectServer(engine, root / "connect.log", free_port(), 120.0)
         spark_server.start()
         try:

@@ -8,6 +8,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 OUT = CHECKOUT / "benchmarks" / "out"
+_SAID = 1000
+"""Characters of what a command that failed said last."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Cost:
         memory: peak of the largest single process, MiB.
         code: exit code.
         output: its stdout.
+        errors: the end of its stderr.
     """
 
     wall: float
@@ -35,21 +39,25 @@ class Cost:
     memory: float
     code: int
     output: str
+    errors: str
 
 
 def command(arguments: Sequence[str], environment: dict[str, str] | None = None) -> Cost:
     """Run a command to its end; the caller checks its exit code."""
     started = time.monotonic()
-    process = subprocess.Popen(
-        arguments,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | (environment or {}),
-        cwd=CHECKOUT,
-        text=True,
-    )
-    output = process.stdout.read() if process.stdout else ""
-    _, status, usage = os.wait4(process.pid, 0)
+    with tempfile.TemporaryFile("w+", errors="replace") as errors:
+        process = subprocess.Popen(
+            arguments,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=os.environ | (environment or {}),
+            cwd=CHECKOUT,
+            text=True,
+        )
+        output = process.stdout.read() if process.stdout else ""
+        _, status, usage = os.wait4(process.pid, 0)
+        errors.seek(0)
+        said = errors.read()[-_SAID:]
     process.returncode = os.waitstatus_to_exitcode(status)
     return Cost(
         time.monotonic() - started,
@@ -57,6 +65,7 @@ def command(arguments: Sequence[str], environment: dict[str, str] | None = None)
         usage.ru_maxrss / 1024,
         process.returncode,
         output,
+        said,
     )
 
 
@@ -71,7 +80,7 @@ def script(name: str, *arguments: object, environment: dict[str, str] | None = N
         environment,
     )
     if cost.code:
-        raise RuntimeError(f"{name} {arguments} failed with {cost.code}: {cost.output[-500:]}")
+        raise RuntimeError(f"{name} {arguments} failed with {cost.code}: {cost.output[-_SAID:]}{cost.errors}")
     found: dict[str, Any] = json.loads(cost.output.strip().splitlines()[-1])
     return found | {"process_wall": cost.wall, "process_cpu": cost.cpu, "process_memory": cost.memory}
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.landing import local_history, name, pretend_loaded, project, with_rows
 from benchmarks.measure import CHECKOUT, alternate, command, median, ratio, report, script
-from platform_assets.platform import CACHE
+from platform_assets.installation import cache_folder
 from resources.connect_server import connect_server
 from resources.spark import SparkEngine
 
@@ -32,7 +32,9 @@ def run() -> None:
         zones = {size: _zone(root / str(size), size) for size in HISTORIES}
         rows = [*_cold(root, zones[HISTORIES[0]]), *_dlt(zones)]
         ignoring = _zone(root / "ignoring", HISTORIES[0], unknown_fields="ignore")
-        with connect_server(SparkEngine(master="local[2]", cache=CACHE), root / "connect.log") as url:
+        with connect_server(
+            SparkEngine(master="local[2]", cache=cache_folder()), root / "connect.log"
+        ) as url:
             warm = _warm(root, zones, ignoring, url)
     rows += [
         {"side": side, "seconds": median(values), "min": min(values), "max": max(values)}

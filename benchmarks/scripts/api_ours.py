@@ -9,14 +9,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from platform_assets.platform import CACHE
+from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.platform import Platform
 from resources.spark import SparkEngine
 
 project = load_project(Path(sys.argv[1]))
 platform = Platform(
-    project.state, project.lake, SparkEngine(master="local[2]", cache=CACHE), project.source_place
+    project.state, project.lake, SparkEngine(master="local[2]", cache=cache_folder()), project.source_place
 )
 now = datetime(2026, 6, 1, tzinfo=UTC)
 warm = platform.loop(project.dataflows["warm"], now).run()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from platform_assets.platform import CACHE
+from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.places import Place
 from resources.platform import Platform
@@ -17,7 +17,7 @@ from resources.spark import SparkEngine
 project = load_project(Path(sys.argv[1]))
 flow = project.dataflows["arrivals"]
 work = Place(sys.argv[2])
-engine = SparkEngine(master="local[2]", cache=CACHE)
+engine = SparkEngine(master="local[2]", cache=cache_folder())
 engine.session().range(1).collect()
 platform = Platform(work.child("state"), work.child("lake"), engine, project.source_place)
 before = time.monotonic()

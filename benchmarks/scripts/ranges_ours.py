@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from partitions.request import Forced, Part
-from platform_assets.platform import CACHE
+from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.places import Place
 from resources.platform import Platform
@@ -17,7 +17,7 @@ from resources.spark import SparkEngine
 
 project = load_project(Path(sys.argv[1]))
 flow = project.dataflows["events"]
-engine = SparkEngine(master="local[2]", cache=CACHE)
+engine = SparkEngine(master="local[2]", cache=cache_folder())
 lake = Place(sys.argv[2])
 for name in ("raw",):
     (Path(sys.argv[2]) / name).symlink_to(Path(sys.argv[1]) / "lake" / name)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from platform_assets.platform import CACHE
+from platform_assets.installation import cache_folder
 from resources.places import Place
 from resources.spark import SparkEngine
 
@@ -21,7 +21,7 @@ def jvm_cpu() -> float:
     return sum(int(part) for pair in ticks for part in pair) / os.sysconf("SC_CLK_TCK")
 
 
-spark = SparkEngine(master="local[2]", places=(Place(sys.argv[1]),), cache=CACHE).session()
+spark = SparkEngine(master="local[2]", places=(Place(sys.argv[1]),), cache=cache_folder()).session()
 spark.range(1).collect()
 before = jvm_cpu()
 spark.read.schema("value string").option("recursiveFileLookup", "true").text(sys.argv[1]).schema  # noqa: B018

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from platform_assets.platform import CACHE
+from platform_assets.installation import cache_folder
 from resources.spark import SparkEngine
 
 path, table, remote, mode = sys.argv[1:5]
@@ -20,7 +20,7 @@ if remote:
     spark = SparkSession.builder.remote(remote).create()
 elif mode == "archive":
     before = time.monotonic()
-    spark = SparkEngine(master="local[2]", cache=CACHE).session()
+    spark = SparkEngine(master="local[2]", cache=cache_folder()).session()
 else:
     # As a user writes it: coordinates of the jar, no part of Strandline.
     os.environ["SPARK_SUBMIT_OPTS"] = ""
