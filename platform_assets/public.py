@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from platform_assets.build import build_definitions as build_definitions
+    from platform_assets.component import StrandlineProject as StrandlineProject
     from platform_assets.project import load_project as load_project
 
-__all__ = ["build_definitions", "load_project"]
+__all__ = ["StrandlineProject", "build_definitions", "load_project"]
 
-_MODULES = {"build_definitions": "build", "load_project": "project"}
+_MODULES = {"StrandlineProject": "component", "build_definitions": "build", "load_project": "project"}
 
 
 def __getattr__(name: str) -> Any:
@@ -23,3 +24,8 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{PACKAGE}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, so that ``dg`` finds the component."""
+    return [*globals(), *__all__]

@@ -26,6 +26,10 @@ PUBLIC = "platform_assets/public.py"
 SCRIPT = f"{NAME}.platform_assets.cli.main:main"
 
 
+COMPONENTS = "dagster_dg_cli.registry_modules"
+"""Where ``dg`` looks for packages with components."""
+
+
 class WheelHook(BuildHookInterface[Any]):
     """Puts the rewritten packages into the wheel, and names its commands."""
 
@@ -39,6 +43,7 @@ class WheelHook(BuildHookInterface[Any]):
         package = write_package(Path(self.root), Path(self._made))
         build_data["force_include"][str(package)] = NAME
         self.metadata.core.scripts[NAME] = SCRIPT
+        self.metadata.core.entry_points[COMPONENTS] = {NAME: NAME}
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002  hatchling's signature
         """Remove the folder."""

@@ -50,6 +50,46 @@ print(json.dumps({
 """
 
 
+WORKSPACE = """\
+load_from:
+  - python_file: {relative_path: location/definitions.py, location_name: strandline}
+  - python_file: {relative_path: own.py, location_name: own}
+"""
+
+DG_PROJECT = {
+    "pyproject.toml": """\
+[project]
+name = "shop"
+version = "0.1.0"
+requires-python = ">=3.11"
+
+[tool.dg]
+directory_type = "project"
+
+[tool.dg.project]
+root_module = "shop"
+""",
+    "src/shop/__init__.py": "",
+    "src/shop/definitions.py": """\
+from pathlib import Path
+
+from dagster import definitions, load_from_defs_folder
+
+
+@definitions
+def defs():
+    return load_from_defs_folder(path_within_project=Path(__file__).parent)
+""",
+    "src/shop/defs/report.py": """\
+from dagster import AssetKey, asset
+
+
+@asset(deps=[AssetKey(["bronze", "orders"])])
+def report() -> None: ...
+""",
+}
+
+
 class Installed:
     """A virtual environment with the wheel, and a user's folder."""
 
@@ -63,6 +103,10 @@ class Installed:
         subprocess.run([*pip, "--no-deps", "--no-index", "--ignore-installed", str(wheel)], check=True)
         self.write("resources/__init__.py", RESOURCES)
         self.write("definitions.py", DEFINITIONS)
+        self.write(
+            "own.py",
+            "from dagster import Definitions\n\nfrom resources import WAREHOUSE\n\ndefs = Definitions()\n",
+        )
         self.write("loads/platform.yaml", "{}\n")
         self.write("loads/dataflows/events.yaml", DATAFLOW)
         self.write("loads/landing/a.ndjson", '{"id": 1}\n{"id": 2}\n')
@@ -73,7 +117,11 @@ class Installed:
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("STRANDLINE_PROJECT", "DAGSTER_HOME", "PYTHONPATH", "VIRTUAL_ENV"))
-        } | {"XDG_CACHE_HOME": str(cache)}
+        } | {
+            "XDG_CACHE_HOME": str(cache),
+            "PYTHONPATH": str(self.folder / "dg/src"),
+            "DAGSTER_DG_CLI_CONFIG": str(folder / "dg.toml"),
+        }
 
     def write(self, name: str, text: str) -> None:
         path = self.folder / name
@@ -114,6 +162,58 @@ def test_the_definitions_merge_with_those_of_a_project_that_has_a_package_named_
     assert "load_events" in seen["jobs"]
     assert seen["resources"] == str(installed.folder / "resources/__init__.py")
     assert seen["ours"] == []
+
+
+def test_a_project_is_a_code_location_beside_others_of_the_workspace(installed: Installed) -> None:
+    installed.json("init", "location")
+    installed.write("workspace.yaml", WORKSPACE)
+    said = installed.call("python", "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml")
+    assert "Validation successful for code location own" in said
+    assert "Validation successful for code location strandline" in said
+
+
+DG = ("python", "-c", "from dagster_dg_cli.cli import main; main()")
+
+
+@pytest.fixture(scope="module")
+def component(installed: Installed) -> Path:
+    """The folder of a component that ``dg`` has made."""
+    for name, text in DG_PROJECT.items():
+        installed.write(f"dg/{name}", text)
+    words = ("strandline.StrandlineProject", "loads", "--kind", "column", "--name", "orders")
+    installed.call(*DG, "scaffold", "defs", *words, folder="dg")
+    return installed.folder / "dg/src/shop/defs/loads"
+
+
+class TestAsAComponent:
+    """``dg`` makes it, checks its YAML, and loads it beside a user's own definitions."""
+
+    def test_dg_finds_it(self, installed: Installed, component: Path) -> None:
+        found = json.loads(installed.call(*DG, "list", "components", "--json", folder="dg"))
+        assert "strandline.StrandlineProject" in [each["key"] for each in found["items"]]
+
+    def test_dg_scaffold_makes_a_project_with_a_first_dataflow(self, component: Path) -> None:
+        files = sorted(
+            path.relative_to(component).as_posix() for path in component.rglob("*") if path.is_file()
+        )
+        assert files == [".gitignore", "dataflows/orders.yaml", "defs.yaml", "platform.yaml"]
+
+    def test_its_yaml_is_checked(self, installed: Installed, component: Path) -> None:
+        installed.call(*DG, "check", "yaml", folder="dg")
+        text = (component / "defs.yaml").read_text()
+        (component / "defs.yaml").write_text(text.replace("project:", "projct:"))
+        with pytest.raises(AssertionError, match="projct"):
+            installed.call(*DG, "check", "yaml", folder="dg")
+        (component / "defs.yaml").write_text(text)
+
+    def test_its_definitions_load_beside_the_user_s_own(self, installed: Installed, component: Path) -> None:
+        listed = json.loads(installed.call(*DG, "list", "defs", "--json", folder="dg"))
+        assert {each["asset_key"] for each in listed["assets"]} == {
+            "bronze/orders",
+            "watermark/orders",
+            "report",
+        }
+        assert "load_orders" in [each["name"] for each in listed["jobs"]]
 
 
 def test_the_command_checks_the_project_that_is_named_and_the_one_in_the_working_folder(

@@ -1,0 +1,80 @@
+"""A project folder as a component of Dagster: ``type: strandline.StrandlineProject`` in a ``defs.yaml`` (docs/own-project.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from dagster import (
+    Component,
+    ComponentLoadContext,
+    Definitions,
+    Model,
+    Resolvable,
+    Scaffolder,
+    ScaffoldRequest,
+    scaffold_with,
+)
+from dagster.components.component_scaffolding import scaffold_component
+from pydantic import BaseModel, Field
+
+from platform_assets.build import build_definitions
+from platform_assets.project import InvalidProject, load_project
+from platform_assets.scaffold.new_project import project_files, template, write_new
+
+_OWN = "."
+
+
+class FirstDataflow(BaseModel):
+    """What ``dg scaffold`` may be told."""
+
+    kind: Literal["path", "column", "window"] = Field(
+        default="path", description="The kind of watermark of a first dataflow."
+    )
+    name: str = Field(default="events", description="The name of that dataflow.")
+
+
+class ProjectScaffolder(Scaffolder[FirstDataflow]):
+    """Writes a component whose folder is the project, with a first dataflow."""
+
+    @classmethod
+    def get_scaffold_params(cls) -> type[FirstDataflow]:
+        """Return the model of the options."""
+        return FirstDataflow
+
+    def scaffold(self, request: ScaffoldRequest[FirstDataflow]) -> None:
+        """Write ``defs.yaml``, and the project beside it; a file that is there stays as it is."""
+        scaffold_component(request, {"project": _OWN})
+        folder = request.target_path.parent if request.append else request.target_path
+        files = project_files(folder, {request.params.name: template(request.params.kind)})
+        of_a_location = ("definitions.py", "workspace.yaml")  # the component is the way in
+        write_new(folder, {name: text for name, text in files.items() if name not in of_a_location})
+
+
+@scaffold_with(ProjectScaffolder)
+class StrandlineProject(Component, Model, Resolvable):
+    """Loads the dataflows of a project folder: their tables and watermarks as assets, with jobs, sensors, schedules and checks.
+
+    Runs that people start from the asset graph use the executor of the code location; jobs of dataflows run in one process.
+    """
+
+    project: str = Field(
+        default=_OWN,
+        description="The folder with platform.yaml and dataflows/; relative paths count from this component's folder.",
+    )
+    strict: bool = Field(
+        default=False,
+        description="Fail if a file has errors; else its dataflow shows as an asset that fails with them, and the others load.",
+    )
+
+    def build_defs(self, context: ComponentLoadContext) -> Definitions:
+        """Return everything that Dagster shows of the project.
+
+        Raises:
+            ConfigurationError: if there is no such folder, or it holds no project.
+            InvalidProject: if a file has errors, and the component is strict.
+        """
+        project = load_project(Path(context.path) / Path(self.project).expanduser())
+        if self.strict and project.errors:
+            raise InvalidProject(project.errors)
+        return build_definitions(project, executor=None)
