@@ -9,7 +9,7 @@ NULL is as in SQL: a row with NULL in a column that is compared does not match, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -96,6 +96,18 @@ def columns_of(predicate: Predicate) -> tuple[str, ...]:
     if isinstance(predicate, Among | Between | HasValue):
         return (predicate.column,)
     return tuple(dict.fromkeys(column for part in predicate.parts for column in columns_of(part)))
+
+
+def renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
+    """Return the same predicate over columns of other names.
+
+    Args:
+        predicate: over columns.
+        names: new ones by those that it has.
+    """
+    if isinstance(predicate, Among | Between | HasValue):
+        return replace(predicate, column=names[predicate.column])
+    return type(predicate)(tuple(renamed(part, names) for part in predicate.parts))
 
 
 def matches(predicate: Predicate, row: Mapping[str, Any]) -> bool:

@@ -46,6 +46,22 @@ def test_rows_of_the_same_value_are_read_together(
 
 
 @pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("column", "type_"), [("strandline_0", "timestamptz"), ("the ? time", "timestamp"), ('a "day"', "date")]
+)
+def test_rows_without_a_value_go_with_the_first_part_whatever_the_column_is_called(
+    tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres, column: str, type_: str
+) -> None:
+    name = column.replace('"', '""')
+    table = PostgresRows(postgres, columns=f'id bigint, "{name}" {type_}', indexed=f'"{name}"')
+    watermark = {"type": "column", "columns": [column], "checkpoint": {"interval_rows": 8}, "nulls": "first"}
+    flow = on_postgres(tmp_path, engine, table, watermark=watermark)
+    table.put(*[(number, at(1 + number) if number else None) for number in range(21)])
+    assert [committed.rows for committed in flow.run().committed] == [9, 8, 4]
+    assert flow.ids == list(range(21))
+
+
+@pytest.mark.postgres
 def test_rows_younger_than_settle_wait_for_a_later_run(
     tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
 ) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
+from tests.support.columns import BY_TIME, on_lake
 from tests.support.columns import at as day
-from tests.support.columns import on_lake
 from tests.support.databases import DatabaseRows, OnPostgres, at, rows_of
 from tests.support.mariadb import MariaDB
 
@@ -85,6 +85,29 @@ def test_a_database_is_asked_once_for_the_increment_and_sends_nothing_else(
     log.clear()
     assert flow.run().status == "nothing"
     assert log.reads == []
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("database", ["postgres", "mariadb"])
+def test_the_index_serves_each_part_of_a_slice(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: SparkEngine, database: str
+) -> None:
+    """The parts are one relation, whose time is converted; the bounds are on the column itself."""
+    rows = rows_of(cast("Postgres | MariaDB", request.getfixturevalue(database)))
+    log = StatementLog(rows)
+    rows.fill(OLD)
+    rows.ask(f"ANALYZE {'TABLE ' if database == 'mariadb' else ''}{rows.name}")
+    flow = rows.flow(tmp_path, engine, watermark=BY_TIME | {"checkpoint": {"interval_rows": OLD // 10}})
+    log.clear()
+    assert flow.run().rows == OLD
+    reads = log.reads
+    assert len(reads) == 40
+    assert [len(rows.ask(statement)) for statement in reads] == [OLD // 40] * 40
+    assert flow.ids == list(range(1, OLD + 1))
+    plan = str(rows.ask(f"EXPLAIN {reads[20]}"))
+    assert f"{rows.name}_at" in plan
+    assert "derived" not in plan.lower()
+    assert "Subquery" not in plan
 
 
 @pytest.mark.postgres

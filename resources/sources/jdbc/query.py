@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import as_datetime
 from partitions.placeholders import Placeholder, expressible, inexpressible
-from partitions.predicate import NOTHING, Predicate
+from partitions.predicate import NOTHING, Predicate, columns_of, renamed
 from partitions.sources import JdbcSource
 from partitions.sql_text import without_end
 from partitions.unit_values import Kind
@@ -63,6 +63,23 @@ class JdbcQuery:
     def matching(self, rows: Predicate, schema: StructType) -> str:
         """The rows that a predicate means, times as text."""
         return f"SELECT {self._names(schema)} FROM {self._relation()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+
+    def in_parts(self, parts: Sequence[Predicate], schema: StructType) -> tuple[str, list[str]]:
+        """All rows as a table, times as text, and a condition on it for each part.
+
+        The condition is on columns that stand there once more as they are, for which the database's indexes serve; Spark does not ask for them.
+        """
+        there, more = set(schema.fieldNames()), {}
+        for number, column in enumerate(dict.fromkeys(name for part in parts for name in columns_of(part))):
+            more[column] = f"strandline_{number}"
+            while more[column] in there:
+                more[column] += "_"
+        name = self._dialect.name
+        names = ", ".join(
+            [self._names(schema), *(f"{name(column)} AS {name(again)}" for column, again in more.items())]
+        )
+        table = f"(SELECT {names} FROM {self._relation()}) AS parts"  # noqa: S608 - names are quoted
+        return table, [sql(renamed(part, more), self._dialect) for part in parts]
 
     def some(self, rows: Predicate) -> str:
         """One row of a constant, if there is a row that a predicate means."""

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from datetime import datetime, tzinfo
-from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from partitions.column.predicates import Range, rows_in
@@ -226,11 +225,13 @@ class JdbcRows(PinsColumns):
         """One query, and one connection, for each part."""
         schema = pinned_struct(pinned)
         there = self._there(schema)
-        frames = [_times(self._load(spark, self._query.matching(part, there)), there) for part in parts]
-        if not frames:
+        if not parts:
             return spark.createDataFrame([], schema)
-        rows = reduce(lambda above, below: above.unionAll(below), frames)
-        return strict(rows, schema, there.fieldNames())
+        if len(parts) == 1:
+            found = self._load(spark, self._query.matching(parts[0], there))
+        else:
+            found = self._load_parts(spark, *self._query.in_parts(parts, there))
+        return strict(_times(found, there), schema, there.fieldNames())
 
     def failure(self, error: Exception) -> SourceError | None:
         """The SourceError for what made a write of a read frame fail; None if it was not the database."""
@@ -240,11 +241,27 @@ class JdbcRows(PinsColumns):
         return self._load(spark, self._query.columns()).schema
 
     def _load(self, spark: SparkSession, query: str) -> DataFrame:
-        text = DIALECTS[self._connection.system].for_driver(query)
+        text = self._for_driver(query)
         with self._without_secrets():
             frame = spark.read.format("jdbc").options(**self._connection.options, query=text).load()
             _ = frame.schema  # on Spark Connect it is only now that the database is asked
         return frame
+
+    def _load_parts(self, spark: SparkSession, table: str, conditions: Sequence[str]) -> DataFrame:
+        """One relation, whose columns Spark looks up once: of one for each part it asks the database for each, over two connections."""
+        options = {name: text for name, text in self._connection.options.items() if name != "url"}
+        with self._without_secrets():
+            frame = spark.read.jdbc(
+                self._connection.url,
+                self._for_driver(table),
+                predicates=[self._for_driver(condition) for condition in conditions],
+                properties=options,
+            )
+            _ = frame.schema
+        return frame
+
+    def _for_driver(self, text: str) -> str:
+        return DIALECTS[self._connection.system].for_driver(text)
 
     @contextmanager
     def _without_secrets(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ from partitions.predicate import (
     any_of,
     columns_of,
     matches,
+    renamed,
 )
 
 _A, _B = Among("a", (1, 2)), Between("b", 3, None)
@@ -48,6 +49,12 @@ def test_a_row_matches_as_sql_compares_it(predicate: Predicate, matching: list[A
 def test_a_predicate_names_each_column_that_it_compares_once() -> None:
     assert columns_of(AllOf((_A, AnyOf((_B, _A))))) == ("a", "b")
     assert columns_of(EVERYTHING) == ()
+
+
+def test_a_predicate_is_the_same_over_columns_of_other_names() -> None:
+    there = renamed(AllOf((_A, AnyOf((_B, HasValue("a"))))), {"a": "x", "b": "y"})
+    assert there == AllOf((Among("x", (1, 2)), AnyOf((Between("y", 3, None), HasValue("x")))))
+    assert renamed(NOTHING, {}) == NOTHING
 
 
 def test_a_row_without_the_column_is_refused() -> None:
