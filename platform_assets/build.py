@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from platform_assets.kinds.definitions import HasLedgerPicture, HasPartitions, K
 from platform_assets.metadata import table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
+from platform_assets.schema_views import Columns, entry_columns
 from resources.asset_partitions import AssetPartitions
 from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
 from resources.loop.loop import clock
@@ -73,7 +74,10 @@ def build_definitions(
     jobs = {flow.name: dataflow_job(flow) for flow in flows}
     triggers = [_of_kind(flow).triggers(flow, platform, options, jobs[flow.name]) for flow in flows]
     care = [(flow, maintenance_job(flow, platform, options)) for flow in flows if flow.maintenance]
-    broken = [broken_asset(project.layer(name), name, errors) for name, errors in project.broken.items()]
+    broken = [
+        broken_asset(project.layer(name), name, errors, project.folder)
+        for name, errors in project.broken.items()
+    ]
     return Definitions(
         assets=[*_assets(flows, platform, partitions), *broken],
         asset_checks=_checks(flows, platform),
@@ -171,7 +175,14 @@ def _tables(
     by_name = {flow.name: flow for flow in flows}
 
     def describe(outcome: Outcome, place: Place) -> dict[str, Any]:
-        return table_metadata(by_name[outcome.dataflow], outcome, place)
+        flow, newest = by_name[outcome.dataflow], outcome.newest
+        columns: Columns = []
+        if outcome.committed and newest:
+            with suppress(
+                StrandlineError
+            ):  # the rows are there; a schema that cannot be read now fails no run
+                columns = entry_columns(platform, flow, newest)
+        return table_metadata(flow, outcome, place, columns)
 
     def manager(context: InitResourceContext) -> Iterator[TableIOManager]:
         resources = platform.loading(platform.loads or loaded_by(context.run, flows))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -10,30 +11,40 @@ from typing import Any
 from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
 from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
 from partitions.path.quarantine import Quarantine
-from partitions.sentinels import encode
-from platform_assets.kinds import profile_of
+from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import KindProfile, PlanRow
+from platform_assets.words import in_words, stored_in_words
 from resources.loop.outcome import Outcome
 from resources.places import Place
 from resources.watermarks.entry import Entry
 
 _SHOWN = 100
 
+_MOST_ROWS = 2**31
+"""Dagster shows no larger count of rows."""
 
-def table_metadata(dataflow: Dataflow, outcome: Outcome, place: Place) -> dict[str, Any]:
-    """Return the metadata of a run's table."""
+
+def table_metadata(
+    dataflow: Dataflow, outcome: Outcome, place: Place, columns: Sequence[Mapping[str, str]] = ()
+) -> dict[str, Any]:
+    """Return the metadata of a run's table.
+
+    Args:
+        dataflow: the definition.
+        outcome: of the run.
+        place: of the table.
+        columns: with name and type, as they are pinned; none if they are not asked for.
+    """
     profile = profile_of(dataflow)
-    before, after = encode(outcome.before), encode(outcome.after)
     shown: dict[str, Any] = {
         "status": outcome.status,
         "rows": outcome.rows,
         **profile.amounts(outcome),
         "slices": len(outcome.committed),
         "seconds": round(outcome.seconds, 3),
-        "watermark_before": MetadataValue.json(before),
-        "watermark_effective": MetadataValue.json(before),
-        "watermark_after": MetadataValue.json(after),
+        **_watermarks(dataflow, outcome),
         "state_number": outcome.newest.number if outcome.newest else 0,
         "plan": _plan_table(outcome, profile),
         "table": MetadataValue.path(str(place)),
@@ -44,16 +55,52 @@ def table_metadata(dataflow: Dataflow, outcome: Outcome, place: Place) -> dict[s
         shown["table_version"] = outcome.newest.table_version
     if outcome.warnings:
         shown["warnings"] = MetadataValue.md("\n".join(f"- {warning}" for warning in outcome.warnings))
+    if outcome.error is not None:
+        shown["error"] = outcome.error.message
+        if outcome.error.choices:
+            shown["what_to_do"] = MetadataValue.md(
+                "\n".join(f"- `{choice}`" for choice in outcome.error.choices)
+            )
+    return shown | _of_the_table(dataflow, outcome, columns)
+
+
+def _of_the_table(
+    dataflow: Dataflow, outcome: Outcome, columns: Sequence[Mapping[str, str]]
+) -> dict[str, Any]:
+    """Return what Dagster's own pages show of a table after a run that changed it: its rows, and its columns."""
+    shown: dict[str, Any] = {}
+    if not outcome.committed or outcome.newest is None:
+        return shown
+    rows = outcome.newest.total_rows
+    if rows < _MOST_ROWS and not dataflow.target.shared:  # others load rows of a shared table, too
+        shown["dagster/row_count"] = rows
+    if columns:
+        described = [TableColumn(column["name"], column["type"]) for column in columns]
+        shown["dagster/column_schema"] = TableSchema(described)
+    return shown
+
+
+def _watermarks(dataflow: Dataflow, outcome: Outcome) -> dict[str, Any]:
+    """Return the watermark before, as it was read from, and after: each in words, and all of them as JSON."""
+    profile = profile_of(dataflow)
+    each = {"before": outcome.before, "effective": outcome.effective, "after": outcome.after}
+    shown: dict[str, Any] = {
+        f"watermark_{name}": in_words(dataflow.kind, watermark) for name, watermark in each.items()
+    }
+    documents = {name: profile.watermark_document(watermark) for name, watermark in each.items()}
+    if None not in documents.values():
+        shown["watermark_values"] = MetadataValue.json(documents)
     return shown
 
 
 def watermark_metadata(entry: Entry | None, quarantine: Quarantine) -> dict[str, Any]:
     """Return the metadata of the watermark's output: an entry, and the files that it leaves in quarantine."""
     if entry is None:
-        return {"state_number": 0, "watermark": MetadataValue.json({})}
+        return {"state_number": 0, "watermark": in_words(None, None)}
     return {
         "state_number": entry.number,
-        "watermark": MetadataValue.json(json.loads(entry.watermark)),
+        "watermark": stored_in_words(entry.kind, entry.watermark),
+        **_document_of(entry),
         "why": entry.why,
         "appended": entry.time,
         "total_rows": entry.total_rows,
@@ -61,6 +108,14 @@ def watermark_metadata(entry: Entry | None, quarantine: Quarantine) -> dict[str,
         "in_quarantine": len(quarantine.held),
         **({"quarantine": _quarantine_table(quarantine)} if quarantine.held else {}),
     }
+
+
+def _document_of(entry: Entry) -> dict[str, Any]:
+    """Return an entry's watermark as JSON; nothing for a kind whose values say nothing to people, or for text that does not read."""
+    with suppress(StrandlineError):  # decisions are made for such states, too
+        document = PROFILES[entry.kind].watermark_document(entry.state())
+        return {} if document is None else {"watermark_values": MetadataValue.json(document)}
+    return {}
 
 
 def lag_seconds(entry: Entry, now: datetime) -> float | None:

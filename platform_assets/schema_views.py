@@ -105,6 +105,13 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def entry_columns(platform: Platform, dataflow: Dataflow, entry: Entry) -> Columns:
+    """Return the columns that an entry has pinned; none if it has pinned none."""
+    if not entry.pinned:
+        return []
+    return _columns(PinnedSchema.of(platform.log.get_schema(entry.pinned)), dataflow)
+
+
 def _of_table(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
     from pyspark.sql.types import StructType
 

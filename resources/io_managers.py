@@ -162,9 +162,8 @@ class TableIOManager(IOManager):
         events.tell_what_was_loaded()
         # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions
         # would stand for all of them, so it is not given if one of them has failed.
-        if outcome.error is not None and load.keys is not None:
-            context.log_event(AssetObservation(events.table, metadata=load.metadata))
         if outcome.error is not None and (load.keys is not None or not outcome.committed):
+            context.log_event(AssetObservation(events.table, metadata=load.metadata))
             load.on_stored()
             raise failure(outcome.error)
 

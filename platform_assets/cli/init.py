@@ -10,7 +10,14 @@ import click
 
 from partitions.errors import ConfigurationError
 from platform_assets.cli.context import Context, shared
-from platform_assets.scaffold.new_project import TEMPLATES, dataflow_name, project_files, template, write_new
+from platform_assets.scaffold.new_project import (
+    LANDING,
+    TEMPLATES,
+    dataflow_name,
+    project_files,
+    template,
+    write_new,
+)
 from resources.places import Place
 
 
@@ -18,20 +25,25 @@ from resources.places import Place
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--from", "files", metavar="FOLDER|URL", help="Write dataflows for the files that are there.")
 @click.option(
-    "--kind", type=click.Choice(TEMPLATES), help="Of a first dataflow with comments.  [default: path]"
+    "--kind",
+    "first",
+    type=click.Choice(TEMPLATES),
+    help=f"Of a first dataflow with comments.  [default: {TEMPLATES[0]}]",
 )
 @click.option("--name", metavar="NAME", help="Of the dataflow.")
 @shared
-def command(context: Context, directory: Path, files: str | None, kind: str | None, name: str | None) -> int:
+def command(context: Context, directory: Path, files: str | None, first: str | None, name: str | None) -> int:
     """Make a project folder, or add dataflows to one. A file that is there stays as it is."""
-    if files is not None and kind is not None:
+    if files is not None and first is not None:
         raise click.UsageError("expected --from or --kind, found both")
     if name is not None and name != dataflow_name(name, ""):
         raise ConfigurationError(
             f"--name: expected a small letter, then small letters, digits and _, found {name!r}"
         )
     flows = (
-        _drafts(directory, files, name) if files is not None else {name or "events": template(kind or "path")}
+        _drafts(directory, files, name)
+        if files is not None
+        else {name or "events": template(first or TEMPLATES[0])}
     )
     taken = [flow for flow in flows if (directory / f"dataflows/{flow}.yaml").exists()]
     if taken:
@@ -39,7 +51,7 @@ def command(context: Context, directory: Path, files: str | None, kind: str | No
             f"{directory}: expected no dataflow named {taken[0]}, found dataflows/{taken[0]}.yaml; --name gives another name"
         )
     written = write_new(directory, project_files(directory, flows))
-    if files is None and kind in (None, "path"):
+    if any(LANDING in text for text in flows.values()):
         (directory / "landing").mkdir(exist_ok=True)
     context.folder = directory
     following = [f"strandline plan {' '.join(flows)}", f"strandline run {' '.join(flows)}", "strandline dev"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from dagster import (
@@ -14,8 +15,10 @@ from dagster import (
     AssetOut,
     AssetsDefinition,
     BackfillPolicy,
+    CodeReferencesMetadataValue,
     Failure,
     FreshnessPolicy,
+    LocalFileCodeReference,
     Output,
     multi_asset,
 )
@@ -35,6 +38,9 @@ from platform_assets.project.errors import ProjectError
 from resources.asset_partitions import AssetPartitions
 from resources.io_managers import Load, TableIOManager, WatermarkIOManager, failure
 from resources.platform import Platform
+
+_ICONS = {"delta": "deltalake"}
+"""Formats whose icon in Dagster has another name."""
 
 
 def dataflow_assets(
@@ -123,15 +129,16 @@ def _outs(dataflow: Dataflow, platform: Platform) -> dict[str, AssetOut]:
         "is_required": False,
         "freshness_policy": freshness,
     }
+    yaml = _code_reference(platform.folder / f"dataflows/{dataflow.name}.yaml")
     loaded = f"Loaded from {dataflow.source.shown} above a {dataflow.kind} watermark."
     return {
         "table": AssetOut(
             key=table_key(dataflow),
             io_manager_key=TABLE_MANAGER,
             description=dataflow.description or loaded,
-            kinds={dataflow.target.format, "spark"},
+            kinds={_ICONS.get(dataflow.target.format, dataflow.target.format), "spark"},
             tags=dataflow.tags,
-            metadata=_sharing(dataflow, platform),
+            metadata=_place(dataflow, platform) | _sharing(dataflow, platform) | yaml,
             **common,
         ),
         "watermark": AssetOut(
@@ -139,9 +146,30 @@ def _outs(dataflow: Dataflow, platform: Platform) -> dict[str, AssetOut]:
             io_manager_key=WATERMARK_MANAGER,
             description=f"How far {dataflow.name} is loaded: its {dataflow.kind} watermark, from the watermark log.",
             kinds={"json"},
+            metadata=yaml,
             **common,
         ),
     }
+
+
+def _place(dataflow: Dataflow, platform: Platform) -> dict[str, str]:
+    """Return what Dagster's own pages show of a table: its name, where it lies, and its format."""
+    return {
+        "dagster/table_name": dataflow.table.replace("/", "."),
+        "dagster/uri": str(platform.lake.child(dataflow.table)),
+        "dagster/storage_kind": dataflow.target.format,
+    }
+
+
+def _code_reference(file: Path, line: int | None = None) -> dict[str, Any]:
+    """Return the link that opens a dataflow's file at a line, by default at its source; nothing if the file is not there."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    line = line or next((number for number, text in enumerate(lines, 1) if text.startswith("source:")), 1)
+    reference = LocalFileCodeReference(file_path=str(file), line_number=line, label=file.name)
+    return {"dagster/code_references": CodeReferencesMetadataValue(code_references=[reference])}
 
 
 def _sharing(dataflow: Dataflow, platform: Platform) -> dict[str, str]:
@@ -158,8 +186,8 @@ def _deps(dataflow: Dataflow, platform: Platform) -> list[AssetDep]:
     return [AssetDep(asset_key(asset), partition_mapping=AllPartitionMapping()) for asset in above]
 
 
-def broken_asset(layer: str, name: str, errors: Sequence[ProjectError]) -> AssetsDefinition:
-    """Return the asset of a dataflow whose file has errors: its materialisation fails with them."""
+def broken_asset(layer: str, name: str, errors: Sequence[ProjectError], folder: Path) -> AssetsDefinition:
+    """Return the asset of a dataflow whose file, in this project, has errors: its materialisation fails with them."""
     text = "\n".join(str(error) for error in errors)
 
     @multi_asset(
@@ -170,6 +198,7 @@ def broken_asset(layer: str, name: str, errors: Sequence[ProjectError]) -> Asset
                 group_name=layer,
                 description=f"This dataflow's file has errors:\n\n```\n{text}\n```",
                 kinds={"error"},
+                metadata=_code_reference(folder / errors[0].file, errors[0].line),
             )
         },
         pool=pool(name),

@@ -20,6 +20,7 @@ class Cursor:
         resume: where a listing that ran out of its budget continues, or "".
         handled: the changes of upstream tables that need no run any more, or "".
         awaited: the runs of upstream dataflows that the sensor waits for.
+        paused: the attempt whose pause the asset's page shows, or "".
     """
 
     attempts: Attempts = field(default_factory=Attempts)
@@ -28,6 +29,7 @@ class Cursor:
     resume: str = ""
     handled: str = ""
     awaited: tuple[str, ...] = ()
+    paused: str = ""
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:

@@ -17,8 +17,10 @@ from typing import Any
 
 from dagster import (
     AddDynamicPartitionsRequest,
+    AssetObservation,
     DagsterInstance,
     DefaultSensorStatus,
+    MetadataValue,
     RunRequest,
     SensorDefinition,
     SensorEvaluationContext,
@@ -30,6 +32,7 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from platform_assets.factory.cursor import Cursor
 from platform_assets.factory.in_flight import Sign, in_flight, runs_in_flight
+from platform_assets.factory.keys import table_key
 from resources.platform import Platform
 from resources.watermarks.entry import Entry, Why
 from resources.watermarks.log import WatermarkLog
@@ -147,7 +150,7 @@ class SensorShell:
             if isinstance(work, NoWork):
                 return _skip(work.why, cursor.after_nothing(work.resume, work.handled), work.events)
             progress = _progress(platform.log, dataflow.name, cursor, work)
-            return _request(cursor, work, progress, seconds)
+            return _request(dataflow, cursor, work, progress, seconds)
 
         return tick
 
@@ -166,13 +169,15 @@ def _upstream_runs(
     return {run: reason for run, reason in runs.items() if not cursor.awaited or run in cursor.awaited}
 
 
-def _request(cursor: Cursor, work: Work, progress: str, now: float) -> SensorResult:
+def _request(dataflow: Dataflow, cursor: Cursor, work: Work, progress: str, now: float) -> SensorResult:
     """Return the request for runs, or a skip during the pause after the last attempt."""
     number = work.entry.number if work.entry else 0
     cursor = replace(cursor, seen=number, resume="", sign=Sign())
     left = cursor.attempts.wait(progress, work.digest, now)
     if left > 0:
-        return _skip(work.unfinished.format(cursor.attempts.count, int(left)), cursor, work.events)
+        reason = work.unfinished.format(cursor.attempts.count, int(left))
+        told = () if cursor.paused == cursor.attempts.name else (_pause(dataflow, reason, now + left),)
+        return _skip(reason, replace(cursor, paused=cursor.attempts.name), [*work.events, *told])
     after = cursor.attempts.next(progress, work.digest, now)
     requests = list(work.requests(after.name))
     return SensorResult(
@@ -183,6 +188,14 @@ def _request(cursor: Cursor, work: Work, progress: str, now: float) -> SensorRes
         cursor=(replace(cursor, attempts=after) if requests else cursor).write(),
         dynamic_partitions_requests=list(work.new_keys),
         asset_events=work.events,
+    )
+
+
+def _pause(dataflow: Dataflow, reason: str, until: float) -> AssetObservation:
+    """Return the event that says on the table's page why nothing runs, and when the next attempt is; given once for each pause."""
+    next_attempt = MetadataValue.timestamp(datetime.fromtimestamp(until, UTC))
+    return AssetObservation(
+        table_key(dataflow), metadata={"why_nothing_runs": reason, "next_attempt": next_attempt}
     )
 
 

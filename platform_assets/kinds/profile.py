@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from partitions.sentinels import Watermark, encode
+
 if TYPE_CHECKING:
     from partitions.dataflow import Dataflow
     from partitions.request import Forced
@@ -52,6 +54,11 @@ class KindProfile(ABC):
     @abstractmethod
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
         """Return a watermark that is not empty in a few words, from its JSON form or from its values."""
+
+    def watermark_document(self, watermark: Watermark) -> Mapping[str, Any] | None:
+        """Return a watermark's values as JSON that people can read; None if its words, and the ledger, tell more than its values."""
+        document: dict[str, Any] = encode(watermark)
+        return document
 
     @abstractmethod
     def entry_watermark(self, entry: Entry) -> str:

@@ -11,6 +11,9 @@ from platform_assets.installation import INSTALLED
 TEMPLATES = ("path", "column", "window")
 """The kinds of watermark that a first dataflow can have."""
 
+LANDING = "path: ./landing"
+"""In a text: its files arrive in a folder of the project, which `init` makes."""
+
 _HERE = Path(__file__).resolve().parent
 _PUBLIC = "strandline" if INSTALLED else "platform_assets.public"
 

@@ -15,6 +15,9 @@ from partitions.window.slices import WindowSlice
 from partitions.window.work_unit import WorkUnit
 from resources.loop.outcome import Committed
 
+_ROW_COUNT, _IN_PART = "dagster/partition_row_count", "in_part"
+"""The count that Dagster's own pages show of a partition: of one that was read as a whole only."""
+
 
 class WindowAssetPartitions(WindowPartitions):
     """The partitions of a dataflow over windows x units; the kind's :class:`resources.asset_partitions.AssetPartitions`."""
@@ -36,6 +39,9 @@ class WindowAssetPartitions(WindowPartitions):
                     shown = loaded.setdefault(key, {"work_units": 0, "state_number": number.entry.number})
                     _add(shown, work, number.stats.get(work.key), number.slice)
         failed = self.failed(committed)
+        for shown in loaded.values():
+            if shown.pop(_IN_PART, False):
+                shown.pop(_ROW_COUNT, None)
         return {key: shown for key, shown in loaded.items() if key not in failed}
 
     def failed(self, committed: Sequence[Committed]) -> set[str | None]:
@@ -47,7 +53,9 @@ class WindowAssetPartitions(WindowPartitions):
 def _add(shown: dict[str, Any], work: WorkUnit, counts: Sequence[Any] | None, slice_: WindowSlice) -> None:
     described = work.describe(slice_.zone)
     shown["work_units"] += 1
+    if counts is None or work.lower != work.start:  # the rows below were read by another run
+        shown[_IN_PART] = True
     shown["window"] = f"[{described['window']['start']}, {described['window']['end']})"
     shown["reason"] = work.reason if shown.get("reason", work.reason) == work.reason else "several"
     if counts is not None:
-        shown["rows"] = shown.get("rows", 0) + counts[0]
+        shown["rows"] = shown[_ROW_COUNT] = shown.get("rows", 0) + counts[0]

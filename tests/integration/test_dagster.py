@@ -110,8 +110,13 @@ def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_meas
         "state_number": 1,
         "table_version": 0,
     }
-    assert (table["watermark_before"], table["watermark_after"]) == ({}, {"path": "1.ndjson"})
-    assert values(found[f"watermark/{NAME}"])["watermark"] == {"path": "1.ndjson"}
+    assert (table["watermark_before"], table["watermark_after"]) == ("none", "1.ndjson")
+    assert table["watermark_values"] == {"before": {}, "effective": {}, "after": {"path": "1.ndjson"}}
+    shown = values(found[f"watermark/{NAME}"])
+    assert (shown["watermark"], shown["watermark_values"]) == ("1.ndjson", {"path": "1.ndjson"})
+    assert table["dagster/row_count"] == 2
+    columns = [(column.name, column.type) for column in table["dagster/column_schema"].columns]
+    assert ("id", "bigint") in columns
 
 
 class TestARunWithNothingToDo:
@@ -125,7 +130,7 @@ class TestARunWithNothingToDo:
         assert materialised(result) == {}
         (seen,) = observed(result)
         assert seen.asset_key == AssetKey(["bronze", NAME])
-        assert (values(seen)["status"], values(seen)["watermark_after"]) == ("nothing", {"path": "1.ndjson"})
+        assert (values(seen)["status"], values(seen)["watermark_after"]) == ("nothing", "1.ndjson")
         checks = {each.check_name: each.passed for each in result.get_asset_check_evaluations()}
         assert set(checks) == {each.check_name for each in before.get_asset_check_evaluations()}
         assert all(checks.values())
@@ -167,7 +172,7 @@ class TestASelectionOfOneAsset:
         feed.put("1.ndjson", 1)
         found = materialised(self.selected(feed, ["bronze", NAME]))
         assert values(found[f"bronze/{NAME}"])["rows"] == 1
-        assert values(found[f"watermark/{NAME}"])["watermark"] == {"path": "1.ndjson"}
+        assert values(found[f"watermark/{NAME}"])["watermark"] == "1.ndjson"
         assert feed.ids == [1]
 
     def test_the_watermark_alone_is_shown_and_nothing_is_loaded(self, feed: Feed) -> None:
@@ -177,7 +182,7 @@ class TestASelectionOfOneAsset:
         result = self.selected(feed, ["watermark", NAME])
         assert materialised(result) == {}
         (seen,) = observed(result)
-        assert values(seen)["watermark"] == {"path": "1.ndjson"}
+        assert values(seen)["watermark"] == "1.ndjson"
         assert feed.ids == [1]
 
 
@@ -413,7 +418,7 @@ class TestLateJob:
             "files": 1,
             "state_number": 2,
         }
-        assert table["watermark_before"] == table["watermark_after"] == {"path": "2.ndjson"}
+        assert table["watermark_before"] == table["watermark_after"] == "2.ndjson"
         assert (late.ids, late.path) == ([1, 2, 11], "2.ndjson")
 
     def test_under_alert_it_loads_nothing_and_the_check_fails(self, late: Feed) -> None:
@@ -492,7 +497,7 @@ class TestDecisionJobs:
         shown = values(observation)
         assert (shown["state_number"], shown["watermark"], shown["why"], shown["reason"]) == (
             3,
-            {"path": "1.ndjson"},
+            "1.ndjson",
             "rewind",
             "because",
         )

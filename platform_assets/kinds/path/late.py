@@ -149,7 +149,7 @@ def late_sensor(
             lambda attempt: [run_request(dataflow, f"{dataflow.name}:late:{attempt}")],
             events=events,
             no_progress=_NOT_OF_LATE_FILES,
-            unfinished=f"{looked_at}; attempt {{}} did not deal with them",
+            unfinished=f"{looked_at}; attempt {{}} did not deal with them; the next one is in {{}} s",
         )
 
     description = f"Looks for files of {dataflow.name} that came below its watermark, a few pages a tick."

@@ -12,9 +12,9 @@ from partitions.instants import as_datetime
 from partitions.intervals import Interval, difference, union
 from partitions.window.ledger import Ledger, UnitLedger
 from partitions.window.work_unit import words
+from platform_assets.kinds.window.image import FAILED, FULL, NONE, PART, image_of
 
-_UNITS, _COLUMNS, _ROWS = 40, 60, 100
-_FULL, _PART, _FAILED, _NONE = "🟩", "🟨", "🟥", "⬜"
+_UNITS, _COLUMNS, _ROWS, _NAMED = 40, 60, 100, 10
 
 
 def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
 
 
 def picture(ledger: Ledger) -> str:
-    """Return a line for each unit, a square for each stretch of time: loaded, loaded in part, failed, or missing."""
+    """Return an image with a row for each unit and a cell for each stretch of time, as Markdown: loaded, loaded in part, failed, or missing."""
     begins = [unit.covered[0][0] for unit in ledger.units if unit.covered] + [
         unit.gaps[0].start for unit in ledger.units if unit.gaps
     ]
@@ -46,14 +46,16 @@ def picture(ledger: Ledger) -> str:
     ]
     if not begins:
         return ""
-    columns = _columns(min(begins), max(ends))
-    lines = [f"{''.join(_squares(unit, columns))} {_name(unit)}" for unit in ledger.units[:_UNITS]]
-    more = [f"… and {len(ledger.units) - _UNITS:,} more units"] if len(ledger.units) > _UNITS else []
+    columns, shown = _columns(min(begins), max(ends)), ledger.units[:_UNITS]
+    image = image_of([list(_cells(unit, columns)) for unit in shown])
     first, last = (
         as_datetime(instant, ledger.zone).isoformat() for instant in (columns[0][0], columns[-1][1])
     )
-    legend = f"{_FULL} loaded {_PART} in part {_FAILED} failed {_NONE} missing, from {first} to {last}"
-    return "\n".join(["```", *lines, *more, "```", legend])
+    left = len(ledger.units) - _UNITS
+    more = [f"{left:,} more units are not drawn"] if left > 0 else []
+    names = ", ".join(_name(unit) for unit in shown[:_NAMED]) + (", …" if len(shown) > _NAMED else "")
+    legend = f"green: loaded, yellow: in part, red: failed, grey: missing; from {first} to {last}"
+    return "\n\n".join([f"![ledger]({image})", legend, f"from the top: {names}", *more])
 
 
 def _columns(first: int, last: int) -> list[Interval]:
@@ -63,16 +65,16 @@ def _columns(first: int, last: int) -> list[Interval]:
     return list(pairwise(edges))
 
 
-def _squares(unit: UnitLedger, columns: Sequence[Interval]) -> Iterator[str]:
+def _cells(unit: UnitLedger, columns: Sequence[Interval]) -> Iterator[int]:
     failed = union((gap.start, gap.end) for gap in unit.gaps if gap.why.startswith("failed"))
     for column in columns:
         left = difference([column], unit.covered)
         if difference([column], failed) != [column]:
-            yield _FAILED
+            yield FAILED
         elif not left:
-            yield _FULL
+            yield FULL
         else:
-            yield _NONE if left == [column] else _PART
+            yield NONE if left == [column] else PART
 
 
 def _unit_table(ledger: Ledger) -> MetadataValue:

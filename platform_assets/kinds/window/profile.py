@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.request import Forced
+from partitions.sentinels import Watermark
 from partitions.window.simulate import simulate
 from platform_assets.kinds.profile import CanForce, CanSimulate, KindProfile, LoadsAheadOfTime, PlanRow
 from platform_assets.kinds.window.words import reach_in_words
@@ -40,6 +41,9 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
         """Return how far all units are loaded, and how far the furthest."""
         return reach_in_words(watermark)
+
+    def watermark_document(self, _: Watermark) -> None:
+        """Return nothing: the values are intervals in milliseconds."""
 
     def entry_watermark(self, entry: Entry) -> str:
         """Return how far the watermark reaches, in words."""

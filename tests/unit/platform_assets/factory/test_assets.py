@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dagster import AssetKey, AssetsDefinition
 
+from platform_assets.build import build_definitions
 from platform_assets.factory.assets import dataflow_assets
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
@@ -39,3 +40,34 @@ def test_dataflows_that_share_a_table_have_an_asset_each_and_what_reads_it_is_do
     assert shown(assets["reader"], "silver/reader") == {}
     above = {dep.asset_key for spec in assets["reader"].specs for dep in spec.deps}
     assert {AssetKey(["bronze", "a"]), AssetKey(["bronze", "b"])} <= above
+
+
+def test_dagster_s_own_pages_show_a_table_s_name_place_format_and_file(tmp_path: Path) -> None:
+    text = SHARED.replace(", table: bronze/both, shared: true", "")
+    (tmp_path / "dataflows").mkdir()
+    (tmp_path / "dataflows/events.yaml").write_text(f"# why\n{text}")
+    (tmp_path / "dataflows/wrong.yaml").write_text(
+        "layer: silver\nsource: {type: files, pth: x, path: y, format: csv}\nwatermark: {type: path}\n"
+    )
+    definitions = build_definitions(tmp_path)
+    specs = {
+        spec.key.to_user_string(): spec
+        for each in definitions.assets or ()
+        if isinstance(each, AssetsDefinition)
+        for spec in each.specs
+    }
+    table = specs["bronze/events"]
+    assert {name: table.metadata[f"dagster/{name}"] for name in ("table_name", "uri", "storage_kind")} == {
+        "table_name": "bronze.events",
+        "uri": str(tmp_path / ".strandline/lake/bronze/events"),
+        "storage_kind": "delta",
+    }
+    assert table.kinds == {"deltalake", "spark"}
+
+    def opened(name: str) -> list[tuple[str, int]]:
+        references = specs[name].metadata["dagster/code_references"].code_references
+        return [(reference.file_path, reference.line_number) for reference in references]
+
+    file = str(tmp_path / "dataflows/events.yaml")
+    assert opened("bronze/events") == opened("watermark/events") == [(file, 2)]
+    assert opened("silver/wrong") == [(str(tmp_path / "dataflows/wrong.yaml"), 2)]

@@ -85,3 +85,23 @@ def test_entries_that_made_no_progress_keep_the_pause_and_any_other_ends_it(tick
     ticker.commit("a.ndjson")
     toy.result = work(ticker)
     asked(ticker.tick())
+
+
+def test_the_table_s_page_says_once_for_each_pause_why_nothing_runs_and_when_the_next_attempt_is(
+    ticker: Ticker, toy: Toy
+) -> None:
+    toy.result = work(ticker)
+    asked(ticker.tick())
+    assert ticker.events == []
+    ticker.tick()
+    (told,) = ticker.events
+    shown = {name: value.value for name, value in told.metadata.items()}
+    assert told.asset_key.path == ["bronze", "arrivals"]
+    assert shown["why_nothing_runs"].startswith("attempt 1 did not commit")
+    assert shown["next_attempt"] > ticker.now
+    ticker.tick()
+    assert ticker.events == []
+    ticker.now += 60
+    asked(ticker.tick())
+    ticker.tick()
+    assert ["attempt 2" in event.metadata["why_nothing_runs"].value for event in ticker.events] == [True]

@@ -124,7 +124,10 @@ def test_what_a_run_did_not_deal_with_is_asked_for_again_after_a_pause_that_doub
     ticker = make_ticker()
     first = asked(ticker.tick())
     ticker.now += 59
-    assert ticker.tick() == "3 files looked at (3 listing calls), 1 late; attempt 1 did not deal with them"
+    assert (
+        ticker.tick()
+        == "3 files looked at (3 listing calls), 1 late; attempt 1 did not deal with them; the next one is in 1 s"
+    )
     ticker.now += 1
     second = asked(ticker.tick())
     assert second.run_key != first.run_key  # a run key counts once for ever, for failed runs too
