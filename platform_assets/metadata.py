@@ -22,6 +22,13 @@ from resources.watermarks.entry import Entry
 
 _SHOWN = 100
 
+_ORIGIN = {
+    "_source_file": ("string", "The file that the row is of, or what else it comes from."),
+    "_ingested_at": ("timestamp", "When the run began that loaded the row."),
+    "_run_id": ("string", "The run that loaded the row."),
+}
+"""The columns that loading adds: their types, and what they say."""
+
 _MOST_ROWS = 2**31
 """Dagster shows no larger count of rows."""
 
@@ -76,6 +83,8 @@ def _of_the_table(
         shown["dagster/row_count"] = rows
     if columns:
         described = [TableColumn(column["name"], column["type"]) for column in columns]
+        if dataflow.target.origin_columns:
+            described += [TableColumn(name, *column) for name, column in _ORIGIN.items()]
         shown["dagster/column_schema"] = TableSchema(described)
     return shown
 

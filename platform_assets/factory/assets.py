@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from dagster import (
     AssetOut,
     AssetsDefinition,
     BackfillPolicy,
+    BetaWarning,
     CodeReferencesMetadataValue,
     Failure,
     FreshnessPolicy,
@@ -168,8 +170,10 @@ def _code_reference(file: Path, line: int | None = None) -> dict[str, Any]:
     except OSError:
         return {}
     line = line or next((number for number, text in enumerate(lines, 1) if text.startswith("source:")), 1)
-    reference = LocalFileCodeReference(file_path=str(file), line_number=line, label=file.name)
-    return {"dagster/code_references": CodeReferencesMetadataValue(code_references=[reference])}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BetaWarning)  # the test of these links tells if Dagster changes them
+        reference = LocalFileCodeReference(file_path=str(file), line_number=line, label=file.name)
+        return {"dagster/code_references": CodeReferencesMetadataValue(code_references=[reference])}
 
 
 def _sharing(dataflow: Dataflow, platform: Platform) -> dict[str, str]:

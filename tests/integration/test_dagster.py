@@ -117,6 +117,7 @@ def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_meas
     assert table["dagster/row_count"] == 2
     columns = [(column.name, column.type) for column in table["dagster/column_schema"].columns]
     assert ("id", "bigint") in columns
+    assert columns[-3:] == [("_source_file", "string"), ("_ingested_at", "timestamp"), ("_run_id", "string")]
 
 
 class TestARunWithNothingToDo:
@@ -256,6 +257,19 @@ def test_what_was_committed_before_a_failure_is_materialised_and_the_run_fails_w
         "failed",
     )
     assert failed(result)[0].startswith("file 2.ndjson, line 1: field id: expected bigint, found")
+
+
+def test_a_failed_run_that_committed_nothing_leaves_its_message_on_the_table_s_page(feed: Feed) -> None:
+    feed.put("1.ndjson", 1)
+    feed.load()
+    feed.put_text("2.ndjson", '{"id": "no number"}\n')
+    with DagsterInstance.ephemeral() as instance:
+        assert not run(feed, instance=instance).success
+        (record,) = instance.fetch_observations(AssetKey(["bronze", NAME]), limit=5).records
+    assert record.asset_observation is not None
+    shown = values(record.asset_observation)
+    assert (shown["status"], shown["rows"]) == ("failed", 0)
+    assert shown["error"].startswith("file 2.ndjson, line 1: field id: expected bigint, found")
 
 
 class TestARunThatDiedBeforeItCouldTell:
