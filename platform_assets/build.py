@@ -19,11 +19,13 @@ from dagster import (
     IOManagerDefinition,
     JobDefinition,
     ResourceDefinition,
+    SensorDefinition,
     in_process_executor,
 )
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
+from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.factory.assets import broken_asset, dataflow_assets
 from platform_assets.factory.checks import ROW_ACCOUNTING
 from platform_assets.factory.decisions import decision_jobs
@@ -87,7 +89,7 @@ def build_definitions(
             *(made for _, made in care),
             *decision_jobs(project, platform, options),
         ],
-        sensors=list(chain.from_iterable(of_flow.sensors for of_flow in triggers)),
+        sensors=[*chain.from_iterable(of_flow.sensors for of_flow in triggers), *_alerts(project, platform)],
         schedules=[
             *chain.from_iterable(of_flow.schedules for of_flow in triggers),
             *(maintenance_schedule(flow, platform, made) for flow, made in care),
@@ -120,6 +122,11 @@ def build_job(
         executor=in_process_executor,
     )
     return definitions.resolve_job_def(job_name(flow.name))
+
+
+def _alerts(project: Project, platform: Platform) -> list[SensorDefinition]:
+    made = alerts_sensor(project, platform)
+    return [] if made is None else [made]
 
 
 def _of_kind(flow: Dataflow) -> KindDefinitions:

@@ -22,6 +22,7 @@ from resources.functions import UserCode
 from resources.iceberg_rest import RestCatalogServer
 from resources.jdbc import JdbcConnection
 from resources.places import Place, S3Connection
+from resources.webhook import Webhook
 
 SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
 """The variable with a Connect server's address; it wins over ``spark`` of the settings."""
@@ -69,6 +70,22 @@ class Project:
         if self._settings is None:
             raise InvalidProject([error for error in self.errors if error.file.startswith("platform.")])
         return self._settings
+
+    @property
+    def valid_settings(self) -> bool:
+        """Return whether platform.yaml has no errors."""
+        return self._settings is not None
+
+    def webhook(self) -> Webhook:
+        """Return where alerts are posted, with its address, at the moment of use.
+
+        Raises:
+            ConfigurationError: if there is none, its variable is not set, or the address has another form.
+        """
+        alerts = self.settings.alerts
+        if alerts is None:
+            raise ConfigurationError("expected alerts in platform.yaml, found none")
+        return Webhook(str(self._used(alerts.webhook, "alerts.webhook")))
 
     @property
     def lineage(self) -> Lineage:
@@ -176,6 +193,10 @@ class Project:
 
     def hide(self, text: str) -> str:
         """Return a text for people with the values of all secrets replaced, whatever library put them there."""
+        alerts = (self._settings or Settings()).alerts
+        if alerts is not None and isinstance(alerts.webhook, EnvRef):
+            address = alerts.webhook.look_up(self._environment)
+            text = text.replace(address, repr(alerts.webhook)) if address else text
         for connection in (self._settings or Settings()).connections.values():
             text = connection.hide(text, self._environment)
         state = (self._settings or Settings()).place("state").path

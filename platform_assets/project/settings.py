@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from partitions.alerts import CONDITIONS, Condition
 from partitions.column.lookback import LookBack, as_nested
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
@@ -286,6 +287,18 @@ class IcebergSettings(Model):
     connection: Annotated[str, Field(min_length=1)] | None = None
 
 
+class AlertSettings(Model):
+    """Who is told of dataflows that need somebody.
+
+    Attributes:
+        webhook: the address, a secret; Slack's gets Slack's form, any other plain JSON.
+        on: what is told.
+    """
+
+    webhook: Text
+    on: Annotated[tuple[Condition, ...], Field(min_length=1)] = CONDITIONS
+
+
 class Settings(Model):
     """The whole file.
 
@@ -295,6 +308,7 @@ class Settings(Model):
         format: the default of all targets.
         iceberg: the catalog of Iceberg tables.
         history: the retention of each watermark log.
+        alerts: None: people are told nothing.
         connections: by name, for sources, state and lake.
     """
 
@@ -304,6 +318,7 @@ class Settings(Model):
     iceberg: IcebergSettings = IcebergSettings()
     spark: SparkSettings = SparkSettings()
     history: HistorySettings = HistorySettings()
+    alerts: AlertSettings | None = None
     connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
 
     def place(self, which: Literal["state", "lake"]) -> PlaceSettings:

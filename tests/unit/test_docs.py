@@ -41,7 +41,7 @@ WINDOWS: dict[str, Any] = {
 
 def _blocks() -> list[Any]:
     return [
-        pytest.param(yaml.safe_load(text), id=f"{page.name}-{number}")
+        pytest.param(yaml.safe_load(re.sub(r"(?m)^( +)on:", r"\1'on':", text)), id=f"{page.name}-{number}")
         for page in sorted(DOCS.glob("*.md"))
         for number, text in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL))
         if "ops:" not in text and not text.startswith("state: {env: STATE_URL}")

@@ -1,0 +1,56 @@
+"""A webhook that takes JSON: Slack's, or any other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from partitions.errors import ConfigurationError, StrandlineError
+
+_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """An address that messages are posted to.
+
+    Attributes:
+        url: a secret: whoever knows it can post.
+    """
+
+    url: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse another scheme.
+
+        Raises:
+            ConfigurationError: which does not repeat the text.
+        """
+        if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
+            raise ConfigurationError("alerts.webhook: expected http://… or https://…, found another form")
+
+    @property
+    def host(self) -> str:
+        """The part of the address that may be shown."""
+        return urlsplit(self.url).hostname or ""
+
+    def post(self, document: Any) -> None:
+        """Post a document.
+
+        Raises:
+            StrandlineError: if the address does not answer, or refuses; the message does not hold the address.
+        """
+        import requests
+
+        try:
+            answer = requests.post(self.url, json=document, timeout=_SECONDS, allow_redirects=False)
+        except requests.RequestException as error:
+            raise StrandlineError(
+                f"alerts.webhook: {self.host} did not take the message: {type(error).__name__}", code="alerts"
+            ) from None  # its text holds the address
+        if not 200 <= answer.status_code < 300:
+            raise StrandlineError(
+                f"alerts.webhook: {self.host} refused the message with status {answer.status_code}",
+                code="alerts",
+            )
