@@ -8,6 +8,7 @@ from partitions.plan import Size
 from resources.kinds.kind import SliceT, WatchesRows
 from resources.loop.context import RunContext
 from resources.loop.transform import Batch, transformed
+from resources.sources.files.pinned import PinnedSchema
 from resources.spark import tune
 from resources.watermarks.entry import Entry, Intent
 
@@ -39,8 +40,10 @@ def slice_rows(
         intent.time,
         run.inputs.read(spark, versions or {}),
     )
-    source_rows = run.kind.read(spark, slice_, run.log.get_schema(intent.pinned))
-    rows = transformed(spark, run.dataflow, source_rows, batch, run.folder, compiled=compiled)
+    pinned = run.log.get_schema(intent.pinned)
+    source_rows = run.kind.read(spark, slice_, pinned)
+    names = PinnedSchema.of(pinned).struct.names if compiled else None
+    rows = transformed(spark, run.dataflow, source_rows, batch, run.folder, compiled=names)
     if isinstance(run.kind, WatchesRows):
         run.kind.check_rows(rows)
     return rows

@@ -46,7 +46,7 @@ def transformed(
     batch: Batch,
     folder: Path,
     *,
-    compiled: bool = False,
+    compiled: Sequence[str] | None = None,
 ) -> DataFrame:
     """Apply the user's step, whose module may lie in the project's folder, then add the columns that tell a row's origin.
 
@@ -56,7 +56,7 @@ def transformed(
         df: the rows that were read.
         batch: the slice.
         folder: the project's.
-        compiled: whether Spark compiles the query before it runs it.
+        compiled: the columns that were read, of a query that Spark compiles before it runs it; None if it does not.
 
     Raises:
         ConfigurationError: if the function cannot be found, or the rows lack a column of ``partition_by`` or ``merge_keys``.
@@ -71,8 +71,10 @@ def transformed(
         df = spark.sql(dataflow.sql)
     if dataflow.target.origin_columns:
         moment = F.lit(batch.time).cast("timestamp")
-        df = df.withColumn("_ingested_at", _as_data(moment, df) if compiled else moment)
-        df = df.withColumn("_run_id", F.lit(batch.run_id).cast("string"))
+        if compiled is not None:
+            has_step = dataflow.transform is not None or dataflow.sql is not None
+            moment = _as_data(moment, df.columns if has_step else compiled)
+        df = df.withColumns({"_ingested_at": moment, "_run_id": F.lit(batch.run_id).cast("string")})
     if dataflow.target.shared:
         df = df.withColumn(DATAFLOW_COLUMN, F.lit(dataflow.name))
     target = dataflow.target
@@ -84,16 +86,20 @@ def transformed(
     return df
 
 
-def _as_data(value: Column, rows: DataFrame) -> Column:
+def _as_data(value: Column, names: Sequence[str]) -> Column:
     """The same value in each row, as data of the query that Spark compiles, not as part of its code.
 
     Spark writes a moment into the code, which is then another one for each slice: compiled again, and slow until the JVM has compiled it, too. A
     list is data; the item that is taken out of it hangs on a row, so that Spark does not take it out beforehand.
+
+    Args:
+        value: the moment.
+        names: of the rows' columns.
     """
     from pyspark.sql import functions as F
 
-    times = Counter(name.casefold() for name in rows.columns)
-    known = next((name for name in rows.columns if times[name.casefold()] == 1), None)
+    times = Counter(name.casefold() for name in names)
+    known = next((name for name in names if times[name.casefold()] == 1), None)
     if known is None:
         return value
     return F.get(F.array(value, value), F.isnull(F.col(quoted(known))).cast("int"))
