@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -28,6 +27,7 @@ from resources.connect_server import free_port
 from scripts.airports import PUBLISHED, Airports, answering
 from scripts.demo import Stopped, loaded, measured, prepared, read_back
 from scripts.landing import arrive, days, flights_by_day, made
+from tests.support.environment import clean_environment
 
 # Two demos, each of which takes minutes beside other tests.
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
@@ -67,7 +67,7 @@ def shown(project: Path) -> str:
     answer = subprocess.run(
         [sys.executable, *command],
         cwd=ROOT,
-        env=clean(),
+        env=clean_environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -76,12 +76,6 @@ def shown(project: Path) -> str:
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert answer.stderr == ""
     return answer.stdout
-
-
-def clean() -> dict[str, str]:
-    """The environment without what other tests leave in it: the demo starts its own Spark."""
-    ours = ("STRANDLINE_", "DAGSTER_HOME", "SPARK_CONNECT_MODE")
-    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
 def source(count: int) -> list[dict[str, Any]]:
@@ -127,7 +121,9 @@ def history(project: Path) -> list[dict[str, Any]]:
         "--project",
         str(project),
     ]
-    answer = subprocess.run(command, cwd=ROOT, env=clean(), capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True, check=True
+    )
     entries: list[dict[str, Any]] = json.loads(answer.stdout)
     return entries
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from resources.processes import end
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.engine import QUICK
+from tests.support.environment import clean_environment
 from tests.support.seaweed import Seaweed
 
 pytestmark = [pytest.mark.full, pytest.mark.s3, pytest.mark.postgres, pytest.mark.timeout(900)]
@@ -130,12 +130,7 @@ def _environment(folder: Path, place: Place, postgres: Postgres, remote: str) ->
     shutil.copy(DEPLOY / "dagster.yaml", home)
     connection = place.connection
     assert connection is not None
-    others = {
-        name: text
-        for name, text in os.environ.items()
-        if not name.startswith(("DAGSTER", "STRANDLINE", "SPARK"))
-    }
-    return others | {
+    return clean_environment() | {
         "DAGSTER_HOME": str(home),
         "PGHOST": "127.0.0.1",
         "PGPORT": str(postgres.port),

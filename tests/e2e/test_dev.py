@@ -21,6 +21,7 @@ import pytest
 from deltalake import DeltaTable
 
 from resources.connect_server import free_port
+from tests.support.environment import clean_environment
 
 pytestmark = pytest.mark.full
 
@@ -118,9 +119,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
         "source: {type: files, pth: ./landing, format: ndjson}\nwatermark: {type: path}\n"
     )
     port, log = free_port(), project / "dev.log"
-    environment = {
-        key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER", "STRANDLINE"))
-    }
+    environment = clean_environment()
     with log.open("wb") as output:
         process = subprocess.Popen(
             [

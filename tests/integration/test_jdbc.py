@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.source import JdbcRows
 from resources.spark import SparkEngine
 from scripts import postgres as pg
+from tests.support.environment import clean_environment
 
 pytestmark = pytest.mark.postgres
 
@@ -282,13 +282,10 @@ frame = reader.read(spark, [Extent(1711852200000, 1711852201000, ({{}},))], read
 spark.conf.set("spark.sql.session.timeZone", "UTC")
 print("\\nfound" + json.dumps([list(map(str, row)) for row in frame.selectExpr(*[f"CAST({{name}} AS STRING)" for name in frame.columns]).collect()]))
 """
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "STRANDLINE_"))
-    }
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
-        env=environment | {"PYTHONPATH": str(CHECKOUT)},
+        env=clean_environment() | {"PYTHONPATH": str(CHECKOUT)},
         capture_output=True,
         text=True,
         check=False,

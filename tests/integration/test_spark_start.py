@@ -15,12 +15,12 @@ import fastavro
 import pytest
 
 from resources.spark_runtime import AVRO_PACKAGE
+from tests.support.environment import clean_environment
 from tests.support.feed import CHECKOUT, call_of
 
 pytestmark = pytest.mark.full
 
 FLOW = "source: {type: files, path: ../landing, format: ndjson}\nwatermark: {type: path}\n"
-OURS = ("STRANDLINE_", "DAGSTER_HOME", "SPARK_")
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -31,7 +31,7 @@ def start(tmp_path: Path) -> Start:
     (tmp_path / "project/dataflows/flow.yaml").write_text(FLOW)
     (tmp_path / "landing").mkdir()
     (tmp_path / "landing/1706450400-a.ndjson").write_text('{"id": 1}\n')
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    environment = clean_environment()
 
     def started(spark: str, *names: str) -> subprocess.Popen[str]:
         (tmp_path / "project/platform.yaml").write_text(f"spark: {spark}\n")
@@ -121,7 +121,7 @@ for _ in range(2):  # the refused engine leaves nothing behind that the next one
     except ConfigurationError as error:
         print(error.message)
 """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    environment = clean_environment()
     command = [sys.executable, "-c", code]
     done = subprocess.run(
         command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=True, timeout=200
@@ -147,7 +147,7 @@ print([sum(part in jar for jar in named) for part in (JAR.name, "delta-spark", "
 
 
 def test_executors_get_the_log_store_beside_the_jars_that_are_fetched_or_remembered(tmp_path: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    environment = clean_environment()
     command = [sys.executable, "-c", JARS_ON_S3, str(tmp_path)]
     for _ in range(2):  # the second start finds what the first one has noted
         done = subprocess.run(

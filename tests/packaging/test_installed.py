@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.environment import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -115,8 +116,8 @@ class Installed:
         (cache / "strandline").symlink_to(ROOT / ".strandline/cache")
         self.environment = {
             name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("STRANDLINE_PROJECT", "DAGSTER_HOME", "PYTHONPATH", "VIRTUAL_ENV"))
+            for name, value in clean_environment().items()
+            if name not in ("PYTHONPATH", "VIRTUAL_ENV")
         } | {
             "XDG_CACHE_HOME": str(cache),
             "PYTHONPATH": str(self.folder / "dg/src"),

@@ -17,6 +17,7 @@ from pathlib import Path
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from resources.loop.outcome import Step
+from tests.support.environment import clean_environment
 from tests.support.feed import CHECKOUT, NAME, NOW, Feed
 
 WRITING = "writing"
@@ -24,8 +25,7 @@ WRITING = "writing"
 
 def crash(feed: Feed, step: str, occurrence: int = 1, whom: str = "client") -> None:
     """Run the dataflow in a process that kills itself there."""
-    environment = os.environ | feed.environment
-    environment.pop("SPARK_CONNECT_MODE_ENABLED", None)
+    environment = clean_environment() | feed.environment
     if whom == "client":
         environment["STRANDLINE_SPARK_REMOTE"] = str(feed.engine.remote)
     command = [

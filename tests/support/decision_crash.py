@@ -15,6 +15,7 @@ from typing import Any
 from platform_assets.cli.main import strandline
 from resources import platform
 from resources.watermarks.blobs import Blobs, open_blobs
+from tests.support.environment import clean_environment
 from tests.support.feed import CHECKOUT, Feed
 
 
@@ -37,8 +38,9 @@ class _Dying:
 
 def crash_deciding(feed: Feed, folder: str, *arguments: str) -> None:
     """Call the command line in a process that kills itself there."""
-    environment = os.environ | feed.environment | {"STRANDLINE_SPARK_REMOTE": str(feed.engine.remote)}
-    environment.pop("SPARK_CONNECT_MODE_ENABLED", None)
+    environment = (
+        clean_environment() | feed.environment | {"STRANDLINE_SPARK_REMOTE": str(feed.engine.remote)}
+    )
     command = [
         sys.executable,
         "-m",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from platform_assets.cli.main import strandline
+from tests.support.environment import clean_environment
 
 GOOD = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
 ROOT = Path(__file__).resolve().parents[4]
@@ -82,9 +82,13 @@ def test_the_real_command_prints_one_json_document_and_imports_nothing_heavy() -
         "atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))\n"
         "runpy.run_module('platform_assets.cli', run_name='__main__')\n"
     )
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("STRANDLINE_")}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment, check=False
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=clean_environment(),
+        check=False,
     )
     assert (done.returncode, json.loads(done.stdout)) == (0, {"errors": []})
     assert done.stderr.strip() == "[]"
