@@ -428,6 +428,22 @@ def share_of(table: Table, dataflow: str) -> Table:
 
 
 @runtime_checkable
+class CanStandAside(Protocol):
+    """A format whose tables may hold a range aside, until it is promoted into the dataflow's own table: each of its commits is seen whole or not at all."""
+
+    def remove(self, session: Callable[[], SparkSession]) -> None:
+        """Remove the table with all of its files; there is none afterwards, nor is it an error if there was none. Who calls it knows that nobody needs it.
+
+        Args:
+            session: gives one, if it is needed.
+
+        Raises:
+            TargetError: some of it is still there; the next call removes the rest.
+        """
+        ...
+
+
+@runtime_checkable
 class TakesColumns(Protocol):
     """A format whose tables take new columns and safely wider types (``partitions.evolution``) with the rows that bring them."""
 

@@ -22,6 +22,7 @@ from resources.spark import SparkEngine
 from resources.tables import open_table
 from resources.tables.table import (
     CanOptimize,
+    CanStandAside,
     CanVacuum,
     FollowsUp,
     Table,
@@ -588,6 +589,17 @@ def test_care_changes_no_row_and_keeps_what_was_recorded(subject: Subject) -> No
     assert subject.ids == [1, 2, 3]
     subject.load(4, (4, "a"))
     assert subject.ids == [1, 2, 3, 4]
+
+
+def test_a_table_aside_is_removed_whole_and_can_be_made_again(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    for _ in range(2):  # again does no harm
+        table = subject.table
+        assert isinstance(table, CanStandAside)
+        table.remove(lambda: subject.spark)
+        assert (subject.table.exists(), subject.folder.exists()) == (False, False)
+    subject.load(1, (2, "b"), owner="another")
+    assert (subject.ids, subject.commit(1).owner) == ([2], "another")
 
 
 def test_distinct_rows_are_sorted_with_null_first_and_never_cut_short(subject: Subject) -> None:

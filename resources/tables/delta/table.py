@@ -42,6 +42,7 @@ from resources.tables.delta.rows import (
     holds_any,
     missing,
 )
+from resources.tables.removal import remove_files
 from resources.tables.replacement import OUTSIDE
 from resources.tables.row_columns import taken_columns, with_columns_of, with_types_of
 from resources.tables.table import (
@@ -362,6 +363,10 @@ class DeltaLakeTable:
     def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
         """Delete what is older than the table's retention."""
         return vacuum(self._log, session)
+
+    def remove(self, session: Callable[[], SparkSession]) -> None:  # noqa: ARG002 - files are all there is
+        """Remove its folder."""
+        remove_files(self)
 
     def prepare_next(self, spark: SparkSession) -> None:
         """Make the engine know the table's state, which Delta keeps until the next commit.

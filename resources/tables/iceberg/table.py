@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import RowsRefused, SourceError, TargetError, WriteConflict
+from partitions.errors import RowsRefused, SourceError, TargetError, WriteConflict, in_one_line
 from partitions.evolution import SchemaMode
 from partitions.load import Load, within
 from partitions.predicate import EVERYTHING, Among, Predicate, all_of
 from partitions.target import DATAFLOW_COLUMN
 from resources.iceberg_rest import RestCatalogServer
 from resources.places import Place
+from resources.spark_process import said
 from resources.tables.iceberg.catalog import Catalog, FolderCatalog
 from resources.tables.iceberg.columns import OUTSIDE
 from resources.tables.iceberg.commit import COMMIT_COLUMN, commits_of
@@ -33,6 +34,7 @@ from resources.tables.iceberg.rows import (
     owns_commit_column,
 )
 from resources.tables.iceberg.writing import Commits
+from resources.tables.removal import remove_files
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
@@ -245,6 +247,15 @@ class IcebergTable:
     def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
         """Expire snapshots that are older than the table's retention, and delete what only they have."""
         return Care(self._catalog, str(self._place)).vacuum(session)
+
+    def remove(self, session: Callable[[], SparkSession]) -> None:
+        """Have its catalog forget it, then remove its folder."""
+        spark = session()
+        try:
+            spark.sql(f"DROP TABLE IF EXISTS {self._catalog.name(spark)}").collect()
+        except Exception as error:
+            raise TargetError(f"table {self._place} cannot be removed: {in_one_line(said(error))}") from error
+        remove_files(self)
 
     def _own_rows(self, metadata: Metadata | None) -> Predicate:
         """The rows that the dataflow deletes, updates and counts: all, unless the table is shared by now."""
