@@ -26,6 +26,7 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.factory.alerts import alerts_sensor
+from platform_assets.factory.asides import aside_jobs
 from platform_assets.factory.assets import broken_asset, dataflow_assets
 from platform_assets.factory.checks import ROW_ACCOUNTING
 from platform_assets.factory.decisions import decision_jobs
@@ -88,6 +89,7 @@ def build_definitions(
             *chain.from_iterable(of_flow.jobs for of_flow in triggers),
             *(made for _, made in care),
             *decision_jobs(project, platform, options),
+            *aside_jobs(project, platform, options),
         ],
         sensors=[*chain.from_iterable(of_flow.sensors for of_flow in triggers), *_alerts(project, platform)],
         schedules=[

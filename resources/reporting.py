@@ -27,7 +27,7 @@ _STATUSES = [
 _RUNS, _ENTRIES = 20, 200
 """Runs that one look judges, and entries that it compares with them, at most."""
 
-LOADS = frozenset({"run", "replay", "late", "release"})
+LOADS = frozenset({"run", "replay", "late", "release", "promote"})
 """Why an entry is there that rows of the source came into the table with."""
 
 

@@ -10,7 +10,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.plan import lasting
+from partitions.plan import counted, lasting
 from platform_assets.cli.attempts import Attempts, kept_runs
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.several import collect_results
@@ -20,6 +20,7 @@ from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import FindsLateFiles
 from platform_assets.platform import build_platform
 from platform_assets.words import held_in_words, in_words
+from resources.aside.standing import aside_json, stored_asides
 from resources.loop.lease import held_by
 from resources.loop.outcome import error_json
 from resources.sweep import LateFiles
@@ -62,6 +63,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
                 "waiting": waiting.of(flow, entry),
                 **files_aside(log, entry, _late_files(log, flow, entry, now)),
                 "held_by": held_by(log, flow.name, entry),
+                "replays": [aside_json(log, aside) for aside in stored_asides(log, flow.name)],
             }
 
         documents, code = collect_results(flows, answer, _failed, broken)
@@ -92,11 +94,12 @@ def _late_files(log: WatermarkLog, flow: Dataflow, entry: Entry | None, now: dat
 
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     unknown = {"state_number": None, "watermark": None, "lag_seconds": None, "last_run": None}
-    defaults = {
+    defaults: dict[str, Any] = {
         "last_attempt": None,
         "waiting": UNKNOWN,
         **_NONE,
         "held_by": None,
+        "replays": [],
         "error": error_json(error),
     }
     return {**_of(flow), **unknown, **defaults}
@@ -204,6 +207,11 @@ def _print_aside(context: Context, document: dict[str, Any], now: datetime) -> N
         click.echo(f"  {name}: late: {path}")
     if holder := document.get("held_by"):
         click.echo(f"  {name}: {held_in_words(holder)}")
+    for replay in document["replays"]:
+        ends = "complete: promote or drop it" if replay["complete"] else "not finished"
+        click.echo(
+            f"  {name}: replay into {replay['table']}: {replay['done']} of {counted(replay['chunks'], 'chunk')}, {ends}"
+        )
     for held in document["quarantined"]["files"]:
         click.echo(f"  {name}: quarantined: {held['path']}: {held['reason']}")
 

@@ -25,6 +25,8 @@ COMMANDS = {
     "list": "Show the status of every dataflow (also: status).",
     "plan": "Show what the next run would do, and why.",
     "run": "Load what is new, exactly once.",
+    "promote": "Put the rows of a replay aside into the dataflow's own table.",
+    "drop": "Remove a replay aside.",
     "ledger": "Show what is covered and missing, unit by unit.",
     "simulate": "Show what each grace would have caught and read again.",
     "state": "Show the state of a dataflow, or decide about it.",

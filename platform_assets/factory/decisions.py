@@ -160,7 +160,7 @@ _VIEWS: dict[str, tuple[type[Looking], Callable[[WatermarkLog, Any], Any], str]]
 }
 
 
-_EMPTY: dict[str, Any] = {"reason": "", "to": -1, "watermark": "", "lines": [], "paths": []}
+_EMPTY: dict[str, Any] = {"reason": "", "to": -1, "watermark": "", "lines": [], "paths": [], "table": ""}
 """Values in a form for fields that only an operator can fill in."""
 
 
@@ -175,20 +175,25 @@ def decision_jobs(project: Project, platform: Platform, options: RunOptions) -> 
 
     return [
         *(
-            _job(name, config, deciding(made), text, project)
+            config_job(name, config, deciding(made), text, project)
             for name, (config, made, text) in _DECISIONS.items()
         ),
-        *(_job(name, config, showing(view), text, project) for name, (config, view, text) in _VIEWS.items()),
+        *(
+            config_job(name, config, showing(view), text, project)
+            for name, (config, view, text) in _VIEWS.items()
+        ),
     ]
 
 
-def _job(
+def config_job(
     name: str,
     config: type[Config],
     act: Callable[[OpExecutionContext, Any], None],
     description: str,
     project: Project,
 ) -> JobDefinition:
+    """Return a job of one op with a form to be filled in."""
+
     def decide(context: OpExecutionContext, given: Any) -> None:
         try:
             act(context, given)
@@ -243,7 +248,7 @@ def _decide(
     (flow,) = project.named([given.dataflow])
     words = partial(stored_in_words, flow.kind)
     shown = decisions.preview(platform, flow, build_draft, options.now or clock(), options.run_is_live, words)
-    _say(context, [f"{flow.name}: {shown.draft.entry.why}", *shown.lines])
+    say(context, [f"{flow.name}: {shown.draft.entry.why}", *shown.lines])
     if not given.confirm:
         context.log.warning("nothing was appended: set confirm to true to append this entry")
         return
@@ -252,7 +257,7 @@ def _decide(
     metadata = {
         **watermark_metadata(entry, read_quarantine(platform.log, entry)),
         "reason": given.reason,
-        "effect": MetadataValue.md(_list(shown.lines)),
+        "effect": MetadataValue.md(listed(shown.lines)),
     }
     context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))
 
@@ -271,10 +276,12 @@ def _show(
     )
 
 
-def _say(context: OpExecutionContext, lines: Sequence[str]) -> None:
+def say(context: OpExecutionContext, lines: Sequence[str]) -> None:
+    """Log lines."""
     for line in lines:
         context.log.info(line)
 
 
-def _list(lines: Sequence[str]) -> str:
+def listed(lines: Sequence[str]) -> str:
+    """Return lines as a list in Markdown."""
     return "\n".join(f"- {line}" for line in lines)

@@ -24,7 +24,7 @@ from resources.loop.appending import follow_up
 from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadParts
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
-from resources.loop.giving_up import drop
+from resources.loop.giving_up import close, drop
 from resources.loop.interruptions import outlasting_interruptions
 from resources.loop.outcome import Committed, NotCommitted, Outcome, Step
 from resources.loop.pinning import pinned_schema
@@ -132,6 +132,11 @@ class _Run(Generic[SliceT]):
             return
         if intent.is_decision:
             self._outcome.newest = drop(self._run, entry, intent)
+            return
+        if (
+            intent.why == "promote"
+        ):  # its rows are no source's: who promotes takes the next number, if this one did not come to it
+            self._outcome.newest = close(self._run, entry, intent, "a promote that died; promote it again")
             return
         check_intent(self._run.dataflow, intent)
         self._resume(intent)

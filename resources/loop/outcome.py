@@ -27,6 +27,8 @@ class Step(StrEnum):
     APPENDED = "appended"
     FENCED = "fenced"
     ABANDONED = "abandoned"
+    TABLE_REMOVED = "table_removed"
+    FORGOTTEN = "forgotten"
 
 
 _STATUS_BY_EXIT: dict[int, Status] = {3: "held", 4: "blocked"}

@@ -180,6 +180,7 @@ class Intent(Record):
         table_version: the target's version when it was made; None if there was no table.
         inputs: the versions of the tables that it reads beside the dataflow's own rows.
         replaces: which rows are deleted in the same commit.
+        reason: of the operator who promotes; None of a slice.
     """
 
     id: str
@@ -196,6 +197,7 @@ class Intent(Record):
     fingerprint: str
     pinned: str
     file_list: str
+    reason: str | None = None
     files: int = 0
     quarantined: int = 0
     work_units: int = 0
@@ -221,7 +223,7 @@ class Intent(Record):
 
 
 _OF_A_SLICE = (
-    "id", "number", "kind", "app_id", "why", "watermark", "lower", "upper", "run_id", "fingerprint", "files", "quarantined", "work_units",
+    "id", "number", "kind", "app_id", "why", "reason", "watermark", "lower", "upper", "run_id", "fingerprint", "files", "quarantined", "work_units",
     "failed_units", "quarantine", "pinned", "file_list", "inputs",
 )  # fmt: skip
 """What an intent fixes and its entry says, too."""

@@ -23,6 +23,20 @@ QUARANTINE = "quarantine"
 OBSERVED = "observed"
 """The folder of what writes saw of their work units, named like them."""
 
+_FOLDERS = (
+    "entries",
+    "intents",
+    FILES,
+    LEASES,
+    QUARANTINE,
+    OBSERVED,
+    "schemas",
+    "floor",
+    "ingested",
+    "notes",
+)
+"""All folders beside the log of a dataflow, its entries first: without them it is none."""
+
 _PAGE = 1000
 
 
@@ -109,6 +123,12 @@ class StoredObjects:
     def put_note(self, dataflow: str, name: str, note: Mapping[str, Any]) -> None:
         """Write a note over the one that is there."""
         self.put_over(dataflow, "notes", f"{name}.json", json.dumps(note).encode())
+
+    def delete_all(self, dataflow: str, keep: str) -> None:
+        """Remove all objects of a dataflow but those of one folder. Nobody may write there any more."""
+        for folder in _FOLDERS:
+            while folder != keep and (names := self.names(dataflow, folder, _PAGE)):
+                self.delete(dataflow, folder, names)
 
     def delete_numbered(self, dataflow: str, folder: str, floor: int, keep: str | None = None) -> None:
         """Delete objects whose names begin with a number at or below the floor, but for one."""

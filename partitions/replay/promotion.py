@@ -1,0 +1,117 @@
+"""Which rows a promote swaps: those of the replayed range, but none that the live flow has loaded since (docs/replay.md, Aside)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from partitions.column.predicates import Range
+from partitions.column.state import ColumnState, Mark
+from partitions.predicate import AllOf, Among, AnyOf, HasValue, Predicate, all_of, any_of
+from partitions.replay.chunks import Chunk
+from partitions.watermark import compare_values
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What an entry of the live flow has read, as its bounds say.
+
+    Attributes:
+        number: of the entry.
+        lower: None: from the beginning on.
+        upper: None: no bound is known.
+    """
+
+    number: int
+    lower: ColumnState | None
+    upper: ColumnState | None
+
+
+def promoted_rows(
+    range_: Chunk,
+    columns: Sequence[str],
+    begun: ColumnState,
+    now: ColumnState,
+    *,
+    keeps_boundary: bool,
+    leaves_above: bool,
+) -> Predicate:
+    """Return the rows that go from the live table, and that come from the one aside.
+
+    What the live flow has loaded since the replay began is as new as it gets, and stays: rows above the state then, and not above the one
+    now. Rows above the state now are in no table but the one aside; the next run reads them in any case.
+
+    Args:
+        range_: that was replayed.
+        columns: of the watermark.
+        begun: the live state when the replay began.
+        now: the live state.
+        keeps_boundary: whether runs read the stored value itself again, so that a row with it may have been loaded since.
+        leaves_above: whether rows above the live state are left to the next run, which would add them once more.
+    """
+    bounds = Range(range_.column, range_.lower, range_.upper, lower_inclusive=True, upper_inclusive=False)
+    same = not leaves_above and now.marks == begun.marks and not keeps_boundary
+    if same or _lies_below(range_, columns, begun):
+        return bounds.rows
+    known = all_of(_up_to(name, begun.marks.get(name), inclusive=not keeps_boundary) for name in columns)
+    if leaves_above:
+        return AllOf((bounds.rows, *_parts(known)))
+    return AllOf((bounds.rows, any_of((known, *(_above(name, now.marks.get(name)) for name in columns)))))
+
+
+def loaded_again(
+    entries: Iterable[Loaded], range_: Chunk, columns: Sequence[str], begun: ColumnState
+) -> Iterator[Loaded]:
+    """Yield the entries that may have loaded rows of the range again, at or below where the live flow stood when the replay began.
+
+    Args:
+        entries: of the live flow, since then, with rows.
+        range_: that was replayed.
+        columns: of the watermark.
+        begun: the live state then.
+    """
+    for entry in entries:
+        if not any(_reaches_below(entry, name, begun.marks.get(name)) for name in columns):
+            continue
+        if len(columns) > 1 or _touches(entry, range_):
+            yield entry
+
+
+def _reaches_below(entry: Loaded, column: str, begun: Mark | None) -> bool:
+    if begun is None:  # nothing of it was loaded by this column
+        return False
+    lower = entry.lower.marks.get(column) if entry.lower else None
+    return lower is None or compare_values(lower.value, begun.value) < 0
+
+
+def _touches(entry: Loaded, range_: Chunk) -> bool:
+    lower = entry.lower.marks.get(range_.column) if entry.lower else None
+    upper = entry.upper.marks.get(range_.column) if entry.upper else None
+    if lower is not None and compare_values(lower.value, range_.upper) >= 0:
+        return False
+    return upper is None or compare_values(upper.value, range_.lower) >= 0
+
+
+def _lies_below(range_: Chunk, columns: Sequence[str], begun: ColumnState) -> bool:
+    """Whether all of a range was read: of one column that is told by its upper bound."""
+    mark = begun.marks.get(range_.column)
+    return len(columns) == 1 and mark is not None and compare_values(range_.upper, mark.value) <= 0
+
+
+def _up_to(column: str, mark: Mark | None, *, inclusive: bool) -> Predicate:
+    """The rows that a column does not make new."""
+    without = Among(column, (None,))
+    if mark is None:
+        return without
+    rows = Range(column, None, mark.value, upper_inclusive=mark.inclusive and inclusive).rows
+    return AnyOf((rows, without))
+
+
+def _above(column: str, mark: Mark | None) -> Predicate:
+    if mark is None:
+        return HasValue(column)
+    return Range(column, mark.value, None, lower_inclusive=not mark.inclusive).rows
+
+
+def _parts(predicate: Predicate) -> tuple[Predicate, ...]:
+    return predicate.parts if isinstance(predicate, AllOf) else (predicate,)

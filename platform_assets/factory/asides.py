@@ -1,0 +1,94 @@
+"""Replays that stand aside, promoted or dropped from the UI by jobs with typed config (docs/replay.md, Aside).
+
+Without ``confirm`` a job only shows what it would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dagster import AssetObservation, JobDefinition, MetadataValue, OpExecutionContext
+from pydantic import Field
+
+from partitions.dataflow import Dataflow
+from platform_assets.factory.decisions import Decision, config_job, listed, say
+from platform_assets.factory.keys import watermark_key
+from platform_assets.metadata import watermark_metadata
+from platform_assets.project import Project
+from resources.aside import drop, preview_drop, preview_promote, promote
+from resources.io_managers import RunOptions
+from resources.loop.loop import clock
+from resources.platform import Platform
+from resources.watermarks.quarantine import read_quarantine
+
+Preview = Callable[[Platform, Dataflow, str], Sequence[str]]
+
+
+class Ending(Decision):
+    """``promote`` and ``drop``."""
+
+    table: str = Field(description="Of the replay, <layer>/<name>.")
+    confirm: bool = Field(default=False, description="Do it; else only show what would be done.")
+
+
+def aside_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
+    """Return the jobs ``promote`` and ``drop``, for all dataflows of the project."""
+
+    def promoting(context: OpExecutionContext, given: Ending) -> None:
+        _act(context, given, project, platform, preview_promote, promote_it)
+
+    def dropping(context: OpExecutionContext, given: Ending) -> None:
+        _act(context, given, project, platform, preview_drop, drop_it)
+
+    def promote_it(context: OpExecutionContext, flow: Dataflow, given: Ending) -> dict[str, Any]:
+        done = promote(
+            platform,
+            flow,
+            given.table,
+            given.reason,
+            options.now or clock(),
+            run_id=context.run_id,
+            job_id=context.job_name,
+            run_is_live=options.run_is_live,
+            hold_wait=options.hold_wait,
+        )
+        return watermark_metadata(done.entry, read_quarantine(platform.log, done.entry))
+
+    def drop_it(context: OpExecutionContext, flow: Dataflow, given: Ending) -> dict[str, Any]:
+        drop(
+            platform,
+            flow,
+            given.table,
+            given.reason,
+            options.now or clock(),
+            run_is_live=options.run_is_live,
+        )
+        context.log.info("table %s is removed", given.table)
+        return {}
+
+    return [
+        config_job(
+            "promote", Ending, promoting, "Put the rows of a replay aside into the live table.", project
+        ),
+        config_job("drop", Ending, dropping, "Remove a replay aside, its table and its log.", project),
+    ]
+
+
+def _act(
+    context: OpExecutionContext,
+    given: Ending,
+    project: Project,
+    platform: Platform,
+    preview: Preview,
+    do: Callable[[OpExecutionContext, Dataflow, Ending], dict[str, Any]],
+) -> None:
+    (flow,) = project.named([given.dataflow])
+    lines = preview(platform, flow, given.table)
+    say(context, [f"{flow.name}: {context.job_name} {given.table}", *lines])
+    if not given.confirm:
+        context.log.warning("nothing was done: set confirm to true to do it")
+        return
+    metadata = do(context, flow, given)
+    metadata |= {"reason": given.reason, "effect": MetadataValue.md(listed(lines))}
+    context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))

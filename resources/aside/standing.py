@@ -1,0 +1,185 @@
+"""What is known of a replay aside: one object beside the live log, and a log of its own (docs/replay.md, Aside).
+
+The object is put before anything else and removed last but for marks, so whatever dies, the same command finds what is left.
+"""
+
+from __future__ import annotations
+
+import json
+from shlex import quote
+from typing import Any, Literal
+
+from partitions.column.predicates import Range, shown
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.replay.chunks import Chunk, chunks, remaining
+from partitions.sentinels import deserialise
+from resources.watermarks.entry import Record, read_record
+from resources.watermarks.log import WatermarkLog
+
+REPLAYS = "replays"
+"""The folder of the objects, beside the live log."""
+
+MARKS = "marks"
+"""The folder of what has become of a replay, beside its own log."""
+
+Mark = Literal["complete", "promoting", "dropping"]
+
+_MOST = 1000
+
+
+class Aside(Record):
+    """A replay into a table aside.
+
+    Attributes:
+        id: random; no two replays have the same, also of one table.
+        dataflow: whose rows it reads.
+        table: ``<layer>/<name>``.
+        request: what was asked for, as it was written: start, end, every, column.
+        column: that bounds the range.
+        interval: of its chunks, one unit and how many of it; None: one chunk.
+        range: lower (inclusive) and upper (exclusive) bound, sentinel JSON text, of the column's type.
+        number: of the live flow's newest entry when it began; 0 without one.
+        watermark: of that entry.
+        fingerprint: of the definition that it is read with.
+        time: when it began, ISO in UTC; for people.
+    """
+
+    id: str
+    dataflow: str
+    table: str
+    request: dict[str, str | None]
+    column: str
+    interval: dict[str, int] | None = None
+    range: str
+    number: int
+    watermark: str
+    fingerprint: str
+    time: str
+
+    @property
+    def log(self) -> str:
+        """The name that its own log has: of no dataflow, and of no other replay."""
+        return f"{self.dataflow}~{self.id[:16]}"
+
+    @property
+    def rows(self) -> Chunk:
+        """The range that it reads, as one chunk."""
+        bounds = deserialise(self.range)
+        return Chunk(self.column, bounds["lower"], bounds["upper"])
+
+    @property
+    def words(self) -> str:
+        """The range for people."""
+        rows = self.rows
+        return Range(rows.column, rows.lower, rows.upper, lower_inclusive=True, upper_inclusive=False).words
+
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """The chunks that it is cut into."""
+        rows = self.rows
+        return chunks(rows.column, rows.lower, rows.upper, self.interval)
+
+    def intent_id(self, number: int) -> str:
+        """Return the id of the intent by which a promote takes a number: it tells the promote's entry from any other's."""
+        return f"{number:08x}{self.id[8:]}"
+
+    def of(self, dataflow: Dataflow) -> Dataflow:
+        """Return the dataflow that loads it: the live one's rows into the table aside, under a log and a hold of its own."""
+        target = dataflow.target.model_copy(update={"table": self.table, "shared": False})
+        return dataflow.model_copy(update={"name": self.log, "target": target})
+
+
+def begin(log: WatermarkLog, aside: Aside) -> Aside:
+    """Put a replay, unless one into the same table is there; return the one that is."""
+    log.put_object(aside.dataflow, REPLAYS, _name(aside.table), aside.to_bytes())
+    return _read(log, aside.dataflow, aside.table) or aside
+
+
+def find_aside(log: WatermarkLog, dataflow: str, table: str) -> Aside:
+    """Return a replay into a table.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    found = _read(log, dataflow, table)
+    if found is None:
+        known = ", ".join(aside.table for aside in stored_asides(log, dataflow))
+        raise ConfigurationError(
+            f"dataflow {dataflow}: expected the table of a replay that stands aside ({known or 'there is none'}), found {table}"
+        )
+    return found
+
+
+def stored_asides(log: WatermarkLog, dataflow: str) -> list[Aside]:
+    """Return all replays of a dataflow that stand aside, by table."""
+    names = log.names(dataflow, REPLAYS, _MOST)
+    found = (log.get_object(dataflow, REPLAYS, name) for name in names)
+    return [read_record(Aside, data, f"replay {name} of {dataflow}") for name, data in zip(names, found, strict=True) if data]  # fmt: skip
+
+
+def mark(log: WatermarkLog, aside: Aside, word: Mark) -> None:
+    """Note what has become of a replay; it stays."""
+    log.put_object(aside.log, MARKS, word, b"")
+
+
+def is_marked(log: WatermarkLog, aside: Aside, word: Mark) -> bool:
+    """Return whether it was noted."""
+    return log.get_object(aside.log, MARKS, word) is not None
+
+
+def forget(log: WatermarkLog, aside: Aside) -> None:
+    """Remove its log, then what tells of it. Whatever dies between, the same again removes the rest."""
+    log.delete_all(aside.log, keep=MARKS)
+    log.delete(aside.dataflow, REPLAYS, [_name(aside.table)])
+    log.delete(aside.log, MARKS, log.names(aside.log, MARKS, _MOST))
+
+
+def done_chunks(log: WatermarkLog, aside: Aside) -> int:
+    """Return how many of its chunks are done; of empty ones that nothing was loaded after it is not known before all are."""
+    left = 0 if is_marked(log, aside, "complete") else len(_remaining(log, aside))
+    return len(aside.chunks) - left
+
+
+def aside_json(log: WatermarkLog, aside: Aside) -> dict[str, Any]:
+    """Return a replay in the public JSON form (docs/cli.md)."""
+    bounds = json.loads(aside.range)
+    return {
+        "table": aside.table,
+        "lower": bounds["lower"],
+        "upper": bounds["upper"],
+        "chunks": len(aside.chunks),
+        "done": done_chunks(log, aside),
+        "complete": is_marked(log, aside, "complete"),
+    }
+
+
+def first_missing(log: WatermarkLog, aside: Aside) -> str:
+    """Return the first chunk that is not done, for people."""
+    left = _remaining(log, aside) or aside.chunks[-1:]
+    return f"{shown(left[0].lower)} to {shown(left[0].upper)}"
+
+
+def replay_command(aside: Aside) -> str:
+    """Return the command that goes on with a replay, or begins it again once it was dropped."""
+    asked = " ".join(f"--{name} {quote(text)}" for name, text in aside.request.items() if text)
+    return f"strandline replay {aside.dataflow} {asked} --into {aside.table}"
+
+
+def drop_command(aside: Aside) -> str:
+    """Return the command that drops a replay."""
+    return f"strandline drop {aside.dataflow} {aside.table} --reason TEXT"
+
+
+def _remaining(log: WatermarkLog, aside: Aside) -> tuple[Chunk, ...]:
+    newest = log.newest(aside.log)
+    return remaining(aside.chunks, newest.state() if newest else None)
+
+
+def _read(log: WatermarkLog, dataflow: str, table: str) -> Aside | None:
+    data = log.get_object(dataflow, REPLAYS, _name(table))
+    return None if data is None else read_record(Aside, data, f"replay of {dataflow} into {table}")
+
+
+def _name(table: str) -> str:
+    return f"{table.replace('/', '.')}.json"

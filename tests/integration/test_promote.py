@@ -1,0 +1,222 @@
+"""A replay aside is promoted in one commit, or dropped, whoever dies when; what the live flow has loaded since stays (docs/replay.md, Aside)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from resources.aside import drop, promote
+from resources.loop.outcome import Step
+from resources.spark import SparkEngine
+from tests.integration.test_dagster import run
+from tests.support.asides import TABLE, stand_aside
+from tests.support.columns import BY_TIME, REPLACED, Columns, at, on_lake
+from tests.support.decision_crash import crash_deciding
+from tests.support.feed import Answer, dies_after
+from tests.support.window_feed import LakeTable, instant
+
+NOW = instant("2026-06-01")
+UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
+WAYS: dict[str, dict[str, Any]] = {
+    "append": {},
+    "upsert": {"target": UPSERT},
+    "replaced": {"target": REPLACED, "watermark": {**BY_TIME, "backward": {"days": 1}}},
+}
+BEFORE = [(1, 1), (2, 2), (5, 5)]
+AFTER = [(1, 10), (3, 3), (5, 5)]
+
+
+def row(number: int, value: int, day: int | None = None) -> dict[str, Any]:
+    return {"id": number, "at": at(day or number), "value": value}
+
+
+def rows(flow: Columns) -> list[Any]:
+    return flow.feed.rows("id", "value")
+
+
+def loaded(folder: Path, engine: SparkEngine, way: str, form: str) -> tuple[Columns, LakeTable]:
+    """Three rows are loaded; then one was corrected at the source, one deleted, and one came late, all before day 4."""
+    given = WAYS[way]
+    flow, source = on_lake(folder, engine, **{**given, "target": {"format": form, **given.get("target", {})}})
+    source.put(*(row(number, value) for number, value in BEFORE))
+    flow.run()
+    source.put(row(1, 10), row(3, 3))
+    source.drop(2)
+    return flow, source
+
+
+def promoted(flow: Columns) -> Answer:
+    return flow.feed.cli("promote", flow.feed.name, TABLE, "--reason", "corrected", "--yes")
+
+
+def replays(flow: Columns) -> Any:
+    return flow.feed.cli("list").json[0]["replays"]
+
+
+@pytest.mark.parametrize(
+    ("way", "form"),
+    [
+        ("append", "delta"),
+        ("upsert", "iceberg"),
+        *(
+            pytest.param(way, form, marks=pytest.mark.full)
+            for way in WAYS
+            for form in ("delta", "iceberg")
+            if (way, form) not in {("append", "delta"), ("upsert", "iceberg")}
+        ),
+    ],
+)
+def test_a_promote_swaps_the_rows_of_the_range_in_one_commit(
+    tmp_path: Path, engine: SparkEngine, way: str, form: str
+) -> None:
+    flow, _ = loaded(tmp_path, engine, way, form)
+    stand_aside(flow.feed, at(1), at(4), now=NOW)
+    assert rows(flow) == BEFORE
+    (shown,) = replays(flow)
+    assert (shown["table"], shown["chunks"], shown["done"], shown["complete"]) == (TABLE, 4, 4, True)
+    watermark, version = flow.watermark, _versions(flow, form)
+    answer = promoted(flow)
+    assert (answer.code, rows(flow)) == (0, AFTER)
+    entry = answer.json["entry"]
+    assert (entry["why"], entry["reason"], entry["rows"], entry["number"]) == ("promote", "corrected", 2, 2)
+    assert (flow.watermark, _versions(flow, form)) == (watermark, version + 1)
+    assert (replays(flow), (flow.feed.folder / "lake" / TABLE).exists()) == ([], False)
+    assert flow.run().status == ("committed" if way == "replaced" else "nothing")  # which reads a day again
+    assert rows(flow) == AFTER
+    assert promoted(flow).code == 2
+
+
+def _versions(flow: Columns, form: str) -> int:
+    """How many versions of rows a reader can see."""
+    if form == "delta":
+        return int(DeltaTable(str(flow.feed.table)).version())
+    table = flow.feed.platform.table(flow.feed.dataflow)
+    return len(table.head(None, flow.feed.entries[0].app_id).tagged)
+
+
+@pytest.mark.parametrize("end", [4, 9])
+def test_a_newer_value_that_the_live_flow_has_loaded_since_stays(
+    tmp_path: Path, engine: SparkEngine, end: int
+) -> None:
+    flow, source = loaded(tmp_path, engine, "upsert", "delta")
+    stand_aside(flow.feed, at(1), at(end), now=NOW)
+    source.put(row(1, 60, day=6), row(7, 7))
+    flow.run()
+    assert promoted(flow).code == 0
+    assert rows(flow) == [(1, 60), (3, 3), (5, 5), (7, 7)]
+    assert flow.run().status == "nothing"
+
+
+def test_a_promote_is_refused_once_rows_of_the_range_were_loaded_again(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, source = loaded(tmp_path, engine, "upsert", "delta")
+    stand_aside(flow.feed, at(1), at(4), now=NOW)
+    assert flow.feed.cli("state", "rewind", flow.feed.name, "--to", "0", "--reason", "r", "--yes").code == 0
+    source.put(row(1, 11))
+    flow.run()
+    answer = promoted(flow)
+    assert (answer.code, answer.json["error"]["code"]) == (4, "range_loaded_again")
+    assert (1, 11) in rows(flow)
+
+
+@pytest.mark.parametrize(("end", "code"), [(4, 0), (9, 4)])
+def test_a_look_back_that_has_reached_into_the_range_since_holds_a_promote_up(
+    tmp_path: Path, engine: SparkEngine, end: int, code: int
+) -> None:
+    flow, source = loaded(tmp_path, engine, "replaced", "delta")
+    stand_aside(flow.feed, at(1), at(end), now=NOW)
+    source.put(row(6, 6))
+    flow.run()
+    assert promoted(flow).code == code
+    assert rows(flow) == [*(AFTER if code == 0 else BEFORE), (6, 6)]
+
+
+@pytest.mark.parametrize(("job", "left"), [("promote", AFTER), ("drop", BEFORE)])
+def test_both_are_jobs_that_only_show_what_they_would_do_unless_it_is_confirmed(
+    tmp_path: Path, engine: SparkEngine, job: str, left: list[Any]
+) -> None:
+    flow, _ = loaded(tmp_path, engine, "append", "delta")
+    stand_aside(flow.feed, at(1), at(4), now=NOW)
+    form = {"dataflow": flow.feed.name, "table": TABLE, "reason": "because"}
+    assert run(flow.feed, job, form).success
+    assert (rows(flow), len(replays(flow))) == (BEFORE, 1)
+    assert run(flow.feed, job, {**form, "confirm": True}).success
+    assert (rows(flow), replays(flow)) == (left, [])
+
+
+def test_an_unfinished_replay_is_not_promoted_and_can_be_dropped(tmp_path: Path, engine: SparkEngine) -> None:
+    flow, _ = loaded(tmp_path, engine, "append", "delta")
+    stand_aside(flow.feed, at(1), at(9), now=NOW, complete=False)
+    answer = promoted(flow)
+    error = answer.json["error"]
+    assert (answer.code, error["code"]) == (4, "replay_unfinished")
+    assert "2026-01-06" in error["message"]
+    assert [choice.split()[1] for choice in error["choices"]] == ["replay", "drop"]
+    dropped = flow.feed.cli("drop", flow.feed.name, TABLE, "--reason", "r", "--yes")
+    assert (dropped.code, rows(flow), replays(flow)) == (0, BEFORE, [])
+    assert not (flow.feed.folder / "lake" / TABLE).exists()
+    assert list((flow.feed.folder / "state").glob("*~*/*/*")) == []
+    for words in (("promote",), ("drop",)):
+        again = flow.feed.cli(*words, flow.feed.name, TABLE, "--reason", "r", "--yes")
+        assert again.code == 2
+
+
+STEPS = (Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED, Step.APPENDED, Step.TABLE_REMOVED)
+
+
+@pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
+@pytest.mark.parametrize("first", ["promote", pytest.param("run", marks=pytest.mark.full)])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_promote_that_died_is_ended_by_the_same_command(
+    tmp_path: Path, engine: SparkEngine, step: Step, first: str, form: str
+) -> None:
+    flow, source = loaded(tmp_path, engine, "upsert", form)
+    stand_aside(flow.feed, at(1), at(4), now=NOW)
+    with pytest.raises(KeyboardInterrupt):
+        promote(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=dies_after(step))
+    source.put(row(8, 8))
+    if first == "run":
+        flow.run()
+    answer = promoted(flow)
+    assert answer.code == 0, answer.out
+    flow.run()
+    assert rows(flow) == [*AFTER, (8, 8)]
+    assert [entry.why for entry in flow.feed.entries].count("promote") == 1
+    assert (replays(flow), flow.feed.open_intent) == ([], None)
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "intents",
+        *(pytest.param(folder, marks=pytest.mark.full) for folder in ("marks", "files", "entries")),
+    ],
+)
+def test_a_promote_that_was_killed_is_ended_by_the_same_command(
+    tmp_path: Path, engine: SparkEngine, folder: str
+) -> None:
+    flow, _ = loaded(tmp_path, engine, "append", "delta")
+    stand_aside(flow.feed, at(1), at(4), now=NOW)
+    crash_deciding(flow.feed, folder, "promote", flow.feed.name, TABLE, "--reason", "r", "--yes")
+    answer = promoted(flow)
+    assert answer.code == 0, answer.out
+    assert (rows(flow), replays(flow)) == (AFTER, [])
+    assert flow.run().status == "nothing"
+
+
+@pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
+def test_a_drop_that_died_is_ended_by_the_same_command(
+    tmp_path: Path, engine: SparkEngine, form: str
+) -> None:
+    flow, _ = loaded(tmp_path, engine, "append", form)
+    stand_aside(flow.feed, at(1), at(4), now=NOW)
+    with pytest.raises(KeyboardInterrupt):
+        drop(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=dies_after(Step.TABLE_REMOVED))
+    refused = promoted(flow)
+    assert (refused.code, refused.json["error"]["code"]) == (4, "replay_dropping")
+    assert flow.feed.cli("drop", flow.feed.name, TABLE, "--reason", "r", "--yes").code == 0
+    assert (rows(flow), replays(flow)) == (BEFORE, [])
