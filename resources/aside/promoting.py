@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from partitions.column.predicates import Range
+from partitions.column.slices import ColumnSlice
 from partitions.column.state import ColumnState
 from partitions.dataflow import Dataflow
 from partitions.errors import (
@@ -39,6 +41,7 @@ from resources.aside.standing import (
 )
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
+from resources.kinds.kind import Kind
 from resources.loop import holder as holders
 from resources.loop.appending import append_loaded, follow_up
 from resources.loop.context import RunContext
@@ -359,7 +362,7 @@ def _intent(
         fingerprint=run.dataflow.fingerprint,
         pinned=pinned,
         file_list=run.log.put_list(
-            run.name, f"{number:010d}-{aside.intent_id(number)}", StoredList(run.kind.list_kind, [])
+            run.name, f"{number:010d}-{aside.intent_id(number)}", _list(run.kind, aside, before)
         ),
         quarantine=entry.quarantine if entry else None,
         replaces="own",
@@ -368,6 +371,13 @@ def _intent(
         time=utc_now(),
         table_version=version,
     )
+
+
+def _list(kind: Kind[Any], aside: Aside, before: str) -> StoredList:
+    """The range as the list of a slice: whoever reads the log finds the kind's own form."""
+    rows = aside.rows
+    range_ = Range(rows.column, rows.lower, rows.upper, lower_inclusive=True, upper_inclusive=False)
+    return kind.slice_to_rows(ColumnSlice(deserialise(before), (range_,)))
 
 
 def _pinned(run: RunContext[Any], aside: Aside) -> str:

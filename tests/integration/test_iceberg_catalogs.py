@@ -81,6 +81,11 @@ def exercise(spark: SparkSession, place: Place) -> None:
     assert _rows(spark, place) == [(1, "a"), (2, "c"), (3, "c"), (5, "e")]
     assert [row["id"] for row in table.distinct_rows(["id"])] == [1, 2, 3, 5]
     assert (table.count_rows(), table.tip(APP).tag) == (4, 5)
+    for _ in range(2):  # as a table aside is; again does no harm
+        IcebergTable(place).remove(lambda: spark)
+        assert not IcebergTable(place).exists()
+    _load(spark, place, 1, (7, "made again"))
+    assert _rows(spark, place) == [(7, "made again")]
 
 
 @pytest.mark.postgres

@@ -11,12 +11,15 @@ from deltalake import DeltaTable
 from resources.aside import drop, promote
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
+from tests.integration.test_crash_matrix import settings, store
 from tests.integration.test_dagster import run
 from tests.support.asides import TABLE, stand_aside
 from tests.support.columns import BY_TIME, REPLACED, Columns, at, on_lake
 from tests.support.decision_crash import crash_deciding
-from tests.support.feed import Answer, dies_after
+from tests.support.feed import Answer, Feed, dies_after
 from tests.support.window_feed import LakeTable, instant
+
+__all__ = ["settings", "store"]
 
 NOW = instant("2026-06-01")
 UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
@@ -37,10 +40,15 @@ def rows(flow: Columns) -> list[Any]:
     return flow.feed.rows("id", "value")
 
 
-def loaded(folder: Path, engine: SparkEngine, way: str, form: str) -> tuple[Columns, LakeTable]:
+def loaded(
+    folder: Path, engine: SparkEngine, way: str, form: str, **settings: Any
+) -> tuple[Columns, LakeTable]:
     """Three rows are loaded; then one was corrected at the source, one deleted, and one came late, all before day 4."""
     given = WAYS[way]
     flow, source = on_lake(folder, engine, **{**given, "target": {"format": form, **given.get("target", {})}})
+    if settings:
+        feed = flow.feed
+        flow = Columns(Feed(folder, engine, feed.definition, settings["project"], settings["variables"]))
     source.put(*(row(number, value) for number, value in BEFORE))
     flow.run()
     source.put(row(1, 10), row(3, 3))
@@ -189,23 +197,58 @@ def test_a_promote_that_died_is_ended_by_the_same_command(
     assert (replays(flow), flow.feed.open_intent) == ([], None)
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [
-        "intents",
-        *(pytest.param(folder, marks=pytest.mark.full) for folder in ("marks", "files", "entries")),
-    ],
-)
-def test_a_promote_that_was_killed_is_ended_by_the_same_command(
-    tmp_path: Path, engine: SparkEngine, folder: str
+def _killed(
+    tmp_path: Path, engine: SparkEngine, command: str, folder: str, form: str, **settings: Any
 ) -> None:
-    flow, _ = loaded(tmp_path, engine, "append", "delta")
+    flow, _ = loaded(tmp_path, engine, "append", form, **settings)
     stand_aside(flow.feed, at(1), at(4), now=NOW)
-    crash_deciding(flow.feed, folder, "promote", flow.feed.name, TABLE, "--reason", "r", "--yes")
-    answer = promoted(flow)
+    words = (command, flow.feed.name, TABLE, "--reason", "r", "--yes")
+    crash_deciding(flow.feed, folder, *words)
+    answer = flow.feed.cli(*words)
     assert answer.code == 0, answer.out
-    assert (rows(flow), replays(flow)) == (AFTER, [])
-    assert flow.run().status == "nothing"
+    assert (rows(flow), replays(flow)) == (AFTER if command == "promote" else BEFORE, [])
+    assert (flow.run().status, flow.feed.open_intent) == ("nothing", None)
+
+
+def test_a_promote_that_was_killed_is_ended_by_the_same_command(tmp_path: Path, engine: SparkEngine) -> None:
+    _killed(tmp_path, engine, "promote", "intents", "delta")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+@pytest.mark.parametrize(
+    ("command", "folder"),
+    [("promote", "marks"), ("promote", "files"), ("promote", "intents"), ("promote", "entries"), ("drop", "marks")],
+)  # fmt: skip
+def test_matrix_of_promotes_and_drops(
+    tmp_path: Path,
+    engine: SparkEngine,
+    settings: tuple[dict[str, Any], dict[str, str]],
+    command: str,
+    folder: str,
+    form: str,
+) -> None:
+    _killed(tmp_path, engine, command, folder, form, project=settings[0], variables=settings[1])
+
+
+def test_of_a_shared_table_a_promote_swaps_the_rows_of_its_own_dataflow(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    shared = {"target": {**UPSERT, "table": "bronze/both", "shared": True}}
+    flow, source = on_lake(tmp_path, engine, **shared)
+    definition = {**flow.feed.definition, **shared}
+    other = Columns(Feed(tmp_path, engine, definition, name="other"))
+    source.put(*(row(number, value) for number, value in BEFORE))
+    flow.run()
+    other.run()
+    source.put(row(1, 10), row(3, 3))
+    source.drop(2)
+    stand_aside(flow.feed, at(1), at(4), now=NOW)
+    assert promoted(flow).code == 0
+    assert flow.feed.rows("_dataflow", "id", "value") == [
+        *((flow.feed.name, *pair) for pair in AFTER),
+        *(("other", *pair) for pair in BEFORE),
+    ]
 
 
 @pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
