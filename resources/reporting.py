@@ -12,7 +12,7 @@ from typing import Any
 
 from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
-from resources.watermarks.entry import Entry
+from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.log import WatermarkLog
 
 DATAFLOW_TAG = "strandline/dataflow"
@@ -26,9 +26,6 @@ _STATUSES = [
 ]
 _RUNS, _ENTRIES = 20, 200
 """Runs that one look judges, and entries that it compares with them, at most."""
-
-LOADS = frozenset({"run", "replay", "late", "release", "promote"})
-"""Why an entry is there that rows of the source came into the table with."""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def loaded_again(
     """Yield the entries that may have loaded rows of the range again, at or below where the live flow stood when the replay began.
 
     Args:
-        entries: of the live flow, since then, with rows.
+        entries: of the live flow, since then, that have loaded; without a row they may have deleted some.
         range_: that was replayed.
         columns: of the watermark.
         begun: the live state then.

@@ -32,8 +32,7 @@ from platform_assets.kinds.definitions import HasLedgerPicture
 from platform_assets.kinds.profile import FindsLateFiles
 from platform_assets.project import Project
 from resources.platform import Platform
-from resources.reporting import LOADS
-from resources.watermarks.entry import Entry
+from resources.watermarks.entry import LOADS, Entry
 
 NAME = "strandline_alerts"
 

@@ -17,10 +17,10 @@ from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from resources.platform import Platform
-from resources.reporting import DATAFLOW_TAG, LOADS
+from resources.reporting import DATAFLOW_TAG
 from resources.tables import find_table
 from resources.tables.table import Version
-from resources.watermarks.entry import Entry
+from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.log import WatermarkLog
 
 CHANGES_TAG = "strandline/upstream"

@@ -58,7 +58,7 @@ from resources.sources.files.failures import cause
 from resources.sql import quoted
 from resources.tables import find_table
 from resources.tables.table import Table, Tag, Version
-from resources.watermarks.entry import Entry, Intent, new_id, utc_now
+from resources.watermarks.entry import LOADS, Entry, Intent, new_id, utc_now
 from resources.watermarks.lists import StoredList
 from resources.watermarks.log import WatermarkLog
 
@@ -221,7 +221,7 @@ def _check(platform: Platform, dataflow: Dataflow, aside: Aside, entry: Entry | 
     again = _loaded_again(log, dataflow, aside, entry)
     if again is not None:
         raise NeedsDecision(
-            f"dataflow {dataflow.name}: {again} has loaded rows of {aside.words} again since the replay into {aside.table} began, and a promote would put older"
+            f"dataflow {dataflow.name}: {again} has loaded or replaced rows of {aside.words} again since the replay into {aside.table} began, and a promote would put older"
             " ones in their place. Drop it, and replay again; or end the range below what runs read again",
             code="range_loaded_again",
             choices=(drop_command(aside), replay_command(aside)),
@@ -235,7 +235,9 @@ def _loaded_again(log: WatermarkLog, dataflow: Dataflow, aside: Aside, entry: En
     since = _since(log, aside)
     if log.floor(dataflow.name) > aside.number:
         return "an entry that is no longer in the log"
-    loads = [Loaded(past.number, _state(past.lower), _state(past.upper)) for past in since if past.rows]
+    loads = [
+        Loaded(past.number, _state(past.lower), _state(past.upper)) for past in since if past.why in LOADS
+    ]
     begun = ColumnState.of(deserialise(aside.watermark))
     found = next(loaded_again(loads, aside.rows, dataflow.column.columns, begun), None)
     return f"entry {found.number}" if found else None

@@ -19,6 +19,9 @@ Why = Literal[
     "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain"
 ]  # fmt: skip
 
+LOADS: frozenset[Why] = frozenset({"run", "replay", "late", "release", "promote"})
+"""Why an entry is there that rows of the source came into the table with."""
+
 Replaces = Literal["own", "table"]
 """Rows that are deleted in the commit that writes others: those of the same files or windows, or the whole table."""
 

@@ -131,6 +131,17 @@ def test_a_promote_is_refused_once_rows_of_the_range_were_loaded_again(
     assert (1, 11) in rows(flow)
 
 
+def test_an_older_replay_is_not_promoted_over_a_newer_one(tmp_path: Path, engine: SparkEngine) -> None:
+    flow, source = loaded(tmp_path, engine, "append", "delta")
+    stand_aside(flow.feed, at(1), at(4), now=NOW)
+    source.drop(1, 3)  # so that the newer one only deletes
+    stand_aside(flow.feed, at(1), at(4), now=NOW, table="aside/newer")
+    assert flow.feed.cli("promote", flow.feed.name, "aside/newer", "--reason", "r", "--yes").code == 0
+    answer = promoted(flow)
+    assert (answer.code, answer.json["error"]["code"]) == (4, "range_loaded_again")
+    assert rows(flow) == [(5, 5)]
+
+
 @pytest.mark.parametrize(("end", "code"), [(4, 0), (9, 4)])
 def test_a_look_back_that_has_reached_into_the_range_since_holds_a_promote_up(
     tmp_path: Path, engine: SparkEngine, end: int, code: int

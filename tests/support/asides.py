@@ -13,7 +13,13 @@ TABLE = "aside/rows"
 
 
 def stand_aside(
-    feed: Feed, lower: datetime, upper: datetime, *, now: datetime, complete: bool = True
+    feed: Feed,
+    lower: datetime,
+    upper: datetime,
+    *,
+    now: datetime,
+    complete: bool = True,
+    table: str = TABLE,
 ) -> Aside:
     """Load the source into a table aside."""
     platform, flow = feed.platform, feed.dataflow
@@ -23,7 +29,7 @@ def stand_aside(
         Aside(
             id=new_id(),
             dataflow=flow.name,
-            table=TABLE,
+            table=table,
             request={"start": lower.isoformat(), "end": upper.isoformat(), "every": "1 days"},
             column="at",
             interval={"days": 1},
