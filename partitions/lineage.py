@@ -49,6 +49,8 @@ class Lineage:
         self._makers: dict[str, list[Maker]] = {}
         for flow in known.values():
             self._makers.setdefault(flow.table, []).append(flow)
+        read = (self._table(given) for flow in known.values() for given in flow.tables_read)
+        self._tables = frozenset((*self._makers, *read))
         self._upstream = {
             flow.name: tuple(
                 Upstream(given, maker.name)
@@ -57,6 +59,16 @@ class Lineage:
             )
             for flow in known.values()
         }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The dataflows."""
+        return tuple(self._upstream)
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables that dataflows write or read, made by dataflows or not."""
+        return self._tables
 
     def makers(self, table: str) -> Sequence[Maker]:
         """The dataflows that write a table."""

@@ -85,8 +85,8 @@ class Slice(Protocol):
         ...
 
     @property
-    def why(self) -> Literal["run", "late", "release"]:
-        """What brought its work here: what is new, what came late, what an operator has released."""
+    def why(self) -> Literal["run", "replay", "late", "release"]:
+        """What brought its work here: what is new, what is read again, what came late, what an operator has released."""
         ...
 
     @property

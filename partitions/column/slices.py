@@ -25,6 +25,7 @@ class ColumnSlice:
         reads_nulls: whether rows with NULL in every column are read, too.
         replaces: whether rows in the ranges that are in the table already make room, after a rewind.
         version: of the source; None if it has none.
+        why: what is above the state, or a chunk that is read again.
         cuts: values within the range of the only column, ascending: each ends a part that may be read by a connection of its own.
     """
 
@@ -35,7 +36,7 @@ class ColumnSlice:
     version: int | str | None = None
     cuts: tuple[Any, ...] = ()
 
-    why: Literal["run"] = "run"
+    why: Literal["run", "replay"] = "run"
     since: None = None
 
     @property
@@ -122,6 +123,7 @@ class ColumnSlice:
                 "upper": json.loads(serialise(self.upper)),
                 "lower_inclusive": all(range_.lower_inclusive for range_ in self.ranges),
                 "upper_inclusive": all(range_.upper_inclusive for range_ in self.ranges),
+                **({"reason": self.why} if self.why == "replay" else {}),
             }
         ]
 

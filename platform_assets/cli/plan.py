@@ -30,7 +30,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
         return dict(platform.plan(flow, now).as_json())
 
     documents, code = collect_results(flows, answer, _failed, broken)
-    context.emit(documents, lambda: _print(context, documents))
+    context.emit(documents, lambda: print_plans(context, documents))
     return code
 
 
@@ -47,7 +47,8 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     return {"dataflow": flow.name, "kind": flow.kind, **empty, "error": error_json(error)}
 
 
-def _print(context: Context, documents: list[dict[str, Any]]) -> None:
+def print_plans(context: Context, documents: list[dict[str, Any]]) -> None:
+    """Print plans for people."""
     for document in documents:
         if "why" not in document:  # its file has errors
             click.secho(f"{document['dataflow']}: {document['error']['message']}", fg="red")

@@ -1,6 +1,6 @@
-"""Replays that stand aside, promoted or dropped from the UI by jobs with typed config (docs/replay.md, Aside).
+"""Replays that stand aside, made, promoted or dropped from the UI by jobs with typed config (docs/replay.md, Aside).
 
-Without ``confirm`` a job only shows what it would do.
+Without ``confirm`` a promote or a drop only shows what it would do.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dagster import AssetObservation, JobDefinition, MetadataValue, OpExecutionContext
+from dagster import AssetObservation, Config, JobDefinition, MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from partitions.dataflow import Dataflow
@@ -16,11 +16,23 @@ from platform_assets.factory.decisions import Decision, config_job, listed, say
 from platform_assets.factory.keys import watermark_key
 from platform_assets.metadata import watermark_metadata
 from platform_assets.project import Project
-from resources.aside import drop, preview_drop, preview_promote, promote
+from resources.aside import Asked, drop, preview_drop, preview_promote, promote, replay_aside
 from resources.io_managers import RunOptions
 from resources.loop.loop import clock
 from resources.platform import Platform
 from resources.watermarks.quarantine import read_quarantine
+
+
+class Replaying(Config):
+    """``replay``."""
+
+    dataflow: str = Field(description="Its name.")
+    start: str = Field(description="First value of the range: a date, a time or a whole number.")
+    end: str = Field(description="The value that ends it, which is not part of it.")
+    into: str = Field(description="The table aside, <layer>/<name>.")
+    every: str = Field(default="", description="Length of a chunk, such as 1 months; empty: one chunk.")
+    column: str = Field(default="", description="The column that is cut; empty: the first watermark column.")
+
 
 Preview = Callable[[Platform, Dataflow, str], Sequence[str]]
 
@@ -33,7 +45,26 @@ class Ending(Decision):
 
 
 def aside_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
-    """Return the jobs ``promote`` and ``drop``, for all dataflows of the project."""
+    """Return the jobs ``replay``, ``promote`` and ``drop``, for all dataflows of the project."""
+
+    def replaying(context: OpExecutionContext, given: Replaying) -> None:
+        (flow,) = project.named([given.dataflow])
+        asked = Asked(given.start, given.end, given.into, given.every or None, given.column or None)
+        done = replay_aside(
+            platform.loading([flow]),
+            flow,
+            asked,
+            options.now or clock(),
+            run_id=context.run_id,
+            job_id=context.job_name,
+            run_is_live=options.run_is_live,
+            hold_wait=options.hold_wait,
+            observer=lambda step, line: context.log.info("%s: %s", step, line),
+        )
+        metadata: dict[str, Any] = {"chunks": MetadataValue.json(list(done.chunks)), "table": given.into}
+        context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))
+        if done.outcome.error is not None:
+            raise done.outcome.error
 
     def promoting(context: OpExecutionContext, given: Ending) -> None:
         _act(context, given, project, platform, preview_promote, promote_it)
@@ -68,6 +99,7 @@ def aside_jobs(project: Project, platform: Platform, options: RunOptions) -> lis
         return {}
 
     return [
+        config_job("replay", Replaying, replaying, "Read a range again into a table aside.", project),
         config_job(
             "promote", Ending, promoting, "Put the rows of a replay aside into the live table.", project
         ),

@@ -160,7 +160,17 @@ _VIEWS: dict[str, tuple[type[Looking], Callable[[WatermarkLog, Any], Any], str]]
 }
 
 
-_EMPTY: dict[str, Any] = {"reason": "", "to": -1, "watermark": "", "lines": [], "paths": [], "table": ""}
+_EMPTY: dict[str, Any] = {
+    "reason": "",
+    "to": -1,
+    "watermark": "",
+    "lines": [],
+    "paths": [],
+    "table": "",
+    "start": "",
+    "end": "",
+    "into": "",
+}
 """Values in a form for fields that only an operator can fill in."""
 
 

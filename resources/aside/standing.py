@@ -48,7 +48,7 @@ class Aside(Record):
     id: str
     dataflow: str
     table: str
-    request: dict[str, str | None]
+    request: dict[str, str]
     column: str
     interval: dict[str, int] | None = None
     range: str
@@ -137,8 +137,7 @@ def forget(log: WatermarkLog, aside: Aside) -> None:
 
 def done_chunks(log: WatermarkLog, aside: Aside) -> int:
     """Return how many of its chunks are done; of empty ones that nothing was loaded after it is not known before all are."""
-    left = 0 if is_marked(log, aside, "complete") else len(_remaining(log, aside))
-    return len(aside.chunks) - left
+    return len(aside.chunks) - len(remaining_chunks(log, aside))
 
 
 def aside_json(log: WatermarkLog, aside: Aside) -> dict[str, Any]:
@@ -156,13 +155,13 @@ def aside_json(log: WatermarkLog, aside: Aside) -> dict[str, Any]:
 
 def first_missing(log: WatermarkLog, aside: Aside) -> str:
     """Return the first chunk that is not done, for people."""
-    left = _remaining(log, aside) or aside.chunks[-1:]
+    left = remaining_chunks(log, aside) or aside.chunks[-1:]
     return f"{shown(left[0].lower)} to {shown(left[0].upper)}"
 
 
 def replay_command(aside: Aside) -> str:
     """Return the command that goes on with a replay, or begins it again once it was dropped."""
-    asked = " ".join(f"--{name} {quote(text)}" for name, text in aside.request.items() if text)
+    asked = " ".join(f"--{name} {quote(text)}" for name, text in aside.request.items())
     return f"strandline replay {aside.dataflow} {asked} --into {aside.table}"
 
 
@@ -171,7 +170,10 @@ def drop_command(aside: Aside) -> str:
     return f"strandline drop {aside.dataflow} {aside.table} --reason TEXT"
 
 
-def _remaining(log: WatermarkLog, aside: Aside) -> tuple[Chunk, ...]:
+def remaining_chunks(log: WatermarkLog, aside: Aside) -> tuple[Chunk, ...]:
+    """Return the chunks that end above the newest one with rows: of empty ones after it nothing tells whether they were looked at."""
+    if is_marked(log, aside, "complete"):
+        return ()
     newest = log.newest(aside.log)
     return remaining(aside.chunks, newest.state() if newest else None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import pairwise
@@ -213,6 +213,15 @@ class ColumnKind:
             seen,
             kinds={**kinds, **dict.fromkeys(empty, "text")},
             maxima={**seen.maxima, **dict.fromkeys(empty)},
+        )
+
+    def with_kinds(self, seen: Observed) -> Mapping[str, Kind]:
+        """Return what each column holds, as the source tells it; of one that fetches its rows as some of them have it."""
+        above = self.above
+        return (
+            self._with_kinds(above, seen, ColumnState()).kinds
+            if isinstance(above, FetchesRows)
+            else seen.kinds
         )
 
     def _cuts(self, ranges: Sequence[Range], version: int | str | None) -> Sequence[Any]:

@@ -1,0 +1,76 @@
+"""The interval of a replay's chunks as people write it, and its bounds as values of the column that is cut (docs/replay.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, date, datetime, time
+
+from partitions.errors import ConfigurationError
+from partitions.replay.bounds import Bound
+from partitions.replay.chunks import Chunk
+from partitions.unit_values import WORDS, Kind
+
+_EVERY = re.compile(r"\s*(-?\d+)\s+([a-z]+)\s*", re.ASCII | re.IGNORECASE)
+_STEP = "step"
+
+
+def interval_of(text: str) -> dict[str, int]:
+    """Read ``N UNIT``, such as ``1 month``; :func:`partitions.replay.chunks.chunks` refuses unknown units and amounts below 1.
+
+    Raises:
+        ConfigurationError: for any other text.
+    """
+    match = _EVERY.fullmatch(text)
+    if match is None:
+        raise ConfigurationError(f"expected a whole number and a unit such as '1 months', found {text!r}")
+    unit = match[2].lower()
+    return {unit if unit == _STEP or unit.endswith("s") else f"{unit}s": int(match[1])}
+
+
+def fitted_chunks(chunks: Iterable[Chunk], kind: Kind | None) -> tuple[Chunk, ...]:
+    """Return chunks whose bounds are values of the column: dates and times without zone over a zoned column are UTC.
+
+    Args:
+        chunks: as they were asked for.
+        kind: what the column holds; None: nothing tells.
+
+    Raises:
+        ConfigurationError: the column holds something else.
+    """
+    return tuple(
+        replace(chunk, lower=_fitted(chunk.lower, kind, chunk), upper=_fitted(chunk.upper, kind, chunk))
+        for chunk in chunks
+    )
+
+
+def _fitted(bound: Bound, kind: Kind | None, chunk: Chunk) -> Bound:
+    is_number = kind in ("whole", "number")
+    if isinstance(bound, int):
+        found: Bound | None = bound if is_number else None
+    elif kind == "day":
+        found = _day(bound)
+    elif kind in ("instant", "local"):
+        found = _moment(bound, zoned=kind == "instant")
+    else:
+        found = None
+    if found is None:
+        held = WORDS[kind] if kind else "nothing that tells its type"
+        raise ConfigurationError(
+            f"expected bounds of the type of column {chunk.column}, which holds {held}, found {bound!r}; columns of texts have no chunks"
+        )
+    return found
+
+
+def _moment(bound: date, *, zoned: bool) -> datetime | None:
+    at = bound if isinstance(bound, datetime) else datetime.combine(bound, time.min)
+    if at.tzinfo is None:
+        return at.replace(tzinfo=UTC) if zoned else at
+    return at.astimezone(UTC) if zoned else None
+
+
+def _day(bound: date) -> date | None:
+    if not isinstance(bound, datetime):
+        return bound
+    return bound.date() if bound.tzinfo is None and bound.time() == time.min else None

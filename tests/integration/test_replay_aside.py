@@ -1,0 +1,220 @@
+"""A range is read again into a table aside, chunk by chunk; the same command goes on where one has stopped (docs/replay.md, Aside)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.aside.standing import stored_asides
+from resources.spark import SparkEngine
+from scripts.postgres import Postgres
+from tests.integration.test_dagster import run
+from tests.support.asides import TABLE
+from tests.support.columns import Columns, PostgresRows, at, on_lake, on_postgres
+from tests.support.decision_crash import crash_deciding
+from tests.support.feed import Answer
+from tests.support.window_feed import LakeTable
+
+UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
+DAYS = ("--start", "2026-01-01", "--end", "2026-01-06", "--every", "1 day")
+
+
+def row(number: int, value: int) -> dict[str, Any]:
+    return {"id": number, "at": at(number), "value": value}
+
+
+def words(flow: Columns, *more: str, days: tuple[str, ...] = DAYS, into: str = TABLE) -> tuple[str, ...]:
+    return ("replay", flow.feed.name, *days, "--into", into, *more)
+
+
+def replayed(flow: Columns, *more: str, **how: Any) -> Answer:
+    return flow.feed.cli(*words(flow, *more, **how))
+
+
+def statuses(answer: Answer) -> list[tuple[str, int]]:
+    return [(chunk["status"], chunk["rows"]) for chunk in answer.json[0]["chunks"]]
+
+
+def aside_ids(flow: Columns) -> list[int]:
+    table = flow.feed.folder / "lake" / TABLE
+    platform = flow.feed.platform
+    (aside,) = stored_asides(platform.log, flow.feed.name)
+    found = platform.table(aside.of(flow.feed.dataflow))
+    assert table.exists()
+    return sorted(row["id"] for row in found.distinct_rows(["id"])) * (
+        found.count_rows() == len(list(found.distinct_rows(["id"])))
+    )
+
+
+def ended(flow: Columns, command: str) -> int:
+    return flow.feed.cli(command, flow.feed.name, TABLE, "--reason", "r", "--yes").code
+
+
+def loaded(
+    folder: Path, engine: SparkEngine, form: str = "delta", **target: Any
+) -> tuple[Columns, LakeTable]:
+    """Rows of days 1, 2, 4 and 9 are loaded; then those of days 1 and 4 are corrected."""
+    flow, source = on_lake(folder, engine, target={"format": form, **target})
+    source.put(*(row(number, 0) for number in (1, 2, 4, 9)))
+    flow.run()
+    source.put(row(1, 1), row(4, 1))
+    return flow, source
+
+
+@pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
+def test_a_range_is_read_aside_chunk_by_chunk_and_promoted(
+    tmp_path: Path, engine: SparkEngine, form: str
+) -> None:
+    flow, source = loaded(tmp_path, engine, form)
+    answer = replayed(flow)
+    assert answer.code == 0, answer.out
+    assert statuses(answer) == [
+        ("committed", 1),
+        ("committed", 1),
+        ("nothing", 0),
+        ("committed", 1),
+        ("nothing", 0),
+    ]
+    assert answer.json[0]["chunks"][0] | {"rows": 1} == {
+        "lower": {"__datetime__": "2026-01-01T00:00:00+00:00"},
+        "upper": {"__datetime__": "2026-01-02T00:00:00+00:00"},
+        "status": "committed",
+        "rows": 1,
+        "error": None,
+    }
+    assert (aside_ids(flow), flow.feed.rows("id", "value")) == ([1, 2, 4], [(1, 0), (2, 0), (4, 0), (9, 0)])
+    assert [entry.why for entry in flow.feed.entries] == ["run"]  # the live log gets none
+    source.put(row(10, 0))
+    flow.run()  # nor is a live run held
+    again = replayed(flow)
+    assert (again.code, again.json[0]["status"], statuses(again)) == (0, "nothing", [("skipped", 0)] * 5)
+    (shown,) = flow.feed.cli("list").json[0]["replays"]
+    assert (shown["chunks"], shown["done"], shown["complete"]) == (5, 5, True)
+    assert ended(flow, "promote") == 0
+    assert flow.feed.rows("id", "value") == [(1, 1), (2, 0), (4, 1), (9, 0), (10, 0)]
+    assert flow.run().status == "nothing"
+
+
+@pytest.mark.parametrize("load", [{}, pytest.param(UPSERT, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    ("folder", "done"),
+    [("entries", 1), *(pytest.param(folder, 0, marks=pytest.mark.full) for folder in ("replays", "files", "intents"))],
+)  # fmt: skip
+def test_a_replay_that_was_killed_goes_on_with_the_same_command(
+    tmp_path: Path, engine: SparkEngine, folder: str, done: int, load: dict[str, Any]
+) -> None:
+    flow, _ = loaded(tmp_path, engine, **load)
+    crash_deciding(flow.feed, folder, *words(flow))
+    (shown,) = flow.feed.cli("list").json[0]["replays"]
+    assert (shown["done"], shown["complete"]) == (done, False)
+    refused = flow.feed.cli("promote", flow.feed.name, TABLE, "--reason", "r", "--yes")
+    assert (refused.code, refused.json["error"]["code"]) == (4, "replay_unfinished")
+    answer = replayed(flow)
+    assert answer.code == 0, answer.out
+    assert [status for status, _ in statuses(answer)][:done] == ["skipped"] * done
+    assert aside_ids(flow) == [1, 2, 4]
+    assert ended(flow, "promote") == 0
+    assert flow.feed.rows("id", "value") == [(1, 1), (2, 0), (4, 1), (9, 0)]
+
+
+def test_a_failed_chunk_stops_the_replay_and_the_same_command_goes_on_with_it(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, source = on_lake(tmp_path, engine)
+    for number in (1, 3, 5):
+        source.add(row(number, 0))
+    with source.without(3):
+        answer = replayed(flow)
+        assert answer.code == 1, answer.out
+        told = [status for status, _ in statuses(answer)]
+        assert told == ["committed", "nothing", "failed", "pending", "pending"]
+        error = answer.json[0]["chunks"][2]["error"]
+        assert error.startswith("chunk 2026-01-03")
+        assert answer.json[0]["error"]["message"] == error
+        assert "~" not in error.partition("file")[0]
+    answer = replayed(flow)
+    assert answer.code == 0, answer.out
+    assert aside_ids(flow) == [1, 3, 5]
+    assert ended(flow, "drop") == 0
+
+
+def test_a_dry_run_shows_the_chunks_and_opens_no_source(tmp_path: Path, engine: SparkEngine) -> None:
+    flow, source = loaded(tmp_path, engine)
+    source.path.rename(source.path.with_name("away"))
+    answer = replayed(flow, "--dry-run")
+    (document,) = answer.json
+    assert (answer.code, len(document["slices"]), document["skips"]) == (0, 5, [])
+    assert {described["reason"] for described in document["slices"]} == {"replay"}
+    assert flow.feed.cli("list").json[0]["replays"] == []
+
+
+@pytest.mark.parametrize(
+    ("days", "into", "said"),
+    [
+        (("--start", "2026-01-06", "--end", "2026-01-06"), TABLE, "start below the end"),
+        (("--start", "x", "--end", "2026-01-06"), TABLE, "found 'x'"),
+        ((*DAYS[:4], "--every", "1 fortnight"), TABLE, "fortnights"),
+        ((*DAYS[:4], "--every", "0 days"), TABLE, "above 0"),
+        ((*DAYS[:4], "--every", "1.5 days"), TABLE, "1.5 days"),
+        ((*DAYS[:4], "--every", "1 step"), TABLE, "step"),
+        (("--start", "1", "--end", "9"), TABLE, "timestamp with zone"),
+        (("--start", "2026-01-01T00:00:00Z", "--end", "2026-01-02"), TABLE, "zone"),
+        ((*DAYS, "--column", "value"), TABLE, "watermark column (at)"),
+        (DAYS, "bronze/flow", "no dataflow loads or reads"),
+        (DAYS, "raw/rows", "no dataflow loads or reads"),
+        (DAYS, "../elsewhere", "in the lake"),
+        (DAYS, "raw/others", "found another"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused_and_nothing_is_changed(
+    tmp_path: Path, engine: SparkEngine, days: tuple[str, ...], into: str, said: str
+) -> None:
+    flow, _ = loaded(tmp_path, engine)
+    LakeTable(flow.feed.folder / "lake" / "raw" / "others").put()
+    answer = replayed(flow, days=days, into=into)
+    assert answer.code == 2, answer.out
+    assert said in answer.json["error"]["message"]
+    assert flow.feed.cli("list").json[0]["replays"] == []
+
+
+def test_a_table_that_holds_another_replay_is_refused(tmp_path: Path, engine: SparkEngine) -> None:
+    flow, _ = loaded(tmp_path, engine)
+    assert replayed(flow).code == 0
+    answer = replayed(flow, days=(*DAYS[:2], "--end", "2026-01-05"))
+    assert (answer.code, "another replay" in answer.json["error"]["message"]) == (2, True)
+
+
+def test_the_three_are_jobs(tmp_path: Path, engine: SparkEngine) -> None:
+    flow, _ = loaded(tmp_path, engine)
+    form = {
+        "dataflow": flow.feed.name,
+        "start": "2026-01-01",
+        "end": "2026-01-06",
+        "every": "1 days",
+        "into": TABLE,
+    }
+    assert run(flow.feed, "replay", form).success
+    assert aside_ids(flow) == [1, 2, 4]
+    end = {"dataflow": flow.feed.name, "table": TABLE, "reason": "because", "confirm": True}
+    assert run(flow.feed, "promote", end).success
+    assert flow.feed.rows("id", "value") == [(1, 1), (2, 0), (4, 1), (9, 0)]
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("every", ["3 days", "12 hours"])
+def test_a_database_is_read_again_by_its_own_clock(
+    tmp_path: Path, engine: SparkEngine, postgres: Postgres, every: str
+) -> None:
+    table = PostgresRows(postgres)
+    flow = on_postgres(tmp_path, engine, table, target=UPSERT)
+    table.put((1, at(1), 0), (2, at(2), 0), (4, at(4), 0), (9, at(9), 0))
+    flow.run()
+    table.ask("UPDATE {s}.rows SET value = 1 WHERE id IN (1, 9)")
+    table.ask("DELETE FROM {s}.rows WHERE id = 2")
+    answer = replayed(flow, days=(*DAYS[:4], "--every", every))
+    assert answer.code == 0, answer.out
+    assert sum(rows for _, rows in statuses(answer)) == 2
+    assert ended(flow, "promote") == 0
+    assert flow.feed.rows("id", "value") == [(1, 1), (4, 0), (9, 0)]
