@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from dagster import DagsterInstance
 
 from platform_assets.build import build_job
-from platform_assets.cli.run import execute
+from platform_assets.cli.running import execute
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from resources.io_managers import RunOptions

@@ -121,7 +121,7 @@ def kept_runs(project: Path) -> Iterator[DagsterInstance | None]:
     if "DAGSTER_HOME" not in os.environ:
         yield None
         return
-    from platform_assets.cli.run import instance
+    from platform_assets.cli.running import instance
 
     try:
         opened = instance(project)

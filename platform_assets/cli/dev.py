@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ import click
 
 from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared
+from platform_assets.cli.signals import signalled
 from platform_assets.dagster_home import HOME, dagster_home
 from platform_assets.installation import PACKAGE, working_folder
 from platform_assets.platform import build_platform
@@ -40,8 +39,6 @@ _POLITE = 5.0
 
 _SHOWN = 20
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 @click.command("dev")
 @click.option("--port", default=3000, show_default=True, type=click.IntRange(1, 65535), help="Of the UI.")
@@ -54,7 +51,7 @@ def command(context: Context, port: int, host: str) -> int:
     _check_free(host, port)
     home = dagster_home(project.folder)
     _introduce(project, home)
-    with _signalled() as ended, ExitStack() as stack:
+    with signalled() as ended, ExitStack() as stack:
         dev = Dev(home, ended.is_set)
         stack.callback(dev.end)
         stack.callback(_say, "ending …")
@@ -253,21 +250,6 @@ def _family(host: str) -> socket.AddressFamily:
 def _listens(family: socket.AddressFamily, address: Any) -> bool:
     with socket.socket(family) as probe:
         return probe.connect_ex(address) == 0
-
-
-@contextmanager
-def _signalled() -> Iterator[threading.Event]:
-    """Yield an event that is set when the user ends the command. Nothing is interrupted, so every started process is known.
-
-    A shell in the background makes its children ignore signals. A signal that this process handles is not ignored in its children.
-    """
-    ended = threading.Event()
-    before = {sent: signal.signal(sent, lambda *_: ended.set()) for sent in _SIGNALS}
-    try:
-        yield ended
-    finally:
-        for sent, handler in before.items():
-            signal.signal(sent, handler)
 
 
 def _say(line: str) -> None:

@@ -184,7 +184,7 @@ def _log_store(engine: SparkEngine) -> str:
 
 def _dagster(project: Path) -> str:
     from platform_assets.build import build_definitions  # noqa: F401 - the import is the check
-    from platform_assets.cli.run import instance
+    from platform_assets.cli.running import instance
 
     with instance(project) as dagster:
         return f"{os.environ.get('DAGSTER_HOME', 'no DAGSTER_HOME: runs are not kept')}, {dagster.get_runs_count()} runs"

@@ -36,6 +36,7 @@ COMMANDS = {
     "files": "Hand single files to the next run.",
     "maintain": "Join a table's small files, and delete old ones.",
     "doctor": "Check Java, Spark, state, lake, sources and Dagster.",
+    "watch": "Load what arrives, every few seconds, in a process that stays.",
     "dev": "Open the Dagster UI with a warm engine beside it.",
 }
 """Every command with its line of help. It is ``command`` in the module of its name beside this one."""
@@ -89,7 +90,7 @@ class Strandline(click.Group):
         try:
             code = super().main(arguments, *positional, **named)
         except Exception as error:  # noqa: BLE001  the last place that can give it an exit code and a message
-            code = _report(error, context)
+            code = report(error, context)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -101,8 +102,8 @@ class _Failure:
     choices: Sequence[str] = ()
 
 
-def _report(error: Exception, context: Context) -> int:
-    """Say what failed: as JSON on stdout or for people on stderr."""
+def report(error: Exception, context: Context) -> int:
+    """Say what failed, as JSON on stdout or for people on stderr, and return the exit code."""
     failure = _failure(error)
     if os.environ.get("STRANDLINE_DEBUG") == "1":
         click.echo(context.hide("".join(traceback.format_exception(error))), err=True)

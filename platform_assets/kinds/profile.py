@@ -99,6 +99,14 @@ class KindProfile(ABC):
         """Return the result of :meth:`waiting` in words; None if it is unknown."""
 
     @abstractmethod
+    def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
+        """Return what is worth a run of its own, as a text that other work does not have; "" if nothing is. What sensors find, all at once.
+
+        Raises:
+            StrandlineError: if it is unknown, with the reason.
+        """
+
+    @abstractmethod
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
         """Return what is loaded and what is missing, in the public JSON form: docs/cli.md. Starts no Spark.
 

@@ -89,6 +89,14 @@ class ColumnProfile(KindProfile):
             return None
         return "new rows" if waiting["new_rows"] else "nothing"
 
+    def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
+        """Return that rows lie above the watermark; for a source that only a run reads, never."""
+        if not dataflow.source.tells_what_is_new:
+            return ""
+        kind = platform.column_kind(dataflow)
+        found = kind.has_new_rows(entry, now)
+        return repr((entry.watermark if entry else None, kind.contents())) if found else ""
+
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
         """Return the values up to which rows are loaded. Opens no source."""
         entry = platform.log.newest(dataflow.name)

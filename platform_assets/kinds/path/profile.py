@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _OF_A_STORE = Budget(pages=2, seconds=5.0)
 _OF_A_FOLDER = Budget(pages=200, seconds=1.0)
+_OF_A_RUN = Budget(seconds=60.0)
 
 _MOST_PATHS = 1000
 """The most open partitions of a watermark that is shown as it is stored."""
@@ -100,6 +101,11 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
             return None
         more = " or more" if waiting["more"] else ""
         return f"{counted(waiting['files'], 'file')}{more}" if waiting["files"] else "nothing"
+
+    def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
+        """Return the first file above the watermark, or the first released one."""
+        files = self.list_new_files(platform, dataflow, entry, now, _OF_A_RUN).listed.files
+        return repr((files[0].path, files[0].size, files[0].version)) if files else ""
 
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
         """Return the range that the watermark covers, and what is missing below it."""

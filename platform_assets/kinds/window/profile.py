@@ -11,7 +11,9 @@ from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.request import Forced
 from partitions.sentinels import Watermark
+from partitions.window.run_requests import worth_a_run
 from partitions.window.simulate import simulate
+from partitions.window.state import WindowState
 from platform_assets.kinds.profile import CanForce, CanSimulate, KindProfile, LoadsAheadOfTime, PlanRow
 from platform_assets.kinds.window.words import reach_in_words
 from resources.loop.outcome import Outcome
@@ -98,6 +100,13 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         failed = f", {waiting['failed_units']:,} failed" if waiting["failed_units"] else ""
         known = waiting["work_units"] or failed
         return f"{counted(waiting['work_units'], 'work unit')}{failed}" if known else "nothing"
+
+    def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
+        """Return the work units that are over, or have failed and may be tried again."""
+        plan = platform.plan(dataflow, now)
+        due = [work for slice_ in plan.slices for work in slice_.works]
+        state = WindowState.of(entry.state() if entry else None)
+        return " ".join(map(str, (work.key for work in worth_a_run(dataflow.window, state, due, now))))
 
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
         """Return what is covered and missing of each unit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from platform_assets.cli import run
+from platform_assets.cli import running
 from platform_assets.cli.context import Context
 from resources.loop.outcome import Committed, Outcome
 from resources.watermarks.entry import following
@@ -23,7 +23,7 @@ def outcome(**changes: int) -> Outcome:
 def test_a_run_that_puts_files_in_quarantine_says_so_in_its_first_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run._print(Context(), outcome(quarantined=1))
+    running.print_outcome(Context(), outcome(quarantined=1))
     first = capsys.readouterr().out.splitlines()[0]
     assert first == "flow: committed, 3 rows of 2 files in 1 slice, 1 file put in quarantine, 0.0 s; state 1"
 
@@ -31,7 +31,7 @@ def test_a_run_that_puts_files_in_quarantine_says_so_in_its_first_line(
 def test_a_run_that_quarantines_no_file_does_not_mention_quarantine(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run._print(Context(), outcome())
+    running.print_outcome(Context(), outcome())
     assert "quarantine" not in capsys.readouterr().out
 
 
@@ -40,7 +40,7 @@ def test_a_warning_that_an_earlier_run_has_given_is_not_printed_again_and_stays_
 ) -> None:
     made = outcome()
     made.warnings, made.repeated = ["names do not sort", "passed over b"], frozenset(["names do not sort"])
-    run._print(Context(), made)
+    running.print_outcome(Context(), made)
     err = capsys.readouterr().err
     assert "warning: passed over b" in err
     assert "names do not sort" not in err

@@ -1,0 +1,177 @@
+"""How ``strandline run`` finds the process of ``strandline watch`` and lets it work: a socket below the project's folder.
+
+The asking side imports little: of a run that a resident process makes, it is what takes time.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from partitions.errors import Held
+from platform_assets.cli.context import Context
+from platform_assets.dagster_home import project_home
+from platform_assets.installation import default_project
+
+_LONGEST = 103
+"""Bytes of a socket's path: macOS takes no more, Linux 4 more."""
+
+_PATIENCE = 2.0
+"""Seconds for the other side to say what it wants."""
+
+SAME = ("DAGSTER_HOME", "STRANDLINE_SPARK_REMOTE")
+"""Variables that say where a run happens and is told: a resident process with another value than the asking one's does not run for it."""
+
+Answer = Callable[[Context, Sequence[str]], int]
+"""Runs dataflows, all without names; prints, and returns the exit code."""
+
+
+def address(project: Path) -> Path | None:
+    """Return the socket of a project's resident process; None if its path is too long for one."""
+    path = project_home(project).parent / "watch"
+    return path if len(os.fsencode(path)) <= _LONGEST else None
+
+
+def ask(context: Context, names: Sequence[str]) -> int | None:
+    """Let the project's resident process run dataflows, and show what it prints.
+
+    Args:
+        context: of the call.
+        names: of dataflows; none are all.
+
+    Returns:
+        the exit code; None if there is no such process, or it works elsewhere.
+    """
+    folder = context.folder or Path(os.environ.get("STRANDLINE_PROJECT") or default_project())
+    path = address(folder.expanduser())
+    if path is None or not path.exists():
+        return None
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as there, suppress(OSError):
+        there.connect(str(path))
+        question = {
+            "names": list(names),
+            "folder": str(context.folder) if context.folder else None,
+            "as_json": context.as_json,
+            "terminals": [sys.stdout.isatty(), sys.stderr.isatty()],
+            "environment": _environment(),
+        }
+        there.sendall(json.dumps(question).encode() + b"\n")
+        return _shown(there.makefile("r", encoding="utf-8"))
+    return None
+
+
+def _shown(said: IO[str]) -> int | None:
+    """Print what the other side prints, and return its exit code; None if it refuses, 1 if it ends in the middle."""
+    begun = False
+    with suppress(OSError):
+        for line in said:
+            match json.loads(line):
+                case {"refused": _}:
+                    return None
+                case {"code": int(code)}:
+                    return code
+                case {"out": str(text)}:
+                    sys.stdout.write(text)
+                    sys.stdout.flush()
+                case {"err": str(text)}:
+                    sys.stderr.write(text)
+                    sys.stderr.flush()
+            begun = True
+    if not begun:
+        return None
+    sys.stderr.write(
+        "strandline: `strandline watch` ended in the middle of this run: the next one finishes it\n"
+    )
+    return 1
+
+
+@contextmanager
+def listening(project: Path) -> Iterator[socket.socket | None]:
+    """Listen for ``strandline run`` as long as the block runs; yields None if the path is too long.
+
+    Raises:
+        Held: if another process does so.
+    """
+    path = address(project)
+    if path is None:
+        yield None
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as here:
+        if _is_served(path):
+            raise Held(
+                f"expected no other `strandline watch` of this project, found one that listens at {path}"
+            )
+        path.unlink(missing_ok=True)
+        before = os.umask(0o177)  # whoever may write to it may start runs
+        try:
+            here.bind(str(path))
+        finally:
+            os.umask(before)
+        here.listen()
+        try:
+            yield here
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def serve(listener: socket.socket, answer: Answer) -> None:
+    """Take one call, and do what it asks for. What goes wrong with the connection ends nothing: the run goes on."""
+    there, _ = listener.accept()
+    with there:
+        there.settimeout(_PATIENCE)
+        try:
+            question = json.loads(there.makefile("r", encoding="utf-8").readline())
+        except (OSError, ValueError):
+            return
+        there.settimeout(None)
+        if any(value and value != os.environ.get(name) for name, value in question["environment"].items()):
+            _send(there, {"refused": "another environment"})
+            return
+        folder = question["folder"]
+        context = Context(Path(folder) if folder else None, question["as_json"])
+        out, err = (
+            _Spoken(there, name, terminal)
+            for name, terminal in zip(("out", "err"), question["terminals"], strict=True)
+        )
+        with redirect_stdout(out), redirect_stderr(err):
+            code = answer(context, question["names"])
+        _send(there, {"code": code})
+
+
+class _Spoken(io.TextIOBase):
+    """What is printed here appears on the other side."""
+
+    def __init__(self, there: socket.socket, name: str, terminal: bool) -> None:
+        self._there, self._name, self._terminal = there, name, terminal
+
+    def write(self, text: str) -> int:
+        _send(self._there, {self._name: text})
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def _send(there: socket.socket, message: Mapping[str, Any]) -> None:
+    with suppress(OSError):  # whoever asked may be gone
+        there.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _is_served(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+def _environment() -> dict[str, str | None]:
+    return {name: os.environ.get(name) for name in SAME}

@@ -1,0 +1,194 @@
+"""Runs dataflows through Dagster in this process, one after another, for a command that ends and for one that stays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError, UpstreamNotLoaded
+from partitions.plan import counted
+from partitions.request import Request
+from platform_assets.build import build_job
+from platform_assets.cli.context import Context
+from platform_assets.dagster_home import HOME, dagster_home, project_home
+from platform_assets.kinds import PROFILES
+from platform_assets.platform import build_platform
+from platform_assets.project import Project
+from platform_assets.words import in_words
+from resources.attempts import not_begun
+from resources.io_managers import RunOptions
+from resources.loop.outcome import Outcome, Step
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance, ExecuteInProcessResult, JobDefinition
+
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+_IN_MEMORY = {
+    "DAGSTER_DEFAULT_IO_MANAGER_MODULE": "dagster",
+    "DAGSTER_DEFAULT_IO_MANAGER_ATTRIBUTE": "mem_io_manager",
+}
+"""Dagster makes its default IO manager for every run. No dataflow uses it, and the usual one imports 0.1 s of libraries for files."""
+
+_PRINTED_STEPS = (Step.PLANNED, Step.APPENDED, Step.FENCED)
+
+
+class Runner:
+    """Runs dataflows of a project; the resources and the jobs are made once.
+
+    Attributes:
+        platform: the resources.
+        instance: Dagster's, which the runs are told.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        flows: Sequence[Dataflow],
+        instance: DagsterInstance,
+        *,
+        now: datetime | None = None,
+        requests: Mapping[str, Request] = MappingProxyType({}),
+    ) -> None:
+        """Prepare to run some dataflows.
+
+        Args:
+            project: loaded.
+            flows: of it.
+            instance: which the runs are told.
+            now: the clock of all runs; None reads it once for each.
+            requests: by dataflow, what is asked for instead of what is due.
+        """
+        self.platform, self.instance = build_platform(project, say).loading(flows), instance
+        self._heard: list[Outcome] = []
+        self._options = RunOptions(
+            now=now, hold_wait=timedelta(0), observer=_progress, report=self._heard.append, requests=requests
+        )
+        self._jobs: dict[str, JobDefinition] = {}
+
+    def run(self, flow: Dataflow) -> Outcome:
+        """Run a dataflow, and return its outcome, which holds its error."""
+        self._heard.clear()
+        if flow.name not in self._jobs:
+            self._jobs[flow.name] = build_job(
+                flow, self.platform, self._options, checked=not self.instance.is_ephemeral
+            )
+        result = execute(self._jobs[flow.name], self.instance)
+        if not self._heard:  # the step failed before, or beside, the loop
+            error = StrandlineError(_first_failure(result), code="dagster")
+            return not_begun(self.platform.log, flow.name, error, result.run_id)
+        return self._heard[-1]
+
+    def run_all(
+        self,
+        flows: Sequence[Dataflow],
+        errors: Mapping[str, StrandlineError],
+        done: Callable[[Outcome], None],
+    ) -> list[Outcome]:
+        """Run dataflows in turn, each after those whose tables it reads, and return their outcomes.
+
+        Args:
+            flows: to run.
+            errors: of dataflows that are broken: each is a failed run.
+            done: gets each outcome when it is known.
+        """
+        log, lineage = self.platform.log, self.platform.lineage
+        outcomes = [not_begun(log, name, error) for name, error in errors.items()]
+        for outcome in outcomes:
+            done(outcome)
+        by_name = {flow.name: flow for flow in flows}
+        for name in lineage.in_order(list(by_name)):
+            if len(by_name) > 1:
+                click.echo(f"{name} …", err=True)
+            above = lineage.upstream_dataflows(name)
+            failed = [
+                outcome for outcome in outcomes if outcome.error is not None and outcome.dataflow in above
+            ]
+            outcomes.append(
+                not_begun(log, name, _upstream(name, failed)) if failed else self.run(by_name[name])
+            )
+            done(outcomes[-1])
+        return outcomes
+
+
+def _upstream(name: str, failed: Sequence[Outcome]) -> UpstreamNotLoaded:
+    """Return the error of a dataflow that is not run: its windows would count as read although some of their rows are missing."""
+    above = " and ".join(f"{outcome.dataflow} ({outcome.status})" for outcome in failed)
+    names = " ".join([*(outcome.dataflow for outcome in failed), name])
+    return UpstreamNotLoaded(
+        f"{name} was not started: it reads what {above} should have loaded",
+        choices=[f"strandline run {names}"],
+    )
+
+
+def execute(job: JobDefinition, instance: DagsterInstance) -> ExecuteInProcessResult:
+    """Run a dataflow's job in this process, and return its result, which holds the failures."""
+    for key, value in _IN_MEMORY.items():
+        os.environ.setdefault(key, value)
+    return job.execute_in_process(instance=instance, raise_on_error=False, run_config=_QUIET)
+
+
+def _first_failure(result: Any) -> str:
+    failures = [
+        event.event_specific_data.error
+        for event in result.all_events
+        if event.is_failure and hasattr(event.event_specific_data, "error")
+    ]
+    return next(
+        (str(error.message).strip() for error in failures if error),
+        "the Dagster run failed without saying why",
+    )
+
+
+def instance(project: Path) -> AbstractContextManager[DagsterInstance]:
+    """Return the Dagster instance of DAGSTER_HOME, or one in memory."""
+    from dagster import DagsterInstance
+
+    home = os.environ.get(HOME)
+    if home is None:
+        return DagsterInstance.ephemeral()
+    if Path(home).resolve() == project_home(project):
+        dagster_home(project, {})  # with the settings that `strandline dev` uses, whichever comes first
+    return DagsterInstance.get()
+
+
+def _progress(step: Step, line: str) -> None:
+    if step in _PRINTED_STEPS:
+        say(line)
+
+
+def say(line: str) -> None:
+    """Print a line of progress."""
+    click.echo(f"  {line}", err=True)
+
+
+def print_outcome(context: Context, outcome: Outcome) -> None:
+    """Print what a run has done, for people."""
+    color = {"failed": "red", "blocked": "red", "held": "yellow", "skipped": "yellow"}.get(
+        outcome.status, "green"
+    )
+    kind = outcome.newest.kind if outcome.newest else None
+    amount = PROFILES[kind].outcome_amount(outcome) if kind else "nothing"
+    of_amount = f" of {amount}" if amount else ""
+    done = f"{counted(outcome.rows, 'row')}{of_amount} in {counted(len(outcome.committed), 'slice')}, "
+    calls = f"{counted(outcome.calls, 'listing call')}, " if outcome.calls else ""
+    aside = f"{counted(outcome.quarantined, 'file')} put in quarantine, " if outcome.quarantined else ""
+    click.secho(
+        f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{aside}{calls}"
+        f"{outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
+        fg=color,
+    )
+    before, after = in_words(kind, outcome.before), in_words(kind, outcome.after)
+    click.echo(f"  watermark {before} -> {after}" if before != after else f"  watermark stays at {after}")
+    for warning in outcome.news:
+        click.secho(f"  warning: {warning}", fg="yellow", err=True)
+    if outcome.error is not None:
+        click.secho(f"  {outcome.error.message}", fg="red", err=True)
+        context.offer(outcome.error.choices, 4, err=True)

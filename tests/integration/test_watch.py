@@ -1,0 +1,118 @@
+"""``strandline watch``: a process that stays, loads what arrives, and works for ``strandline run`` (docs/watch.md)."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from dagster import AssetKey, DagsterInstance, DagsterRunStatus
+
+from platform_assets.cli import resident
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import NAME, Feed
+
+PATIENCE = 60.0
+
+
+@contextmanager
+def watching(feed: Feed, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The process, as long as the block runs; it must end by itself when it is asked to."""
+    process = feed.start("watch", "--every", "0.3", *arguments)
+    try:
+        until(lambda: process.poll() is not None or _listens(feed))
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            _, err = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert process.returncode == 0, err
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def runs(feed: Feed) -> list[Any]:
+    """The runs that Dagster keeps for the project, newest first."""
+    with DagsterInstance.from_config(str(feed.folder / ".strandline" / "dagster")) as instance:
+        return list(instance.get_runs())
+
+
+def _listens(feed: Feed) -> bool:
+    path = resident.address(feed.folder)
+    return path is not None and path.exists()
+
+
+@pytest.fixture
+def short(make_feed: MakeFeed) -> Feed:
+    """A dataflow that has loaded a file."""
+    feed = make_feed()
+    feed.put("1.ndjson", 1)
+    feed.load()
+    return feed
+
+
+def test_arrivals(short: Feed) -> None:
+    """What arrives is loaded and shown in Dagster; one run for each arrival, and none for nothing."""
+    with watching(short):
+        short.put("2.ndjson", 2)
+        until(lambda: [run.status for run in runs(short)] == [DagsterRunStatus.SUCCESS])
+        assert short.ids == [1, 2]
+        short.put("3.ndjson", 3)
+        until(lambda: short.ids == [1, 2, 3])
+        time.sleep(1)  # looks that find nothing
+    assert [run.status for run in runs(short)] == [DagsterRunStatus.SUCCESS] * 2
+    with DagsterInstance.from_config(str(short.folder / ".strandline" / "dagster")) as instance:
+        event = instance.get_latest_materialization_event(AssetKey(["bronze", NAME]))
+        assert event is not None
+        assert event.asset_materialization is not None
+        assert event.asset_materialization.metadata["rows"].value == 1
+
+
+def test_asked(short: Feed) -> None:
+    """``strandline run`` lets it work, and answers as it does alone."""
+    with watching(short, NAME):
+        answer = short.cli("run", NAME)
+        assert (answer.code, [document["status"] for document in answer.json]) == (0, ["nothing"])
+        assert answer.json[0]["run_id"] in [run.run_id for run in runs(short)]
+        refused = short.cli("run", "nobody")
+        assert (refused.code, refused.error["code"]) == (2, "unknown_dataflow")
+        assert "known are" in refused.error["message"]
+        second = short.cli("watch")
+        assert (second.code, second.error["code"]) == (3, "held")
+    assert not _listens(short)
+    assert short.cli("run", NAME).code == 0
+
+
+def test_failing(short: Feed) -> None:
+    """A file that cannot be read is tried once, and again after a pause, as by a sensor; once it is repaired at once."""
+    with watching(short):
+        short.put_text("2.ndjson", '{"id": "two"}\n')
+        until(lambda: bool(runs(short)) and runs(short)[0].status == DagsterRunStatus.FAILURE)
+        time.sleep(1.5)
+        assert len(runs(short)) == 1
+        short.put("2.ndjson", 2)
+        until(lambda: short.ids == [1, 2])
+
+
+def test_changed(short: Feed) -> None:
+    """Changed project files are taken; one with errors leaves the others at work."""
+    with watching(short):
+        other = Feed(short.folder, short.engine, name="other")
+        other.put("1.ndjson", 7)
+        until(lambda: other.ids == [7])
+        (other.folder / "dataflows" / "other.yaml").write_text("source: 7\n")
+        short.put("2.ndjson", 2)
+        until(lambda: short.ids == [1, 2])
