@@ -187,6 +187,7 @@ def test_an_unfinished_replay_is_not_promoted_and_can_be_dropped(tmp_path: Path,
 STEPS = (Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED, Step.APPENDED, Step.TABLE_REMOVED)
 
 
+@pytest.mark.each_case
 @pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
 @pytest.mark.parametrize("first", ["promote", pytest.param("run", marks=pytest.mark.full)])
 @pytest.mark.parametrize("step", STEPS)

@@ -7,15 +7,24 @@ from typing import Any
 
 import pytest
 
+from resources.aside import Asked, replay_aside
 from resources.aside.standing import stored_asides
+from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
+from tests.integration.test_api import OFFSETS
+from tests.integration.test_columns_of_files import BY_ID, on_files, put
 from tests.integration.test_dagster import run
+from tests.integration.test_python_source import make
+from tests.integration.test_python_source import row as python_row
+from tests.support.api import BY_TIME, SCHEMA, ApiFeed, api
 from tests.support.asides import TABLE
 from tests.support.columns import Columns, PostgresRows, at, on_lake, on_postgres
+from tests.support.databases import rows_of
 from tests.support.decision_crash import crash_deciding
 from tests.support.feed import Answer
-from tests.support.window_feed import LakeTable
+from tests.support.mariadb import MariaDB
+from tests.support.window_feed import LakeTable, instant
 
 UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
 DAYS = ("--start", "2026-01-01", "--end", "2026-01-06", "--every", "1 day")
@@ -218,3 +227,98 @@ def test_a_database_is_read_again_by_its_own_clock(
     assert sum(rows for _, rows in statuses(answer)) == 2
     assert ended(flow, "promote") == 0
     assert flow.feed.rows("id", "value") == [(1, 1), (4, 0), (9, 0)]
+
+
+def test_files_are_read_again_by_steps_of_a_number(tmp_path: Path, engine: SparkEngine) -> None:
+    flow = on_files(tmp_path, engine, watermark=BY_ID)
+    put(flow, "a.ndjson", *((number, at(1), 0) for number in (1, 4, 7, 12)))
+    flow.run()
+    put(flow, "a.ndjson", *((number, at(1), 1) for number in (1, 4, 7, 12)))
+    answer = replayed(flow, days=("--start", "2", "--end", "12", "--every", "5 step"))
+    assert answer.code == 0, answer.out
+    assert [(chunk["lower"], chunk["upper"], chunk["rows"]) for chunk in answer.json[0]["chunks"]] == [
+        (2, 5, 1),
+        (5, 10, 1),
+        (10, 12, 0),
+    ]
+    assert ended(flow, "promote") == 0
+    assert flow.feed.rows("id", "value") == [(1, 0), (4, 1), (7, 1), (12, 0)]
+
+
+def test_a_function_is_asked_for_each_chunk(tmp_path: Path, engine: SparkEngine) -> None:
+    flow, code = make(tmp_path, engine, target=UPSERT)
+    code.put(*(python_row(number, number) for number in (1, 2, 4, 9)))
+    flow.run()
+    (flow.feed.folder / "rows.jsonl").unlink()
+    code.put(*({**python_row(number, number), "value": 50} for number in (1, 4, 9)))
+    answer = replayed(flow)
+    assert answer.code == 0, answer.out
+    assert sum(rows for _, rows in statuses(answer)) == 2
+    assert ended(flow, "promote") == 0
+    assert flow.feed.rows("id", "value") == [(1, 50), (4, 50), (9, 9)]
+
+
+def test_an_api_is_asked_for_each_chunk(tmp_path: Path, engine: SparkEngine) -> None:
+    source = BY_TIME | OFFSETS | {"schema": SCHEMA}
+    with api() as server:
+        flow = ApiFeed(tmp_path, engine, server, source, {"target": UPSERT}).flow()
+        server.rows += [{"id": number, "at": at(number).isoformat()} for number in (1, 2, 4, 9)]
+        flow.run()
+        del server.rows[1]
+        answer = replayed(flow)
+        assert answer.code == 0, answer.out
+        assert sum(rows for _, rows in statuses(answer)) == 2
+        assert ended(flow, "promote") == 0
+        assert flow.ids == [1, 4, 9]
+
+
+def test_mariadb_is_read_again(tmp_path: Path, engine: SparkEngine, mariadb: MariaDB) -> None:
+    table = rows_of(mariadb)
+    flow = table.flow(tmp_path, engine)
+    table.fill(5)
+    flow.run()
+    ids = flow.ids
+    answer = replayed(flow, days=("--start", "2000-01-01", "--end", "2040-01-01", "--every", "20 years"))
+    assert answer.code == 0, answer.out
+    assert sum(rows for _, rows in statuses(answer)) == 5
+    assert ended(flow, "promote") == 0
+    assert flow.ids == ids
+
+
+def test_a_live_run_goes_on_meanwhile_and_a_second_replay_or_a_drop_gives_way(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, source = loaded(tmp_path, engine)
+    heard: dict[str, int] = {}
+
+    def hears(step: Step, line: str) -> None:
+        if step is Step.INTENT_PUT and not heard:
+            heard["live"] = 0
+            source.put(row(10, 0))
+            assert flow.run().status == "committed"
+            heard["replay"] = replayed(flow).code
+            heard["drop"] = ended(flow, "drop")
+            heard["promote"] = ended(flow, "promote")
+
+    asked = Asked("2026-01-01", "2026-01-06", TABLE, "1 day")
+    done = replay_aside(flow.feed.platform, flow.feed.dataflow, asked, instant("2026-06-01"), observer=hears)
+    assert (done.outcome.error, heard) == (None, {"live": 0, "replay": 3, "drop": 3, "promote": 4})
+    assert aside_ids(flow) == [1, 2, 4]
+    assert ended(flow, "promote") == 0
+    assert flow.feed.rows("id", "value") == [(1, 1), (2, 0), (4, 1), (9, 0), (10, 0)]
+
+
+def test_a_promote_gives_way_to_a_live_run(tmp_path: Path, engine: SparkEngine) -> None:
+    flow, source = loaded(tmp_path, engine)
+    assert replayed(flow).code == 0
+    codes: list[int] = []
+
+    def hears(step: Step, line: str) -> None:
+        if step is Step.INTENT_PUT:
+            codes.append(ended(flow, "promote"))
+
+    source.put(row(10, 0))
+    flow.run(observer=hears)
+    assert codes == [3]
+    assert ended(flow, "promote") == 0
+    assert flow.feed.rows("id", "value") == [(1, 1), (2, 0), (4, 1), (9, 0), (10, 0)]
