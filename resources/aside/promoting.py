@@ -218,6 +218,14 @@ def _check(platform: Platform, dataflow: Dataflow, aside: Aside, entry: Entry | 
             code="definition_changed",
             choices=(drop_command(aside), replay_command(aside)),
         )
+    now = ColumnState.of(entry.state() if entry else None)
+    if not now.marks and _leaves_above(dataflow, now):
+        raise NeedsDecision(
+            f"dataflow {dataflow.name}: expected a watermark, found none: the next run loads every row of {aside.table}, and would add it once more. Run it,"
+            " or drop the replay",
+            code="nothing_loaded",
+            choices=(f"strandline run {dataflow.name}", drop_command(aside)),
+        )
     again = _loaded_again(log, dataflow, aside, entry)
     if again is not None:
         raise NeedsDecision(
@@ -330,14 +338,14 @@ def _same(renamed: dict[str, str]) -> Column:
 
 def _rows(dataflow: Dataflow, aside: Aside, entry: Entry | None) -> Predicate:
     """The rows that go, and those that come."""
-    watermark = dataflow.column
+    watermark, now = dataflow.column, ColumnState.of(entry.state() if entry else None)
     return promoted_rows(
         aside.rows,
         watermark.columns,
         ColumnState.of(deserialise(aside.watermark)),
-        ColumnState.of(entry.state() if entry else None),
+        now,
         keeps_boundary=watermark.boundary == "inclusive",
-        leaves_above=dataflow.target.way == "append",
+        leaves_above=_leaves_above(dataflow, now),
     )
 
 
@@ -372,6 +380,14 @@ def _intent(
         run_id=run.run_id,
         time=utc_now(),
         table_version=version,
+    )
+
+
+def _leaves_above(dataflow: Dataflow, now: ColumnState) -> bool:
+    """Whether the next run adds rows above the state to those that are there: it replaces by a range only from a stored value on."""
+    way, columns = dataflow.target.way, dataflow.column.columns
+    return way == "append" or (
+        way == "replace_by_watermark" and any(name not in now.marks for name in columns)
     )
 
 

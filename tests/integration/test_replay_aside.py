@@ -322,3 +322,20 @@ def test_a_promote_gives_way_to_a_live_run(tmp_path: Path, engine: SparkEngine) 
     assert codes == [3]
     assert ended(flow, "promote") == 0
     assert flow.feed.rows("id", "value") == [(1, 1), (2, 0), (4, 1), (9, 0), (10, 0)]
+
+
+@pytest.mark.parametrize(("load", "code"), [({}, 4), (UPSERT, 0)])
+def test_before_the_first_run_only_rows_that_are_found_again_by_keys_are_promoted(
+    tmp_path: Path, engine: SparkEngine, load: dict[str, Any], code: int
+) -> None:
+    flow, source = on_lake(tmp_path, engine, **({"target": load} if load else {}))
+    source.put(*(row(number, 0) for number in (1, 2, 4, 9)))
+    assert replayed(flow).code == 0
+    assert ended(flow, "promote") == code
+    assert flow.ids == ([] if code else [1, 2, 4])
+    flow.run()
+    assert flow.ids == [1, 2, 4, 9]
+    if code:
+        assert ended(flow, "promote") == 0
+        assert flow.ids == [1, 2, 4, 9]
+    assert flow.run().status == "nothing"
