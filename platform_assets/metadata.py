@@ -63,12 +63,14 @@ def table_metadata(
     if outcome.warnings:
         shown["warnings"] = MetadataValue.md("\n".join(f"- {warning}" for warning in outcome.warnings))
     if outcome.error is not None:
-        shown["error"] = outcome.error.message
-        if outcome.error.choices:
-            shown["what_to_do"] = MetadataValue.md(
-                "\n".join(f"- `{choice}`" for choice in outcome.error.choices)
-            )
+        shown |= error_metadata(outcome.error.message, outcome.error.choices)
     return shown | _of_the_table(dataflow, outcome, columns)
+
+
+def error_metadata(message: str, choices: Sequence[str]) -> dict[str, Any]:
+    """Return what is shown of an error: its message, and the commands that lead on if there are any."""
+    lines = "\n".join(f"- `{choice}`" for choice in choices)
+    return {"error": message} | ({"what_to_do": MetadataValue.md(lines)} if lines else {})
 
 
 def _of_the_table(

@@ -33,6 +33,8 @@ from partitions.dataflow import Dataflow
 from platform_assets.factory.cursor import Cursor
 from platform_assets.factory.in_flight import Sign, in_flight, runs_in_flight
 from platform_assets.factory.keys import table_key
+from platform_assets.metadata import error_metadata
+from resources.attempts import last_attempt
 from resources.platform import Platform
 from resources.watermarks.entry import Entry, Why
 from resources.watermarks.log import WatermarkLog
@@ -150,7 +152,7 @@ class SensorShell:
             if isinstance(work, NoWork):
                 return _skip(work.why, cursor.after_nothing(work.resume, work.handled), work.events)
             progress = _progress(platform.log, dataflow.name, cursor, work)
-            return _request(dataflow, cursor, work, progress, seconds)
+            return _request(dataflow, platform.log, cursor, work, progress, seconds)
 
         return tick
 
@@ -169,14 +171,16 @@ def _upstream_runs(
     return {run: reason for run, reason in runs.items() if not cursor.awaited or run in cursor.awaited}
 
 
-def _request(dataflow: Dataflow, cursor: Cursor, work: Work, progress: str, now: float) -> SensorResult:
+def _request(
+    dataflow: Dataflow, log: WatermarkLog, cursor: Cursor, work: Work, progress: str, now: float
+) -> SensorResult:
     """Return the request for runs, or a skip during the pause after the last attempt."""
     number = work.entry.number if work.entry else 0
     cursor = replace(cursor, seen=number, resume="", sign=Sign())
     left = cursor.attempts.wait(progress, work.digest, now)
     if left > 0:
         reason = work.unfinished.format(cursor.attempts.count, int(left))
-        told = () if cursor.paused == cursor.attempts.name else (_pause(dataflow, reason, now + left),)
+        told = () if cursor.paused == cursor.attempts.name else (_pause(dataflow, log, reason, now + left),)
         return _skip(reason, replace(cursor, paused=cursor.attempts.name), [*work.events, *told])
     after = cursor.attempts.next(progress, work.digest, now)
     requests = list(work.requests(after.name))
@@ -191,12 +195,17 @@ def _request(dataflow: Dataflow, cursor: Cursor, work: Work, progress: str, now:
     )
 
 
-def _pause(dataflow: Dataflow, reason: str, until: float) -> AssetObservation:
-    """Return the event that says on the table's page why nothing runs, and when the next attempt is; given once for each pause."""
-    next_attempt = MetadataValue.timestamp(datetime.fromtimestamp(until, UTC))
-    return AssetObservation(
-        table_key(dataflow), metadata={"why_nothing_runs": reason, "next_attempt": next_attempt}
-    )
+def _pause(dataflow: Dataflow, log: WatermarkLog, reason: str, until: float) -> AssetObservation:
+    """Return the event that says on the table's page why nothing runs, how the last attempt failed, and when the next one is; given once for each pause."""
+    shown: dict[str, Any] = {
+        "why_nothing_runs": reason,
+        "next_attempt": MetadataValue.timestamp(datetime.fromtimestamp(until, UTC)),
+    }
+    attempt = last_attempt(log, dataflow.name)
+    if attempt is not None and attempt.error is not None:
+        shown |= error_metadata(attempt.error["message"], attempt.error["choices"])
+        shown |= {"failing_since": attempt.failing_since} if attempt.failing_since else {}
+    return AssetObservation(table_key(dataflow), metadata=shown)
 
 
 def _skip(reason: str, cursor: Cursor, events: Sequence[Any] = ()) -> SensorResult:

@@ -46,6 +46,11 @@ source: {type: table, table: bronze/arrivals, unit_columns: {number: id}}
 watermark: {type: window, definition: [{name: number, type: unit, units: [1, 2, 3]}]}
 target: {load: merge_overwrite, replace_by_watermark: true}
 """
+SPOILT = """
+source: {type: files, path: ./spoilt, format: ndjson, schema: id long}
+watermark: {type: path}
+target: {load: append}
+"""
 MISSING = "2024-01-15"
 LABELS = (
     "status", "rows", "files", "bytes", "slices", "seconds", "listing_calls", "watermark_before", "watermark_effective",
@@ -115,6 +120,9 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     (project / "dataflows/arrivals.yaml").write_text(DATAFLOW)
     (project / "dataflows/copied.yaml").write_text(COPIED)
     (project / "dataflows/days.yaml").write_text(DAYS)
+    (project / "dataflows/spoilt.yaml").write_text(SPOILT)
+    (project / "spoilt").mkdir()
+    (project / "spoilt/1.ndjson").write_text('{"id": "two"}\n')
     (project / "dataflows/broken.yaml").write_text(
         "source: {type: files, pth: ./landing, format: ndjson}\nwatermark: {type: path}\n"
     )
@@ -210,6 +218,21 @@ def test_the_asset_s_page_in_a_browser_shows_the_watermark(dev: Dev) -> None:
         "arrivals.yaml",
         "Columns",
         "_source_file",
+    )
+
+
+@pytest.mark.ui
+@pytest.mark.timeout(600)
+def test_the_asset_s_page_in_a_browser_says_after_a_failure_what_failed_and_when_it_is_tried_again(
+    dev: Dev,
+) -> None:
+    page_shows(
+        f"{dev.url}/assets/bronze/spoilt?view=events",
+        "did not materialize this asset",
+        "1.ndjson, line 1",
+        "failing_since",
+        "why_nothing_runs",
+        "next_attempt",
     )
 
 
@@ -328,7 +351,7 @@ def test_it_says_what_it_has_started_and_which_dataflows_are_broken_and_keeps_ru
     said = dev.log.read_text()
     home = dev.project / ".strandline/dagster"
     assert (
-        f"project: {dev.project}; Dagster's runs: {home}\ndataflows: arrivals, copied, days\nbroken: broken"
+        f"project: {dev.project}; Dagster's runs: {home}\ndataflows: arrivals, copied, days, spoilt\nbroken: broken"
         in said
     )
     assert "  broken: dataflows/broken.yaml:1:" in said

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from dagster import AddDynamicPartitionsRequest, DagsterInstance, RunRequest
 
+from partitions.errors import StrandlineError
 from platform_assets.factory.cursor import Cursor
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.keys import run_request
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work
+from resources.attempts import not_begun
 from tests.support.ticks import Ticker, asked, flow_of
 
 
@@ -105,3 +107,15 @@ def test_the_table_s_page_says_once_for_each_pause_why_nothing_runs_and_when_the
     asked(ticker.tick())
     ticker.tick()
     assert ["attempt 2" in event.metadata["why_nothing_runs"].value for event in ticker.events] == [True]
+
+
+def test_that_event_says_how_the_last_attempt_failed_and_since_when_too(ticker: Ticker, toy: Toy) -> None:
+    error = StrandlineError("a file is torn", choices=("strandline plan arrivals",))
+    not_begun(ticker.platform.log, "arrivals", error)
+    toy.result = work(ticker)
+    asked(ticker.tick())
+    ticker.tick()
+    (told,) = ticker.events
+    assert told.metadata["error"].value == "a file is torn"
+    assert told.metadata["what_to_do"].value == "- `strandline plan arrivals`"
+    assert told.metadata["failing_since"].value
