@@ -1,0 +1,110 @@
+"""Alerts on the real thing: runs, the sweep and the ledger make what is told (docs/alerts.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+from dagster import DagsterInstance, build_sensor_context
+
+from platform_assets.factory.alerts import alerts_sensor
+from platform_assets.project import load_project
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import NAME, Feed
+
+
+class Told:
+    """An address that keeps what is posted to it."""
+
+    def __init__(self) -> None:
+        self.posts: list[Any] = []
+        posts = self.posts
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                posts.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None: ...
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        Thread(target=self.server.serve_forever, daemon=True).start()
+        self.cursor: str | None = None
+
+    def look(self, feed: Feed, now: datetime | None = None) -> list[tuple[str, str]]:
+        """One look of the sensor; what it told: ``began`` or ``ended``, and the condition."""
+        before = len(self.posts)
+        (feed.folder / "platform.yaml").write_text(
+            "state: ./state\nlake: ./lake\nalerts: {webhook: {env: HOOK}}\n"
+        )
+        url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        project = load_project(feed.folder, environment={"HOOK": url})
+        assert project.errors == []
+        sensor = alerts_sensor(project, feed.platform, (now or datetime.now(UTC)).timestamp)
+        assert sensor is not None
+        with DagsterInstance.ephemeral() as instance:
+            result: Any = sensor(build_sensor_context(instance=instance, cursor=self.cursor))
+        self.cursor = result.cursor
+        return [
+            (what, alert["condition"])
+            for post in self.posts[before:]
+            for what in ("began", "ended")
+            for alert in post[what]
+        ]
+
+
+@pytest.fixture
+def told() -> Iterator[Told]:
+    made = Told()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def test_a_late_file_that_the_sweep_has_found_is_told_once_and_once_more_when_it_is_loaded(
+    make_feed: MakeFeed, told: Told
+) -> None:
+    feed = make_feed(late_files="alert")
+    feed.put("2.ndjson", 2)
+    feed.load()
+    feed.put("1.ndjson", 1)
+    assert told.look(feed) == []  # no sweep has seen it yet
+    assert feed.cli("late", NAME).json["late"] == ["1.ndjson"]
+    assert [told.look(feed) for _ in range(3)] == [[], [("began", "late")], []]
+    assert "1 late file, such as 1.ndjson" in told.posts[0]["began"][0]["text"]
+    feed.define(late_files="ingest")
+    assert feed.cli("late", NAME).json["ingested"] == 1
+    assert feed.ids == [1, 2]
+    assert told.look(feed) == [("ended", "late")]
+
+
+def test_a_window_whose_folder_is_missing_is_a_gap_that_is_told_until_it_is_loaded(
+    make_feed: MakeFeed, told: Told
+) -> None:
+    feed = make_feed(
+        source={"path": "./landing/{start:%Y-%m-%d}"},
+        watermark={
+            "type": "window",
+            "definition": [
+                {"name": "day", "type": "datetime", "range": {"from": "2024-01-01", "to": "2024-01-04"}}
+            ],
+            "window": "daily",
+            "partial": False,
+        },
+        target={"load": "merge_overwrite", "replace_by_watermark": True},
+    )
+    for day in (1, 3):
+        feed.put(f"2024-01-0{day}/x.ndjson", day)
+    feed.run()
+    assert feed.ids == [1, 3]
+    assert [told.look(feed) for _ in range(3)] == [[("began", "failed")], [("began", "gaps")], []]
+    feed.put("2024-01-02/x.ndjson", 2)
+    feed.run()
+    assert feed.ids == [1, 2, 3]
+    assert sorted(told.look(feed)) == [("ended", "failed"), ("ended", "gaps")]
