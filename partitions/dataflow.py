@@ -119,6 +119,23 @@ class Dataflow(Model):
             known.setdefault(name.casefold(), name)
 
     @model_validator(mode="after")
+    def _units_fit(self) -> Dataflow:
+        inputs = self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
+        if self.source.connection_type != "jdbc" and (
+            refused := [
+                Refusal(
+                    ("watermark", "secondary_input", str(index), "query"),
+                    f"a source of type {self.source.type}",
+                    "a source of type jdbc, whose database the query asks; or table, asset or path",
+                )
+                for index, each in enumerate(inputs)
+                if each.query
+            ]
+        ):
+            raise PartsDoNotFit(refused)
+        return self
+
+    @model_validator(mode="after")
     def _parts_fit(self) -> Dataflow:
         parts = Parts(
             self.source,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from resources.places import Place
 from resources.sources import Source, open_source
 from resources.sources.files.formats import packages_of
 from resources.sources.files.source import FileSource
+from resources.sources.jdbc.units import distinct_rows
 from resources.spark import SparkEngine
 from resources.staging import Staging
 from resources.tables import PACKAGES, find_format, find_table, open_table
@@ -148,7 +149,7 @@ class Platform:
             PlanError: if a secondary input cannot be read.
         """
         watermark = dataflow.window
-        return listed(watermark.units, watermark.secondary_input, self._rows_of)
+        return listed(watermark.units, watermark.secondary_input, partial(self._rows_of, dataflow))
 
     def ledger(self, dataflow: Dataflow, now: datetime) -> Ledger:
         """What is covered and missing of each unit of a window watermark. Starts no Spark.
@@ -161,7 +162,12 @@ class Platform:
         state = WindowState.of(entry.state() if entry else None)
         return ledger(dataflow.window, state, self.units(dataflow), now, dataflow=dataflow.name)
 
-    def _rows_of(self, given: SecondaryInput) -> Iterable[Mapping[str, Any]]:
+    def _rows_of(self, dataflow: Dataflow, given: SecondaryInput) -> Iterable[Mapping[str, Any]]:
+        if given.query:
+            database = self.source_of(dataflow)
+            if not isinstance(database, JdbcConnection):  # the definition has no query then
+                raise AssertionError(database)
+            return distinct_rows(database, given.query, given.columns)
         if given.path:
             place = Place.parse(given.path, self.folder)
         else:

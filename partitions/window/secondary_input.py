@@ -1,4 +1,4 @@
-"""A secondary input: any table whose rows give the units, and the filters that its rows must pass (docs/guide-windows.md, Units)."""
+"""A secondary input: any table or query whose rows give the units, and the filters that its rows must pass (docs/guide-windows.md, Units)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ def _regex(text: str) -> str:
 
 
 class SecondaryInput(Model):
-    """Any table or upstream asset: each of its rows gives one unit.
+    """Any table, upstream asset or query: each of its rows gives one unit.
 
     Attributes:
         table: ``<layer>/<name>`` in the lake.
         asset: the key of an upstream asset whose table is meant, ``<layer>/<name>``.
         path: a table anywhere: a folder, or an object store's URL.
+        query: a SELECT on the database of the dataflow's own source.
         fields: the columns that make a unit.
         filters: column to regular expression: a row counts if each matches the whole text of its value; NULL never does.
     """
@@ -34,14 +35,17 @@ class SecondaryInput(Model):
     table: str | None = None
     asset: str | None = None
     path: str | None = None
+    query: str | None = None
     fields: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
     filters: dict[str, Annotated[str, AfterValidator(_regex)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_place(self) -> SecondaryInput:
-        given = [name for name in ("table", "asset", "path") if getattr(self, name)]
+        given = [name for name in ("table", "asset", "path", "query") if getattr(self, name)]
         if len(given) != 1:
-            raise ValueError(f"expected one of table, asset and path, found {' and '.join(given) or 'none'}")
+            raise ValueError(
+                f"expected one of table, asset, path and query, found {' and '.join(given) or 'none'}"
+            )
         return self
 
     @property

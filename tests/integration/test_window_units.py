@@ -11,7 +11,8 @@ import pytest
 from deltalake import write_deltalake
 
 from resources.spark import SparkEngine
-from tests.support.window_feed import Windows, event, instant, on_lake, watermark
+from scripts.postgres import Postgres
+from tests.support.window_feed import DatabaseTable, Windows, event, instant, on_lake, on_postgres, watermark
 
 Make = Callable[..., Windows]
 APPENDED = {"load": "append"}
@@ -134,3 +135,53 @@ class TestParallelism:
             assert made.feed.ids == [1, 2]
         made.run("2020-01-05")
         assert made.feed.ids == [0, 1, 2]
+
+
+class TestQuery:
+    """Units from the database that the rows are read from."""
+
+    @pytest.mark.postgres
+    def test_a_new_member_is_noticed_at_the_next_plan_and_starts_at_from(
+        self, tmp_path: Path, engine: SparkEngine, postgres: Postgres
+    ) -> None:
+        table = DatabaseTable(postgres)
+        table.put(*[event(number, "2020-01-01", unit) for number, unit in enumerate("abc")])
+        table.ask("CREATE TABLE {s}.members (name text, open boolean)")
+        table.ask("INSERT INTO {s}.members VALUES ('a', true), ('b', true), ('c', false), ('a', true)")
+        query = f"SELECT name AS u, open FROM {table.schema}.members -- all of them;"
+        listed = [{"query": query, "fields": ["u"], "filters": {"open": "true"}}]
+        flow = on_postgres(
+            tmp_path / "project",
+            engine,
+            table,
+            {"table": f"{table.schema}.events", "window_column": "at", "unit_columns": {"u": "unit"}},
+            watermark=watermark("2020-01-01", "2020-01-02", None, secondary_input=listed),
+            target=APPENDED,
+        )
+        now = instant("2020-01-03")
+        assert flow.run(now=now).error is None
+        assert (flow.ids, sorted(flow.watermark["units"])) == ([0, 1], u("a", "b"))
+        table.ask("UPDATE {s}.members SET open = true WHERE name = 'c'")
+        outcome = flow.run(now=now)
+        assert (outcome.error, outcome.work_units, flow.ids) == (None, 1, [0, 1, 2])
+
+    @pytest.mark.postgres
+    def test_a_query_that_fails_plans_nothing_and_no_all_units(
+        self, tmp_path: Path, engine: SparkEngine, postgres: Postgres
+    ) -> None:
+        table = DatabaseTable(postgres)
+        table.put(event(1, "2020-01-01", "a"))
+        listed = [{"query": "SELECT u FROM nowhere", "fields": ["u"]}]
+        flow = on_postgres(
+            tmp_path / "project",
+            engine,
+            table,
+            {"table": f"{table.schema}.events", "window_column": "at", "unit_columns": {"u": "unit"}},
+            watermark=watermark("2020-01-01", "2020-01-02", None, secondary_input=listed),
+            target=APPENDED,
+        )
+        error = flow.run(now=instant("2020-01-03")).error
+        assert error is not None
+        assert error.code == "secondary_input"
+        assert "nowhere" in error.message
+        assert flow.rows("id") == []

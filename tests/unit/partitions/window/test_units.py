@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, PlanError, SourceError, SourceUnreachable
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.units import (
@@ -131,6 +132,7 @@ def test_filters_may_use_fields_that_are_not_selected() -> None:
     [
         {"table": None},
         {"path": "./x"},
+        {"query": "SELECT 1"},
         {"fields": []},
         {"fields": [""]},
         {"filters": {"a": "("}},
@@ -170,3 +172,24 @@ def test_fewer_units_than_the_least_are_refused_and_the_implicit_one_does_not_co
         with pytest.raises(PlanError, match="min_units") as found:
             enough(units, 2, "flow")
         assert found.value.code == "below_min_units"
+
+
+def test_a_query_for_units_needs_the_database_of_the_source() -> None:
+    watermark = {
+        "type": "window",
+        "definition": [{"name": "day", "type": "datetime", "range": {"from": "2020-01-01", "to": "-"}}],
+        "window": "daily",
+        "secondary_input": [{"query": "SELECT u FROM units", "fields": ["u"]}],
+    }
+    source = {"type": "table", "table": "raw/events", "window_column": "at", "unit_columns": {"u": "unit"}}
+    target = {"load": "append"}
+    with pytest.raises(ValidationError, match="whose database the query asks"):
+        Dataflow.model_validate({"name": "a", "source": source, "watermark": watermark, "target": target})
+    database = {"type": "jdbc", "connection": "erp", "table": "events", "window_column": "at"}
+    given = {
+        "name": "a",
+        "source": database | {"unit_columns": {"u": "unit"}},
+        "watermark": watermark,
+        "target": target,
+    }
+    assert Dataflow.model_validate(given).tables_read == ()
