@@ -57,9 +57,10 @@ def command(context: Context, names: tuple[str, ...], every: float) -> int:
     with ExitStack() as stack:
         bell = stack.enter_context(_bell())
         ended = stack.enter_context(signalled(bell.ring))
-        listener = stack.enter_context(resident.listening(folder))
         os.environ[HOME] = str(dagster_home(folder))
-        watch = Watch(context, names, stack.enter_context(instance(folder)))
+        dagster = stack.enter_context(instance(folder))  # its tables are there before anybody is answered
+        listener = stack.enter_context(resident.listening(folder))
+        watch = Watch(context, names, dagster)
         events = stack.enter_context(_FileEvents.ringing(bell))
         click.echo(
             f"watching {', '.join(watch.names)}, every {every:g} s; Dagster's runs: {os.environ[HOME]}"

@@ -25,6 +25,7 @@ def watching(feed: Feed, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     process = feed.start("watch", "--every", "0.3", *arguments)
     try:
         until(lambda: process.poll() is not None or _listens(feed))
+        assert process.poll() is None, process.communicate()
         yield process
     finally:
         process.send_signal(signal.SIGINT)
