@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from platform_assets.installation import ROOT
@@ -29,6 +30,19 @@ def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> 
     draft.write_text(_NOTE + (ROOT / _SETTINGS).read_text())
     draft.replace(home / _SETTINGS)
     return home
+
+
+@contextmanager
+def at_home(project: Path) -> Iterator[Path]:
+    """Have this process, and those that it starts, use the folder of a project's runs as long as the block runs."""
+    before = os.environ.get(HOME)
+    os.environ[HOME] = str(dagster_home(project))
+    try:
+        yield Path(os.environ[HOME])
+    finally:
+        os.environ.pop(HOME)
+        if before is not None:
+            os.environ[HOME] = before
 
 
 def project_home(project: Path) -> Path:

@@ -103,8 +103,9 @@ class Dev:
         environment = dict(os.environ) | {HOME: str(self.home), "STRANDLINE_PROJECT": str(project.resolve())}
         if self._engine is not None:
             environment[SPARK_REMOTE] = self._engine.url
-        os.environ[HOME] = str(self.home)
-        with DagsterInstance.get():  # makes its tables before several processes do so at once
+        with DagsterInstance.from_config(
+            str(self.home)
+        ):  # makes its tables before several processes do so at once
             pass
         self._folder = tempfile.TemporaryDirectory(prefix="strandline-dev-")
         code, workspace = Path(self._folder.name) / "code", Path(self._folder.name) / "workspace.yaml"

@@ -26,7 +26,7 @@ from platform_assets.cli.main import report
 from platform_assets.cli.run import load
 from platform_assets.cli.running import Runner, instance, print_outcome, say
 from platform_assets.cli.signals import signalled
-from platform_assets.dagster_home import HOME, dagster_home
+from platform_assets.dagster_home import at_home
 from platform_assets.factory.in_flight import in_flight
 from platform_assets.factory.sensors import NO_PROGRESS
 from platform_assets.kinds import profile_of
@@ -57,14 +57,12 @@ def command(context: Context, names: tuple[str, ...], every: float) -> int:
     with ExitStack() as stack:
         bell = stack.enter_context(_bell())
         ended = stack.enter_context(signalled(bell.ring))
-        os.environ[HOME] = str(dagster_home(folder))
+        home = stack.enter_context(at_home(folder))
         dagster = stack.enter_context(instance(folder))  # its tables are there before anybody is answered
         listener = stack.enter_context(resident.listening(folder))
         watch = Watch(context, names, dagster)
         events = stack.enter_context(_FileEvents.ringing(bell))
-        click.echo(
-            f"watching {', '.join(watch.names)}, every {every:g} s; Dagster's runs: {os.environ[HOME]}"
-        )
+        click.echo(f"watching {', '.join(watch.names)}, every {every:g} s; Dagster's runs: {home}")
 
         def stay() -> None:
             while not ended.is_set():

@@ -200,9 +200,11 @@ def test_a_broken_dataflow_file_shows_as_an_asset_and_leaves_the_others_loaded(d
         "bronze/broken",
         "bronze/copied",
         "bronze/days",
+        "bronze/spoilt",
         "watermark/arrivals",
         "watermark/copied",
         "watermark/days",
+        "watermark/spoilt",
     ]
     assert "dataflows/broken.yaml:1" in nodes["bronze/broken"]
 

@@ -121,7 +121,7 @@ def test_a_client_killed_while_a_window_fails_leaves_the_others_once_and_the_fai
     )
     made.table.add(event(1, "2026-05-31", "a"))
     made.table.add(event(2, "2026-05-31", "b"))
-    with made.table.without(2):
+    with made.table.spoilt(2):
         crash(made.feed, step)
         assert made.fail("2026-06-01").code == "failed_units"
         assert (made.feed.ids, list(made.feed.watermark["failed"])) == ([1], ['{"u":"b"}'])

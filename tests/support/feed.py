@@ -9,7 +9,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -41,6 +40,7 @@ from resources.spark import SparkEngine
 from resources.tables.delta.commit import Commit
 from resources.tables.delta.log import DeltaLog
 from resources.watermarks.entry import Entry, Intent
+from tests.support.environment import clean_environment
 from tests.support.iceberg import iceberg_rows
 from tests.support.jvmless import ArrowPlatform, JvmlessEngine
 
@@ -260,7 +260,7 @@ class Feed:
         return subprocess.Popen(
             call_of(self.folder, "--json", *arguments),
             cwd=CHECKOUT,
-            env={**os.environ, **self._variables()},
+            env={**clean_environment(), **self._variables()},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -23,6 +23,7 @@ from resources.jdbc import JdbcConnection
 
 _SERVER, _MAKER = "mariadbd", "mariadb-install-db"
 _PATIENCE = 60
+_STARTS = 5
 
 
 @dataclass
@@ -58,9 +59,22 @@ class MariaDB:
         )
         # One statement a line is what the server reads.
         (self.folder / "init.sql").write_text("".join(f"{statement};\n" for statement in statements))
+        self.start(f"--init-file={self.folder / 'init.sql'}")
 
-    def start(self) -> None:
-        """Start, and wait until it accepts a connection."""
+    def start(self, *options: str) -> None:
+        """Start, and wait until it accepts a connection.
+
+        MariaDB may end by SIGSEGV when it starts while somebody connects (the clients of a run that tries again): it is started once more then.
+        """
+        for _ in range(_STARTS):
+            if self._starts(*options):
+                return
+        raise OSError(
+            f"MariaDB on port {self.port} was killed by a signal at each of {_STARTS} starts: {self.log}"
+        )
+
+    def _starts(self, *options: str) -> bool:
+        """Return whether it started; False if a signal ended it."""
         self._process = self._popen(
             str(_program(_SERVER)),
             "--no-defaults",
@@ -70,16 +84,21 @@ class MariaDB:
             "--bind-address=127.0.0.1",
             f"--socket={self.folder / 'socket'}",
             f"--pid-file={self.folder / 'pid'}",
-            f"--init-file={self.folder / 'init.sql'}",
             "--innodb-buffer-pool-size=16M",
             "--innodb-log-file-size=8M",
             "--default-time-zone=+05:30",  # of which nothing may show
+            *options,
         )
         deadline = time.monotonic() + _PATIENCE
-        while not self._answers():
+        while (code := self._process.poll()) is None:
+            if self._answers():
+                return True
             if time.monotonic() > deadline:
                 raise TimeoutError(f"MariaDB on port {self.port} does not respond: {self.log}")
             time.sleep(0.05)
+        if code >= 0:
+            raise OSError(f"MariaDB on port {self.port} ended with code {code}: {self.log}")
+        return False
 
     def stop(self) -> None:
         """Stop."""
@@ -127,8 +146,6 @@ class MariaDB:
         )
 
     def _answers(self) -> bool:
-        if self._process is None or self._process.poll() is not None:
-            raise OSError(f"MariaDB on port {self.port} ended: {self.log}")
         try:
             self.session().close()
         except pymysql.Error:
@@ -177,7 +194,6 @@ def running() -> Iterator[MariaDB]:
             nobody = pwd.getpwnam("nobody")
             os.chown(folder, nobody.pw_uid, nobody.pw_gid)
         server.make()
-        server.start()
         yield server
     finally:
         server.stop()

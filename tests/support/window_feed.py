@@ -99,6 +99,18 @@ class LakeTable:
             for path in hidden:
                 path.with_suffix(".hidden").rename(path)
 
+    @contextmanager
+    def spoilt(self, *numbers: int) -> Iterator[None]:
+        """The files that hold some of these rows are there, with no Parquet in them: only reading them fails."""
+        kept = {path: path.read_bytes() for path, ids in self.files().items() if set(ids) & set(numbers)}
+        for path, content in kept.items():
+            path.write_bytes(bytes(len(content)))
+        try:
+            yield
+        finally:
+            for path, content in kept.items():
+                path.write_bytes(content)
+
     def _write(self) -> None:
         write_deltalake(
             str(self.path),
