@@ -22,6 +22,7 @@ NAMES = (
     "columns",
     "api_pages",
     "care",
+    "replay",
 )
 SOAK = "soak"
 

@@ -1,0 +1,235 @@
+"""Measure a replay aside of a year in twelve chunks against one chunk and against bare Spark doing the same, and a promote against the copy that it makes.
+
+The source is a table of PostgreSQL with 5,000,000 rows of a year and an index on their time. Bare Spark reads month by month over four connections, as the
+replay does, and appends each month to a Delta table. A promote puts the rows aside in the place of the live table's: it copies them, so that one commit
+changes what readers see. Bare Spark overwrites the same rows of a table with those of another. All sides of a round share a session; rounds that warm the
+engine up come first and do not count.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import count, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.measure import alternate, median, ratio, report
+from platform_assets.installation import cache_folder
+from platform_assets.project import load_project
+from resources.aside import Asked, promote, replay_aside
+from resources.connect_server import connect_server
+from resources.jdbc import JdbcConnection
+from resources.platform import Platform
+from resources.spark import SparkEngine
+from resources.spark_runtime import ICEBERG_PACKAGE
+from scripts import postgres as pg
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS, RUNS, WARM_UP = 5_000_000, 3, 1
+YEAR, NEXT = 2021, 2022
+_SECONDS = 365 * 86_400 / ROWS
+_ROW = (
+    f"n AS id, timestamptz '{YEAR}-01-01 00:00:00+00' + (n * {_SECONDS}) * interval '1 second' AS at, (n % 9973)::int AS customer,"
+    " (n % 100000) / 100.0 AS amount, 'order number ' || n AS note"
+)
+_PARTS = 4
+_BARE = "bare"
+
+
+class Source:
+    """A table of PostgreSQL with the rows of a year."""
+
+    def __init__(self, server: pg.Postgres) -> None:
+        self.password = server.password
+        self.url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres"
+        server.ask(
+            "CREATE TABLE orders (id bigint, at timestamptz, customer int, amount numeric(12, 2), note text)"
+        )
+        server.ask(f"INSERT INTO orders SELECT {_ROW} FROM generate_series(0, {ROWS - 1}) n")
+        server.ask("CREATE INDEX ON orders (at)")
+        server.ask("VACUUM ANALYZE orders")
+
+    def read(self, spark: SparkSession, lower: datetime, upper: datetime) -> Any:
+        """The rows of a range, over four connections."""
+        step = (upper - lower) / _PARTS
+        cuts = [*(lower + number * step for number in range(_PARTS)), upper]
+        parts = [f"at >= '{one.isoformat()}' AND at < '{two.isoformat()}'" for one, two in pairwise(cuts)]
+        properties = {
+            "user": "postgres",
+            "password": self.password,
+            "fetchsize": "10000",
+            "driver": "org.postgresql.Driver",
+            "sessionInitStatement": "SET TIME ZONE 'UTC'",
+        }
+        return spark.read.jdbc(self.url, "orders", predicates=parts, properties=properties)
+
+
+class Ours:
+    """A project whose dataflows load that table into Delta and into Iceberg; both have loaded it."""
+
+    def __init__(self, folder: Path, engine: SparkEngine, source: Source) -> None:
+        (folder / "dataflows").mkdir(parents=True)
+        erp = {"type": "jdbc", "url": source.url, "user": "postgres", "password": {"env": "PG"}}
+        (folder / "platform.yaml").write_text(
+            json.dumps({"state": "./state", "lake": "./lake", "connections": {"erp": erp}})
+        )
+        for kind in ("delta", "iceberg"):
+            flow = {
+                "source": {"type": "jdbc", "connection": "erp", "table": "orders"},
+                "watermark": {"type": "column", "columns": ["at"]},
+                "target": {"format": kind, "load": "append", "table": f"bronze/{kind}"},
+            }
+            (folder / f"dataflows/{kind}.yaml").write_text(json.dumps(flow))
+        self._project, self._engine = load_project(folder, environment={"PG": source.password}), engine
+        self._tables = count(1)
+
+    def load(self, name: str) -> None:
+        """Load the live table."""
+        outcome = self._platform.loop(self._project.dataflows[name], datetime.now(UTC)).run()
+        assert outcome.error is None, outcome.error
+        assert outcome.rows == ROWS, outcome
+
+    def replay(self, name: str, every: str | None) -> tuple[float, str]:
+        """Replay the year into a new table; its seconds, and the table."""
+        table = f"aside/r{next(self._tables)}"
+        asked = Asked(f"{YEAR}-01-01", f"{NEXT}-01-01", table, every)
+        started = time.monotonic()
+        done = replay_aside(self._platform, self._project.dataflows[name], asked, datetime.now(UTC))
+        seconds = time.monotonic() - started
+        assert done.outcome.error is None, done.outcome.error
+        assert done.outcome.rows == ROWS, done.outcome
+        return seconds, table
+
+    def promote(self, name: str, table: str) -> float:
+        """Promote it; the seconds."""
+        started = time.monotonic()
+        done = promote(self._platform, self._project.dataflows[name], table, "a benchmark", datetime.now(UTC))
+        seconds = time.monotonic() - started
+        assert done.entry.rows == ROWS, done.entry
+        return seconds
+
+    @property
+    def _platform(self) -> Platform:
+        project = self._project
+        return Platform(
+            project.state, project.lake, self._engine, project.source_place, lineage=project.lineage
+        )
+
+
+def run() -> None:
+    """Measure all sides in turn."""
+    with tempfile.TemporaryDirectory() as folder, pg.running() as server:
+        root, source = Path(folder), Source(server)
+        connection = JdbcConnection.parse(source.url, "postgres", source.password)
+        local = SparkEngine(master="local[2]", cache=cache_folder()).with_places(
+            [connection], [ICEBERG_PACKAGE]
+        )
+        with connect_server(local, root / "connect.log") as url:
+            engine = SparkEngine(remote=url)
+            spark = _session(engine, root)
+            ours = Ours(root / "ours", engine, source)
+            figures = _replays(root, ours, spark, source)
+            for kind in ("delta", "iceberg"):
+                figures |= _promotes(root, ours, spark, source, kind)
+    rows = [
+        {"side": side, "seconds": median(values), "min": min(values), "max": max(values)}
+        for side, values in figures.items()
+    ]
+    pairs = (
+        ("replay of 12 months, ours", "replay of 12 months, bare Spark", "aim: at most 1.10"),
+        ("replay of 12 months, ours", "replay in one chunk, ours", "what chunks cost"),
+        ("promote, delta, ours", "promote, delta, bare Spark", "the copy that it makes"),
+        ("promote, iceberg, ours", "promote, iceberg, bare Spark", "the copy that it makes"),
+    )
+    report("replay", rows, [f"{a} / {b}: {ratio(figures, a, b):.2f} ({why})" for a, b, why in pairs])
+
+
+def _replays(root: Path, ours: Ours, spark: SparkSession, source: Source) -> dict[str, list[float]]:
+    tables = count(1)
+    months = [datetime(YEAR, month, 1, tzinfo=UTC) for month in range(1, 13)]
+    months.append(datetime(NEXT, 1, 1, tzinfo=UTC))
+
+    def bare() -> float:
+        target, started = root / f"bare_{next(tables)}", time.monotonic()
+        rows = sum(
+            _appended(source.read(spark, lower, upper), str(target)) for lower, upper in pairwise(months)
+        )
+        seconds = time.monotonic() - started
+        assert rows == ROWS, rows
+        return seconds
+
+    sides: dict[str, Callable[[], float]] = {
+        "replay of 12 months, ours": lambda: ours.replay("delta", "1 month")[0],
+        "replay of 12 months, bare Spark": bare,
+        "replay in one chunk, ours": lambda: ours.replay("delta", None)[0],
+    }
+    alternate(WARM_UP, **sides)
+    return alternate(RUNS, **sides)
+
+
+def _promotes(
+    root: Path, ours: Ours, spark: SparkSession, source: Source, kind: str
+) -> dict[str, list[float]]:
+    """The year's rows take the place of the same rows of a table that has no others."""
+    from pyspark.sql import functions as F
+
+    ours.load(kind)
+    bounds = datetime(YEAR, 1, 1, tzinfo=UTC), datetime(NEXT, 1, 1, tzinfo=UTC)
+    where = f"at >= timestamp '{YEAR}-01-01 00:00:00+00:00' AND at < timestamp '{NEXT}-01-01 00:00:00+00:00'"
+    live, aside = f"{_BARE}.db.live", f"{_BARE}.db.aside"
+    folders = root / "delta_live", root / "delta_aside"
+    for table, folder in ((live, folders[0]), (aside, folders[1])):
+        rows = source.read(spark, *bounds)
+        if kind == "iceberg":
+            rows.writeTo(table).using("iceberg").create()
+        else:
+            rows.write.format("delta").save(str(folder))
+
+    def bare() -> float:
+        started = time.monotonic()
+        if kind == "iceberg":
+            spark.table(aside).where(where).writeTo(live).overwrite(F.expr(where))
+        else:
+            rows = spark.read.format("delta").load(str(folders[1])).where(where)
+            rows.write.format("delta").mode("overwrite").option("replaceWhere", where).save(str(folders[0]))
+        return time.monotonic() - started
+
+    sides: dict[str, Callable[[], float]] = {
+        f"promote, {kind}, ours": lambda: ours.promote(kind, ours.replay(kind, "1 month")[1]),
+        f"promote, {kind}, bare Spark": bare,
+    }
+    alternate(WARM_UP, **sides)
+    return alternate(RUNS, **sides)
+
+
+def _appended(rows: Any, target: str) -> int:
+    """Append rows to a Delta table; learn their number and the highest time in the same job."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    seen = Observation()
+    watched = rows.observe(seen, F.count(F.lit(1)).alias("rows"), F.max("at").alias("at"))
+    watched.write.format("delta").mode("append").save(target)
+    return int(seen.get["rows"])
+
+
+def _session(engine: SparkEngine, root: Path) -> SparkSession:
+    """A session that knows bare Spark's catalog of Iceberg tables."""
+    spark = engine.session()
+    key = f"spark.sql.catalog.{_BARE}"
+    settings = {"type": "hadoop", "warehouse": str(root / "bare"), "cache-enabled": "false"}
+    # Iceberg asks a file system for its scheme, and the one of Strandline's sessions has none.
+    settings |= {
+        "hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+        "hadoop.fs.file.impl.disable.cache": "true",
+    }
+    for name, value in settings.items():
+        spark.conf.set(f"{key}.{name}", value)
+    spark.conf.set(key, "org.apache.iceberg.spark.SparkCatalog")
+    return spark
