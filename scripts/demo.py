@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,8 @@ CHANGING = (PLANES, AIRLINES, AIRPORTS)
 _NAMES = (FLOW, WINDOWS, *CHANGING, DEPARTURES)
 _DAYS = 10
 """Days of the first load of what comes from the database and the API."""
+_JANUARY = "aside/january"
+"""The table in which planes of January are read again."""
 _REFITTED, _RENAMED = "N14228", "9E"
 """A plane and an airline that change after the first load; both have flown from the first day on."""
 
@@ -115,6 +118,7 @@ class Demo:
             departures = Departures()
             self.load_rows(sources.fleet, sources.airports, departures)
             self.load_changes(sources.fleet, sources.airports, departures)
+            self.replay(sources.fleet)
         self.show_next_steps()
 
     @contextmanager
@@ -199,6 +203,24 @@ class Demo:
             airports.pages - asked == 2,
         )
 
+    def replay(self, fleet: Fleet) -> None:
+        """Read a month of planes again, aside; look at what differs; and put it in the place of what was loaded."""
+        step("11. Planes of the first days are corrected, below the look-back: January is read again, aside")
+        corrected = fleet.correct_seats(_day(0), _day(2))
+        say(f"  {counted(corrected, 'plane')} corrected; a run reads the last seven days only")
+        month = ("--start", "2013-01-01", "--end", "2013-02-01", "--every", "1 week", "--into", _JANUARY)
+        self.run("replay", PLANES, *month)
+        live, aside = loaded(self.table(PLANES)), loaded(self.home / "lake" / _JANUARY)
+        known = {frozenset(row.items()) for row in live}
+        differ = sum(frozenset(row.items()) not in known for row in aside)
+        self.check(
+            f"planes aside: {len(aside):,}, loaded: {len(live):,}; {differ} of them differ",
+            differ == corrected,
+        )
+        self.run("promote", PLANES, _JANUARY, "--reason", "seats were corrected", "--yes")
+        self.compare_planes(fleet)
+        self.run("state", "history", PLANES)
+
     def flown(self, count: int) -> list[date]:
         """Return the days that have files, and are over that many days after the first day."""
         return [day for day in (*self.first, *self.later) if day < _day(count).date()]
@@ -213,7 +235,8 @@ class Demo:
     def remove_old(self) -> None:
         """Remove the data of an earlier demo, and nothing else."""
         states = (self.home / "state" / name for name in _NAMES)
-        for folder in (self.landing, *map(self.table, _NAMES), *states):
+        asides = (self.home / "lake" / _JANUARY, *(self.home / "state").glob(f"{PLANES}~*"))
+        for folder in (self.landing, *map(self.table, _NAMES), *states, *asides):
             shutil.rmtree(folder, ignore_errors=True)
 
     def land(self, source: dict[str, int]) -> None:
@@ -300,7 +323,7 @@ class Demo:
             Stopped: if it ends in another way.
         """
         project = () if self.project == ROOT / "platform_assets" else ("--project", str(self.project))
-        say(f"  $ {' '.join(['strandline', *words, *project])}")
+        say(f"  $ {shlex.join(['strandline', *words, *project])}")
         environment = (
             os.environ
             | {
@@ -308,7 +331,11 @@ class Demo:
                 "STRANDLINE_PROJECT": str(self.project),
                 "PYTHONUNBUFFERED": "1",  # keeps results and progress in order
             }
-            | ({SPARK_REMOTE: self.remote.result()} if self.remote and words[0] == "run" else {})
+            | (
+                {SPARK_REMOTE: self.remote.result()}
+                if self.remote and words[0] in ("run", "replay", "promote")
+                else {}
+            )
         )
         command = [sys.executable, "-m", "platform_assets.cli", *words]
         began = time.monotonic()
@@ -363,11 +390,7 @@ class Demo:
         Raises:
             Stopped: if they differ.
         """
-        expected, found = fleet.rows(PLANES), loaded(self.table(PLANES))
-        self.check(
-            f"{PLANES} in the Iceberg table, read by pyiceberg: {len(found):,}; in PostgreSQL: {len(expected):,}; all the same",
-            same(found, expected),
-        )
+        self.compare_planes(fleet)
         self.compare_names(departures)
         versions, directory = loaded(self.table(AIRPORTS)), airports.rows()
         newest = {row["faa"]: row for row in sorted(versions, key=lambda row: row["updated_at"])}
@@ -377,6 +400,18 @@ class Demo:
             same(newest.values(), directory),
         )
         self.compare_joined(departures)
+
+    def compare_planes(self, fleet: Fleet) -> None:
+        """Compare planes with the database.
+
+        Raises:
+            Stopped: if they differ.
+        """
+        expected, found = fleet.rows(PLANES), loaded(self.table(PLANES))
+        self.check(
+            f"{PLANES} in the Iceberg table, read by pyiceberg: {len(found):,}; in PostgreSQL: {len(expected):,}; all the same",
+            same(found, expected),
+        )
 
     def compare_names(self, departures: Departures) -> None:
         """Compare the versions of airlines with the names that they had.

@@ -81,7 +81,7 @@ class _Progress:
         if step == Step.APPENDED:
             self._bar.advance(self._task)
         if step in (Step.PLANNED, Step.APPENDED):
-            self._bar.console.print(f"  {line}", markup=False, highlight=False)
+            self._bar.console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _print(context: Context, document: dict[str, Any]) -> None:
