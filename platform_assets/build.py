@@ -34,7 +34,7 @@ from platform_assets.factory.jobs import dataflow_job, job_name
 from platform_assets.factory.keys import SPARK, TABLE_MANAGER, WATERMARK_MANAGER, WATERMARKS
 from platform_assets.factory.maintenance import maintenance_job, maintenance_schedule
 from platform_assets.kinds import profile_of
-from platform_assets.kinds.definitions import HasLedgerPicture, HasPartitions, KindDefinitions
+from platform_assets.kinds.definitions import HasPartitions, HasPicture, KindDefinitions
 from platform_assets.metadata import table_metadata, watermark_metadata
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
@@ -186,12 +186,14 @@ def _tables(
     def describe(outcome: Outcome, place: Place) -> dict[str, Any]:
         flow, newest = by_name[outcome.dataflow], outcome.newest
         columns: Columns = []
+        size: int | None = None
+        # The rows are there; what cannot be read of the table now fails no run.
         if outcome.committed and newest:
-            with suppress(
-                StrandlineError
-            ):  # the rows are there; a schema that cannot be read now fails no run
+            with suppress(StrandlineError):
                 columns = entry_columns(platform, flow, newest)
-        return table_metadata(flow, outcome, place, columns)
+            with suppress(StrandlineError):
+                size = platform.table(flow).count_bytes()
+        return table_metadata(flow, outcome, place, columns, size)
 
     def manager(context: InitResourceContext) -> Iterator[TableIOManager]:
         resources = platform.loading(platform.loads or loaded_by(context.run, flows))
@@ -214,17 +216,15 @@ def loaded_by(run: DagsterRun | None, flows: Sequence[Dataflow]) -> list[Dataflo
 def _watermark_shown(
     platform: Platform, options: RunOptions, flow: Dataflow, entry: Entry | None
 ) -> dict[str, Any]:
-    """Return an entry as metadata; with the ledger of kinds that have one."""
+    """Return an entry as metadata; with the picture of kinds that have one."""
     shown = watermark_metadata(entry, read_quarantine(platform.log, entry))
     kind = _of_kind(flow)
-    if not isinstance(kind, HasLedgerPicture):
+    if not isinstance(kind, HasPicture):
         return shown
     try:
-        return {**shown, **kind.ledger_metadata(platform, flow, options.now or clock())}
-    except (
-        StrandlineError
-    ) as error:  # the rows are there; a ledger that cannot be read now does not fail the run
-        return shown | {"ledger": error.message}
+        return {**shown, **kind.picture_metadata(platform, flow, options.now or clock())}
+    except StrandlineError as error:  # the rows are there; what cannot be read now fails no run
+        return shown | {"picture": error.message}
 
 
 def _run_is_live(run_id: str) -> bool | None:

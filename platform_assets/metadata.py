@@ -34,7 +34,11 @@ _MOST_ROWS = 2**31
 
 
 def table_metadata(
-    dataflow: Dataflow, outcome: Outcome, place: Place, columns: Sequence[Mapping[str, str]] = ()
+    dataflow: Dataflow,
+    outcome: Outcome,
+    place: Place,
+    columns: Sequence[Mapping[str, str]] = (),
+    size: int | None = None,
 ) -> dict[str, Any]:
     """Return the metadata of a run's table.
 
@@ -43,6 +47,7 @@ def table_metadata(
         outcome: of the run.
         place: of the table.
         columns: with name and type, as they are pinned; none if they are not asked for.
+        size: bytes of the table's data files; None if unknown.
     """
     profile = profile_of(dataflow)
     shown: dict[str, Any] = {
@@ -64,7 +69,7 @@ def table_metadata(
         shown["warnings"] = MetadataValue.md("\n".join(f"- {warning}" for warning in outcome.warnings))
     if outcome.error is not None:
         shown |= error_metadata(outcome.error.message, outcome.error.choices)
-    return shown | _of_the_table(dataflow, outcome, columns)
+    return shown | _of_the_table(dataflow, outcome, columns, size)
 
 
 def error_metadata(message: str, choices: Sequence[str]) -> dict[str, Any]:
@@ -74,15 +79,17 @@ def error_metadata(message: str, choices: Sequence[str]) -> dict[str, Any]:
 
 
 def _of_the_table(
-    dataflow: Dataflow, outcome: Outcome, columns: Sequence[Mapping[str, str]]
+    dataflow: Dataflow, outcome: Outcome, columns: Sequence[Mapping[str, str]], size: int | None
 ) -> dict[str, Any]:
-    """Return what Dagster's own pages show of a table after a run that changed it: its rows, and its columns."""
+    """Return what Dagster's own pages show of a table after a run that changed it: its rows, its size, and its columns."""
     shown: dict[str, Any] = {}
     if not outcome.committed or outcome.newest is None:
         return shown
     rows = outcome.newest.total_rows
     if rows < _MOST_ROWS and not dataflow.target.shared:  # others load rows of a shared table, too
         shown["dagster/row_count"] = rows
+    if size is not None:
+        shown["dagster/size_bytes"] = size
     if columns:
         described = [TableColumn(column["name"], column["type"]) for column in columns]
         if dataflow.target.origin_columns:

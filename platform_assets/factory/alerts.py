@@ -28,7 +28,7 @@ from partitions.window.ledger import GROWS
 from platform_assets.cli.attempts import Attempts
 from platform_assets.factory.sensors import Clock
 from platform_assets.kinds import profile_of
-from platform_assets.kinds.definitions import HasLedgerPicture
+from platform_assets.kinds.definitions import HasPartitions
 from platform_assets.kinds.profile import FindsLateFiles
 from platform_assets.project import Project
 from resources.platform import Platform
@@ -99,7 +99,7 @@ class Look:
         return f"{counted(late.count, 'late file')}, such as {', '.join(late.first(3))} (late_files: {dataflow.late_files})"
 
     def _gaps(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
-        if entry is None or not isinstance(profile_of(dataflow).definitions(), HasLedgerPicture):
+        if entry is None or not isinstance(profile_of(dataflow).definitions(), HasPartitions):
             return None
         gaps = [
             gap

@@ -52,11 +52,11 @@ class HasPartitions(Protocol):
 
 
 @runtime_checkable
-class HasLedgerPicture(Protocol):
-    """A kind whose watermark shows a ledger."""
+class HasPicture(Protocol):
+    """A kind whose watermark shows a picture: of what is loaded and missing, or of what came when."""
 
-    def ledger_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
-        """Return what is loaded and what is missing, as metadata of the watermark.
+    def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
+        """Return the picture, and what belongs to it, as metadata of the watermark.
 
         Raises:
             StrandlineError: if it cannot be read now.

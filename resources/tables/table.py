@@ -252,6 +252,13 @@ class Table(Protocol):
         """Return the number of rows; 0 if there is no table."""
         ...
 
+    def count_bytes(self) -> int | None:
+        """Return the bytes of the newest version's data files, as the table's log counts them; 0 if there is no table, None if it does not tell.
+
+        Those of a shared table are all of its files'. Reads no data file.
+        """
+        ...
+
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:

@@ -204,6 +204,7 @@ def test_a_table_that_is_not_there_has_nothing(subject: Subject) -> None:
     assert (table.tip(APP).newest, table.head(None, APP).newest) == (None, None)
     assert (table.exists(), table.has_data()) == (False, False)
     assert (table.columns(), table.schema(), table.count_rows(), table.texts("unit")) == ([], None, 0, set())
+    assert table.count_bytes() == 0
     for read in (table.newest_version, lambda: table.distinct_rows(["id"])):
         with pytest.raises(SourceError) as refused:
             read()
@@ -224,6 +225,15 @@ def test_an_append_adds_rows_and_follows_the_version_before(subject: Subject) ->
     first = subject.table.tip(APP).version
     subject.load(2, (2, "b"))
     assert (subject.ids, subject.commit(2).follows) == ([1, 2], first)
+
+
+def test_its_bytes_are_those_of_the_files_that_its_newest_version_has(subject: Subject) -> None:
+    subject.load(1, (1, "a"))
+    first = {file for file in subject.folder.rglob("*.parquet") if not file.name.startswith(".")}
+    assert subject.table.count_bytes() == sum(file.stat().st_size for file in first)
+    subject.load(2, (2, "b"), load=ReplaceAll())
+    newest = {file for file in subject.folder.rglob("*.parquet") if not file.name.startswith(".")} - first
+    assert subject.table.count_bytes() == sum(file.stat().st_size for file in newest)
 
 
 @pytest.mark.parametrize("number", [2, 1])

@@ -225,6 +225,12 @@ def test_the_asset_s_page_in_a_browser_shows_the_watermark(dev: Dev) -> None:
 
 @pytest.mark.ui
 @pytest.mark.timeout(600)
+def test_the_page_of_a_path_s_watermark_in_a_browser_shows_the_arrivals(dev: Dev) -> None:
+    page_shows(f"{dev.url}/assets/watermark/arrivals", "green: loaded", image="arrivals")
+
+
+@pytest.mark.ui
+@pytest.mark.timeout(600)
 def test_the_asset_s_page_in_a_browser_says_after_a_failure_what_failed_and_when_it_is_tried_again(
     dev: Dev,
 ) -> None:

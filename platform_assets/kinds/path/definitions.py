@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import RunCheck, TableCheck
-from platform_assets.kinds.definitions import KindDefinitions, Triggers
+from platform_assets.kinds.definitions import HasPicture, KindDefinitions, Triggers
 from platform_assets.kinds.path.arrivals import files_sensor
 from platform_assets.kinds.path.checks import (
     LATE_FILES,
@@ -17,11 +18,13 @@ from platform_assets.kinds.path.checks import (
     quarantined_files,
 )
 from platform_assets.kinds.path.late import late_job, late_sensor
+from platform_assets.kinds.path.pictures import arrivals_metadata
+from resources.arrivals import arrivals
 from resources.io_managers import RunOptions
 from resources.platform import Platform
 
 
-class PathDefinitions(KindDefinitions):
+class PathDefinitions(KindDefinitions, HasPicture):
     """The Dagster definitions of path watermarks."""
 
     def run_checks(self, dataflow: Dataflow) -> Sequence[RunCheck]:
@@ -43,3 +46,9 @@ class PathDefinitions(KindDefinitions):
             return Triggers((files,))
         late = late_job(dataflow, platform, options)
         return Triggers((files, late_sensor(dataflow, platform, late)), jobs=(late,))
+
+    def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
+        """Return how many files came on which day, as a picture."""
+        log = platform.log
+        days = arrivals(log, dataflow.name, log.newest(dataflow.name))
+        return arrivals_metadata(days, now.astimezone(UTC).date())

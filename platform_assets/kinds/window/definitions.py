@@ -9,7 +9,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import RunCheck, TableCheck
 from platform_assets.factory.upstream import has_upstream
-from platform_assets.kinds.definitions import HasLedgerPicture, HasPartitions, KindDefinitions, Triggers
+from platform_assets.kinds.definitions import HasPartitions, HasPicture, KindDefinitions, Triggers
 from platform_assets.kinds.window.checks import LEDGER, ledger_check
 from platform_assets.kinds.window.pictures import ledger_metadata
 from platform_assets.kinds.window.runs import window_schedule, window_sensor, window_upstream_sensor
@@ -18,7 +18,7 @@ from resources.kinds.window_partitions import WindowAssetPartitions
 from resources.platform import Platform
 
 
-class WindowDefinitions(KindDefinitions, HasPartitions, HasLedgerPicture):
+class WindowDefinitions(KindDefinitions, HasPartitions, HasPicture):
     """The Dagster definitions of window watermarks."""
 
     def run_checks(self, _: Dataflow) -> Sequence[RunCheck]:
@@ -42,6 +42,6 @@ class WindowDefinitions(KindDefinitions, HasPartitions, HasLedgerPicture):
         """Return windows and units as partitions."""
         return WindowAssetPartitions.of(dataflow.name, dataflow.window)
 
-    def ledger_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
+    def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
         """Return the ledger as a picture and as tables."""
         return ledger_metadata(platform.ledger(dataflow, now))

@@ -147,6 +147,12 @@ class DeltaLakeTable:
         """Return the number of rows, from the files' statistics if they all have some; a table that is shared is scanned for the dataflow's."""
         return count_rows(self._log, rows=self._own_rows())
 
+    def count_bytes(self) -> int:
+        """Return the bytes of the data files, as the log has them."""
+        table = self._log.table()
+        sizes: Any = table.get_add_actions().column("size_bytes").to_pylist() if table else ()
+        return sum(sizes)
+
     def columns(self) -> list[str]:
         """Return the names of the columns."""
         table = self._log.table()

@@ -141,6 +141,14 @@ class IcebergTable:
         metadata = self._catalog.newest()
         return count_rows(metadata, rows=self._own_rows(metadata)) if metadata else 0
 
+    def count_bytes(self) -> int | None:
+        """Return the bytes of the data files, as the newest snapshot's summary has them."""
+        metadata = self._catalog.newest()
+        if metadata is None or metadata.current is None:
+            return 0
+        told = metadata.current.summary.get("total-files-size")
+        return None if told is None else int(told)
+
     def columns(self) -> list[str]:
         """Return the names of the columns, without Strandline's own."""
         metadata = self._catalog.newest()

@@ -107,6 +107,11 @@ class ParquetTable:
         """Return the number of rows, as the lists count them."""
         return self._asked(lambda rows: rows.count()) if self.exists() else 0
 
+    def count_bytes(self) -> int:
+        """Return the bytes of the data files, as the lists have them."""
+        snapshot = self._log.snapshot()
+        return sum(file.size for file in snapshot.files.values()) if snapshot else 0
+
     def columns(self) -> list[str]:
         """Return the names of the columns."""
         described = self.schema()

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import re
-import struct
-import zlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +12,7 @@ from partitions.window.ledger import Ledger, ledger
 from partitions.window.state import WindowState
 from partitions.window.work_outcomes import LoadedUnit
 from platform_assets.kinds.window.pictures import ledger_metadata, picture
+from tests.support.images import cells_of
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 FIRST = milliseconds(START)
@@ -37,32 +34,12 @@ def _ledger(state: WindowState, *units: str, days: float = 5, **changes: Any) ->
     return ledger(definition, state, tuple(map(_unit, units)), START + timedelta(days=days), dataflow="flow")
 
 
-def _cells(drawn: str) -> list[str]:
-    """The cells of the image in a picture, a letter each: loaded, in part, failed, missing."""
-    match = re.search(r"base64,([^)]*)\)", drawn)
-    assert match is not None
-    data, at = base64.b64decode(match[1]), 8
-    chunks: dict[bytes, bytes] = {}
-    while at < len(data):
-        (size,) = struct.unpack(">I", data[at : at + 4])
-        name, body = data[at + 4 : at + 8], data[at + 8 : at + 8 + size]
-        assert struct.unpack(">I", data[at + 8 + size : at + 12 + size])[0] == zlib.crc32(name + body)
-        chunks[name], at = body, at + 12 + size
-    width, height, depth, colours = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
-    assert (depth, colours, len(chunks[b"PLTE"])) == (2, 3, 12)
-    raw, line = zlib.decompress(chunks[b"IDAT"]), 1 + -(-width // 4)
-    side = 12
-    rows = [raw[number * line + 1 : (number + 1) * line] for number in range(0, height, side)]
-    pixels = [[byte >> shift & 3 for byte in row for shift in (6, 4, 2, 0)][:width:side] for row in rows]
-    return ["".join("LPFM"[pixel] for pixel in row) for row in pixels]
-
-
 def test_a_row_is_a_unit_and_a_cell_a_day() -> None:
     state = WindowState(DAILY).after(
         [_done(0), _done(1), _done(4, width=0.5), _done(0, "gone")], [(_unit("a"), FIRST + 2 * DAY, "no")]
     )
     drawn = picture(_ledger(state, "a", "b"))
-    assert _cells(drawn) == ["LLFMP", "MMMMM", "LMMMM"]
+    assert cells_of(drawn) == ["LLFMP", "MMMMM", "LMMMM"]
     assert drawn.splitlines()[2:] == [
         "green: loaded, yellow: in part, red: failed, grey: missing; from 2020-01-01T00:00:00+00:00 to 2020-01-06T00:00:00+00:00",
         "",
@@ -74,7 +51,7 @@ def test_a_row_is_a_unit_and_a_cell_a_day() -> None:
 def test_a_long_time_and_many_units_are_drawn_more_coarsely() -> None:
     state = WindowState(DAILY).after([_done(day) for day in range(0, 600, 2)])
     drawn = picture(_ledger(state, "a", *(f"u{number}" for number in range(99)), days=600))
-    cells = _cells(drawn)
+    cells = cells_of(drawn)
     assert (cells[0], len(cells)) == ("P" * 60, 40)
     assert drawn.endswith("60 more units are not drawn")
 
