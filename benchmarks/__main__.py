@@ -20,6 +20,7 @@ NAMES = (
     "window_plan",
     "loading",
     "columns",
+    "loads",
     "api_pages",
     "care",
     "replay",

@@ -1,16 +1,18 @@
 """Versions of rows: which a table must have after a slice, and what changes them into these (docs/loads.md, scd2).
 
-The versions of a key that a table has and the slice's rows are put in the order of time, in one pass over both: a source is read once. Each
+The versions that a table has of the slice's keys and the slice's rows are put in the order of time, in one pass over both: a source is read once. Each
 that does not differ from the one before it is none; each holds until the next one.
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from partitions.load import Scd2
 from partitions.target import HISTORY_COLUMNS
 from resources.deduplication import comparable
+from resources.spark import read_once
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ _OLD, _NEW = "_strandline_old", "_strandline_new"
 _FACTS = "_strandline_facts"
 _BEFORE = "_strandline_before"
 _KEPT = "_strandline_kept"
+_KEY = "_strandline_key_"
 
 
 def first_versions(rows: DataFrame, load: Scd2) -> DataFrame:
@@ -37,7 +40,7 @@ def changed_versions(rows: DataFrame, table: DataFrame | None, load: Scd2) -> Da
     """Return the versions that a slice adds, changes or removes, each with its change, in the columns of the slice and those of the history.
 
     Args:
-        rows: of the slice, each key and time once.
+        rows: of the slice, each key and time once; read once, here.
         table: all versions that are there; None if there is no table.
         load: keys, time, and what is not compared.
     """
@@ -45,12 +48,16 @@ def changed_versions(rows: DataFrame, table: DataFrame | None, load: Scd2) -> Da
     from pyspark.sql import functions as F
 
     facts = _facts(rows, load)
-    events = _event(rows, facts, rows.columns, load)
-    if table is not None:
-        events = events.unionByName(_version(table, rows, facts, load))
+    if table is None:
+        events = _event(rows, facts, rows.columns, load)
+    else:
+        # Their keys are looked up in the table, so they are used twice.
+        rows = read_once(rows)
+        known = _version(_of_same_keys(table, rows, load.keys), rows, facts, load)
+        events = _event(rows, facts, rows.columns, load).unionByName(known)
     of_key = Window.partitionBy(*[F.col(quoted(key)) for key in load.keys])
     in_time = of_key.orderBy(F.col(VALID_FROM).asc_nulls_first(), F.col(_NEW))
-    versions = _merged(events, of_key, in_time)
+    versions = _merged(events, in_time)
     # What stays the same from one version to the next is one version.
     is_first = F.row_number().over(in_time) == 1
     same = F.col(_FACTS).eqNullSafe(F.lag(_FACTS).over(in_time))
@@ -86,8 +93,17 @@ def _event(rows: DataFrame, facts: list[str], columns: list[str], load: Scd2) ->
     )
 
 
+def _of_same_keys(table: DataFrame, rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
+    """The versions whose keys the slice has: all others stay as they are, and need no place among them."""
+    from pyspark.sql import functions as F
+
+    given = rows.select(*[F.col(quoted(key)).alias(f"{_KEY}{number}") for number, key in enumerate(keys)])
+    same = [F.col(quoted(key)).eqNullSafe(F.col(f"{_KEY}{number}")) for number, key in enumerate(keys)]
+    return table.join(given, reduce(lambda left, right: left & right, same), "left_semi")
+
+
 def _version(table: DataFrame, rows: DataFrame, facts: list[str], load: Scd2) -> DataFrame:
-    """A version that is there. Of its columns only those that are compared are read."""
+    """Versions that are there. Of their columns only those that are compared are read."""
     from pyspark.sql import functions as F
 
     kinds, there = dict(rows.dtypes), {name.lower(): name for name in table.columns}
@@ -113,8 +129,8 @@ def _compared(facts: list[str], kinds: dict[str, str]) -> Column:
     return F.struct(*values) if values else F.struct(F.lit(1).alias("f0"))
 
 
-def _merged(events: DataFrame, of_key: WindowSpec, in_time: WindowSpec) -> DataFrame:
-    """The versions of the keys that the slice has: a row of the slice stands for the version of its time, too."""
+def _merged(events: DataFrame, in_time: WindowSpec) -> DataFrame:
+    """The versions, each once: a row of the slice stands for the version of its time, too."""
     from pyspark.sql import functions as F
 
     before = F.struct(
@@ -126,12 +142,8 @@ def _merged(events: DataFrame, of_key: WindowSpec, in_time: WindowSpec) -> DataF
     )
     follows = F.lead(_NEW).over(in_time) & F.lead(VALID_FROM).over(in_time).eqNullSafe(F.col(VALID_FROM))
     versions = events.withColumns(
-        {
-            "_strandline_touched": F.max(_NEW).over(of_key),
-            _BEFORE: before,
-            "_strandline_superseded": F.col(_OLD) & F.coalesce(follows, F.lit(False)),
-        }
-    ).where("_strandline_touched AND NOT _strandline_superseded")
+        {_BEFORE: before, "_strandline_superseded": F.col(_OLD) & F.coalesce(follows, F.lit(False))}
+    ).where("NOT _strandline_superseded")
     stands_for = F.col(_NEW) & F.coalesce(F.col(f"{_BEFORE}.old"), F.lit(False))
     stands_for &= F.col(f"{_BEFORE}.begins").eqNullSafe(F.col(VALID_FROM))
     mine = F.struct(

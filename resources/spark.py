@@ -38,6 +38,7 @@ from resources.spark_runtime import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.connect.dataframe import DataFrame as SparkConnectDataFrame
     from pyspark.sql.connect.session import SparkSession as SparkConnectSession
 
 _START = threading.Lock()
@@ -119,10 +120,17 @@ def settings_for_a_while(session: SparkSession, settings: Mapping[str, str]) -> 
 def read_once(rows: DataFrame) -> DataFrame:
     """Return the same rows, kept by Spark: what uses them twice sees them once, also where their source would answer otherwise the second time."""
     session = rows.sparkSession
-    if _is_remote(session):
-        # pyspark looks for kept rows in the thread's session, not in that of the rows (pyspark 4.1).
-        _make_active(cast("SparkConnectSession", session))
-    return rows.localCheckpoint()
+    if not _is_remote(session):
+        return rows.localCheckpoint()
+    from pyspark.sql.connect.plan import Checkpoint
+
+    remote, plan = cast("SparkConnectSession", session), cast("SparkConnectDataFrame", rows)._plan
+    # pyspark looks for kept rows in the thread's session, not in that of the rows (pyspark 4.1).
+    _make_active(remote)
+    # Its own localCheckpoint drops what was observed: a watermark would become the bound of what was read, not its highest value.
+    command = Checkpoint(child=plan, local=True, eager=True).command(remote.client)
+    _, answer, _ = remote.client.execute_command(command, plan.observations)
+    return cast("DataFrame", answer["checkpoint_command_result"])
 
 
 def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) -> None:

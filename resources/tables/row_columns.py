@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused, SchemaError
 from partitions.evolution import Evolution, Schema, SchemaMode, evolved, with_rescued
+from partitions.load import Load, Scd2
+from partitions.target import HISTORY_COLUMNS
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -29,6 +32,14 @@ def taken_columns(known: Schema, incoming: Schema, mode: SchemaMode, table: obje
         return evolved(known, with_rescued(known, incoming) if mode == "rescue" else incoming, "merge")
     except SchemaError as error:
         raise RowsRefused(f"table {table}: {error.message}") from error
+
+
+def with_times(rows: StructType, load: Load) -> StructType:
+    """Return columns with those that tell from when to when a version holds, which are as wide as the time that they are taken from; without versions the same."""
+    if not isinstance(load, Scd2):
+        return rows
+    (time,) = (field.dataType for field in rows.fields if field.name.lower() == load.effective.lower())
+    return reduce(lambda all_, name: all_.add(name, time), HISTORY_COLUMNS[:2], type(rows)(list(rows.fields)))
 
 
 def with_columns_of(rows: DataFrame, schema: StructType) -> DataFrame:

@@ -292,6 +292,34 @@ class TestLoads:
             (2, 1, None, None, True),
         ]
 
+    @pytest.mark.parametrize("format_", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
+    def test_the_times_of_versions_become_as_wide_as_the_time_they_are_taken_from(
+        self, tmp_path: Path, engine: SparkEngine, format_: str
+    ) -> None:
+        target = MERGE | {
+            "load": "scd2",
+            "merge_keys": ["id"],
+            "effective_column": "value",
+            "format": format_,
+        }
+        source = {"format": "ndjson", "schema": "id long, value int, name string"}
+        feed = Feed(tmp_path, engine, {"source": source, "target": target})
+        feed.put("a.ndjson", {"id": 1, "value": 1, "name": "a"})
+        feed.load()
+        wide = 2**40
+        feed.put("b.ndjson", {"id": 1, "value": wide, "name": "b"}, {"id": 2, "value": 1, "name": "a"})
+        feed.load()
+        feed.put("c.ndjson", {"id": 1, "value": 7, "name": "c"})
+        feed.load()
+        columns = ("id", "value", "_valid_from", "_valid_to", "_is_current")
+        found = rows(feed, *columns) if format_ == "delta" else feed.rows(*columns)
+        assert sorted(found) == [
+            (1, 1, 1, 7, False),
+            (1, 7, 7, wide, False),
+            (1, wide, wide, None, True),
+            (2, 1, 1, None, True),
+        ]
+
     def test_a_merge_that_brings_a_column_moves_the_watermark_to_its_rows(
         self, tmp_path: Path, engine: SparkEngine
     ) -> None:

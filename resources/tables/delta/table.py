@@ -44,7 +44,7 @@ from resources.tables.delta.rows import (
 )
 from resources.tables.removal import remove_files
 from resources.tables.replacement import OUTSIDE
-from resources.tables.row_columns import taken_columns, with_columns_of, with_types_of
+from resources.tables.row_columns import taken_columns, with_columns_of, with_times, with_types_of
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
@@ -230,7 +230,7 @@ class DeltaLakeTable:
     def _write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, first: bool) -> None:
         """Load rows: Strandline's own commit where it can, else Delta's, which skips one whose tag the table knows."""
         own = self._own(tag, state)
-        evolution = None if first or isinstance(load, ReplaceAll) else self._evolution(rows)
+        evolution = None if first or isinstance(load, ReplaceAll) else self._evolution(rows, load)
         if isinstance(load, Upsert | ReplaceKeys | Scd2) and not first:
             self._wrote_by_delta = True
             if evolution is not None:
@@ -286,7 +286,7 @@ class DeltaLakeTable:
     def _rows(self, spark: SparkSession) -> DataFrame:
         return spark.read.format("delta").load(self._place.spark_url)
 
-    def _evolution(self, rows: DataFrame) -> Evolution | None:
+    def _evolution(self, rows: DataFrame, load: Load) -> Evolution | None:
         """Return what the table's columns become with these rows; None in mode strict, in which the writer compares them.
 
         In mode rescue they get ``_rescued_data`` and nothing else, which the writer compares, too.
@@ -297,7 +297,7 @@ class DeltaLakeTable:
         described = self.schema() if self._schema_mode in ("merge", "rescue") else None
         if described is None:
             return None
-        known, incoming = json.loads(described[1]), all_nullable(rows.schema.jsonValue())
+        known, incoming = json.loads(described[1]), all_nullable(with_times(rows.schema, load).jsonValue())
         return taken_columns(known, incoming, self._schema_mode, self._place)
 
     def _evolved_before(self, rows: DataFrame, evolution: Evolution, made: Sequence[str]) -> DataFrame:
@@ -312,7 +312,8 @@ class DeltaLakeTable:
         """
         if evolution.action == "merge":
             self._prepare(rows, evolution)
-            no_rows = rows.limit(0).write.format("delta").mode("append")
+            columns = type(rows.schema).fromJson(dict(evolution.schema))
+            no_rows = with_columns_of(rows.limit(0), columns).write.format("delta").mode("append")
             no_rows.option("mergeSchema", "true").save(self._place.spark_url)
         there = self._rows(rows.sparkSession).schema
         return with_columns_of(rows, type(there)([field for field in there.fields if field.name not in made]))

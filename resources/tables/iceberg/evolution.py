@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused
 from partitions.evolution import Schema, SchemaMode, all_nullable, evolved, shown
-from partitions.load import Load, Scd2
-from partitions.target import HISTORY_COLUMNS
+from partitions.load import Load
 from resources.sql import quoted
 from resources.tables.iceberg.columns import as_stored, sql_type
-from resources.tables.row_columns import taken_columns, with_columns_of
+from resources.tables.row_columns import taken_columns, with_columns_of, with_times
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,9 +45,8 @@ class TakenColumns:
         """
         from pyspark.sql.types import StructType
 
-        if isinstance(load, Scd2):
-            rows = _with_times(rows, load)
-        evolution = taken_columns(self.table.jsonValue(), _incoming(rows), self.mode, self.shown)
+        incoming = _incoming(with_times(rows, load))
+        evolution = taken_columns(self.table.jsonValue(), incoming, self.mode, self.shown)
         if evolution.action == "none":
             return []
         becomes = StructType.fromJson(json.loads(json.dumps(evolution.schema)))
@@ -66,12 +63,6 @@ class TakenColumns:
             return rows
         there = [field for field in self.table.fields if field.name not in made]
         return with_columns_of(rows, type(self.table)(there))
-
-
-def _with_times(rows: StructType, load: Scd2) -> StructType:
-    """Columns with those that tell from when to when a version holds, which are as wide as the time that they are taken from."""
-    (time,) = (field.dataType for field in rows.fields if field.name.lower() == load.effective.lower())
-    return reduce(lambda all_, name: all_.add(name, time), HISTORY_COLUMNS[:2], type(rows)(list(rows.fields)))
 
 
 def _incoming(rows: StructType) -> Schema:
