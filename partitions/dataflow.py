@@ -21,6 +21,7 @@ from partitions.model import Duration, Model
 from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit, Refusal
 from partitions.sources import FilesSource, FunctionName, Source, TableName
+from partitions.stream.definition import StreamWatermark
 from partitions.supported import Parts, refusals
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
@@ -76,7 +77,9 @@ class Dataflow(Model):
     name: str
     layer: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "bronze"
     source: Source
-    watermark: Annotated[PathWatermark | ColumnWatermark | WindowWatermark, Field(discriminator="type")]
+    watermark: Annotated[
+        PathWatermark | ColumnWatermark | WindowWatermark | StreamWatermark, Field(discriminator="type")
+    ]
     target: Target = Target()
     late_files: Literal["ingest", "quarantine", "alert", "ignore"] = "ingest"
     on_bad_file: Literal["stop", "quarantine"] = "stop"
@@ -147,6 +150,7 @@ class Dataflow(Model):
             self.late_files,
             self.maintenance,
             self.max_bad_records,
+            "sql" if self.sql else "transform" if self.transform else None,
         )
         if refused := list(refusals(parts)):
             raise PartsDoNotFit(refused)
@@ -248,6 +252,19 @@ class Dataflow(Model):
             return self.watermark
         raise ConfigurationError(
             f"dataflow {self.name}: expected a watermark of type window, found {self.kind}"
+        )
+
+    @property
+    def stream(self) -> StreamWatermark:
+        """Its watermark, for what only stream watermarks have.
+
+        Raises:
+            ConfigurationError: if it is another.
+        """
+        if isinstance(self.watermark, StreamWatermark):
+            return self.watermark
+        raise ConfigurationError(
+            f"dataflow {self.name}: expected a watermark of type stream, found {self.kind}"
         )
 
     def identity(self) -> dict[str, Any]:

@@ -7,13 +7,15 @@ from typing import Any
 
 from partitions.column.state import ColumnState
 from partitions.path.state import PathState
+from partitions.stream.state import StreamState
 from partitions.watermark import is_empty
 from partitions.window.state import WindowState
 
-STATES: Mapping[str, type[PathState | ColumnState | WindowState]] = {
+STATES: Mapping[str, type[PathState | ColumnState | WindowState | StreamState]] = {
     "path": PathState,
     "column": ColumnState,
     "window": WindowState,
+    "stream": StreamState,
 }
 """By kind of watermark."""
 

@@ -18,6 +18,8 @@ from partitions.path.definition import PathWatermark
 from partitions.refusal import Refusal
 from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
 from partitions.sources.formats import FORMATS as FILE_FORMATS
+from partitions.stream import refusals as stream
+from partitions.stream.definition import StreamWatermark
 from partitions.target import Target
 from partitions.window import refusals as window
 from partitions.window.definition import WindowWatermark
@@ -27,6 +29,9 @@ _NEW_FILES = (
 )
 _NEW_ROWS = "append, merge_upsert or merge_overwrite (each run reads new rows only: an overwrite would delete all others)"
 _FILES = "a source of type files (a path watermark needs files)"
+_CHUNKS = "a source of type table (a stream is read in chunks that do not change: versions of a table)"
+_NO_CHUNKS_YET = "a source of type table, which a dataflow with a path watermark loads (a stream does not read files itself yet)"
+_ONLY_GROWS = "append (the table of a stream only grows: rows leave the buffer once, in order)"
 _PINNED = "its columns are pinned"
 _NOT_SHARED = "format: delta or iceberg, or a table of its own"
 
@@ -82,6 +87,22 @@ KINDS: Mapping[str, Supported] = {
             "merge_upsert": None,
             "merge_overwrite": None,
             "scd2": None,
+        },
+    ),
+    "stream": Supported(
+        sources={
+            "table": None,
+            "files": _NO_CHUNKS_YET,
+            "jdbc": _CHUNKS,
+            "api": _CHUNKS,
+            "python": _CHUNKS,
+        },
+        loads={
+            "append": None,
+            "overwrite": _ONLY_GROWS,
+            "merge_upsert": _ONLY_GROWS,
+            "merge_overwrite": _ONLY_GROWS,
+            "scd2": _ONLY_GROWS,
         },
     ),
 }
@@ -149,7 +170,7 @@ class Parts:
     """The parts of a dataflow that must go together."""
 
     source: FilesSource | JdbcSource | ApiSource | PythonSource | TableSource
-    watermark: PathWatermark | ColumnWatermark | WindowWatermark
+    watermark: PathWatermark | ColumnWatermark | WindowWatermark | StreamWatermark
     target: Target
     schedule: str | None
     unknown_fields: str
@@ -157,6 +178,7 @@ class Parts:
     late_files: str = "ingest"
     maintenance: Maintenance | None = None
     max_bad_records: int = 0
+    step: str | None = None
 
 
 def refusals(parts: Parts) -> Iterator[Refusal]:
@@ -182,6 +204,10 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
         yield from path.refusals(source, target, parts.schedule, parts.late_files, parts.on_bad_file)
     elif isinstance(watermark, ColumnWatermark):
         yield from column.refusals(source, watermark, target, parts.on_bad_file)
+    elif isinstance(watermark, StreamWatermark):
+        yield from stream.refusals(
+            source, watermark, target, parts.step, parts.maintenance, parts.on_bad_file, parts.late_files
+        )
     else:
         yield from window.refusals(source, watermark, target)
 

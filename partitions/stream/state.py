@@ -12,6 +12,8 @@ from partitions.sentinels import Watermark
 from partitions.stream.event_time import EventTime, later
 from partitions.watermark import is_empty
 
+_PARTS = ("splits", "global", "segments")
+
 
 @dataclass(frozen=True)
 class Split:
@@ -28,10 +30,10 @@ class Split:
 
 @dataclass(frozen=True)
 class Segment:
-    """Files of the buffer that one epoch wrote; they are never rewritten.
+    """Rows of the buffer that one epoch wrote; they are never rewritten.
 
     Attributes:
-        name: where they are.
+        name: of the segment: the number of the epoch that wrote it.
         rows: that are buffered still: those at or above the global watermark.
         bytes: of its files.
         lowest: event time of these rows.
@@ -53,11 +55,21 @@ class StreamState:
         splits: by name.
         value: the global watermark; None: undefined.
         segments: of the buffer, oldest first.
+        epoch: number of the newest one's entry; 0 before the first.
+        position: up to where the source was read, by its own names; empty before the first epoch.
+        emptied: names of the segments that the newest epoch has read for the last time: the next one deletes them.
+        late: rows that were late, since the start.
+        quarantined: rows that were quarantined, since the start.
     """
 
     splits: Mapping[str, Split] = field(default_factory=dict)
     value: EventTime | None = None
     segments: tuple[Segment, ...] = ()
+    epoch: int = 0
+    position: Mapping[str, Any] = field(default_factory=dict)
+    emptied: tuple[str, ...] = ()
+    late: int = 0
+    quarantined: int = 0
 
     @classmethod
     def of(cls, watermark: Mapping[str, Any] | None) -> StreamState:
@@ -71,10 +83,12 @@ class StreamState:
         try:
             splits = {name: Split(**split) for name, split in watermark["splits"].items()}
             segments = tuple(Segment(**segment) for segment in watermark["segments"])
-            state = cls(splits, watermark["global"], segments)
+            rest = {name: value for name, value in watermark.items() if name not in _PARTS}
+            rest["emptied"] = tuple(rest.get("emptied", ()))
+            state = cls(splits, watermark["global"], segments, **rest)
         except (KeyError, TypeError, AttributeError):
             state = None
-        if state is None or len(watermark) != 3 or not state._is_sound():
+        if state is None or not state._is_sound():
             raise CorruptWatermark(
                 'stream watermark: expected {"global": time, "splits": {name: {"watermark", "idle"}}, "segments": […]},'
                 f" times all whole numbers or all datetimes, found {dict(watermark)!r}"
@@ -83,9 +97,10 @@ class StreamState:
 
     @staticmethod
     def holds_nothing(watermark: Mapping[str, Any]) -> bool:
-        """Return whether no split has a watermark and nothing is buffered."""
+        """Return whether nothing of the source counts as read."""
         state = StreamState.of(watermark)
-        return not state.segments and all(split.watermark is None for split in state.splits.values())
+        none_heard = all(split.watermark is None for split in state.splits.values())
+        return not state.segments and none_heard and not state.position
 
     def watermark(self) -> Watermark:
         """The state as it is stored."""
@@ -93,6 +108,11 @@ class StreamState:
             "global": self.value,
             "splits": {name: asdict(split) for name, split in self.splits.items()},
             "segments": [asdict(segment) for segment in self.segments],
+            "epoch": self.epoch,
+            "position": dict(self.position),
+            "emptied": list(self.emptied),
+            "late": self.late,
+            "quarantined": self.quarantined,
         }
 
     def bound(self, name: str) -> EventTime | None:
@@ -104,12 +124,16 @@ class StreamState:
         marks = [self.value, *(split.watermark for split in self.splits.values())]
         spans = [time for segment in self.segments for time in (segment.lowest, segment.highest)]
         kinds = {type(time) for time in (*marks, *spans) if time is not None}
-        counts = [split.idle for split in self.splits.values()] + [
-            count for segment in self.segments for count in (segment.rows, segment.bytes)
-        ]
+        counts = (
+            [split.idle for split in self.splits.values()]
+            + [self.epoch, self.late, self.quarantined]
+            + [count for segment in self.segments for count in (segment.rows, segment.bytes)]
+        )
         return (
             kinds in (set(), {int}, {datetime})
             and None not in spans
             and all(type(count) is int and count >= 0 for count in counts)
             and all(isinstance(segment.name, str) for segment in self.segments)
+            and all(isinstance(name, str) for name in self.emptied)
+            and isinstance(self.position, Mapping)
         )

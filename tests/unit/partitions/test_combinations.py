@@ -11,6 +11,7 @@ from partitions.evolution import SchemaMode
 from partitions.maintenance import Task
 from partitions.path.definition import PathWatermark
 from partitions.sources import SOURCES, FilesSource
+from partitions.stream.definition import StreamWatermark
 from partitions.supported import (
     FORMATS,
     KINDS,
@@ -29,7 +30,7 @@ _LOADS = set(get_args(Target.model_fields["load"].annotation))
 def _kinds() -> set[str]:
     return {
         get_args(kind.model_fields["type"].annotation)[0]
-        for kind in (PathWatermark, ColumnWatermark, WindowWatermark)
+        for kind in (PathWatermark, ColumnWatermark, WindowWatermark, StreamWatermark)
     }
 
 

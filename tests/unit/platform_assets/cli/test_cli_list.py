@@ -182,6 +182,7 @@ class TestWhatWaits:
         assert document["waiting"] == {
             "files": 3,
             "new_rows": None,
+            "new_input": None,
             "work_units": None,
             "failed_units": None,
             "more": False,

@@ -1,0 +1,116 @@
+"""What a user declares of a stream watermark (docs/streams.md).
+
+One model for both engines: which keys belong to which is in :mod:`partitions.stream.refusals`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta, tzinfo
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from partitions.model import Duration, Model
+from partitions.path.definition import Checkpoint
+from partitions.sources.rows import ColumnName
+from partitions.stream.scaling import Mode
+from partitions.stream.splits import Splits
+
+SpanOfTime = Duration | Annotated[int, Field(ge=0, strict=True)]
+"""A distance of event times: a duration beside timestamps, a whole number beside whole numbers."""
+
+SplitName = Annotated[str, Field(min_length=1)]
+
+
+class BufferLimits(Model):
+    """How much may wait for the slowest split: more rows stop the run, more drift is warned of."""
+
+    max_rows: Annotated[int, Field(ge=1, strict=True)] = 100_000_000
+    max_drift: SpanOfTime = timedelta(hours=6)
+
+
+class StreamWatermark(Model):
+    """One event-time watermark for each split, and their minimum as the global one.
+
+    Attributes:
+        engine: ``splits`` is the platform's own; ``structured_streaming`` is Spark's.
+        event_time: a column with a timestamp (without a zone: UTC) or a whole number.
+        split: the columns whose values tell a row's split; without them the stream is one split.
+        timeout: how far rows of one split may be out of order.
+        order_by: of rows with the same event time.
+        late: what becomes of rows below their split's watermark.
+        splits: declared: the global watermark waits for each of them.
+        min_splits: so many splits have a watermark before there is a global one.
+        idle: what a split does that had no rows for ``idle_after`` epochs.
+        scaling: what a change of the set of splits does.
+        max_ahead: rows later than the plan's clock by more are quarantined; None: none is.
+        checkpoint: how much input an epoch may have.
+        max_slices: epochs of one run.
+        buffer: limits of what waits.
+    """
+
+    SPLITS_ONLY: ClassVar[tuple[str, ...]] = (
+        "split", "order_by", "late", "splits", "min_splits", "idle", "idle_after", "scaling", "max_ahead", "buffer",
+    )  # fmt: skip
+
+    type: Literal["stream"]
+    engine: Literal["splits", "structured_streaming"] = "splits"
+    event_time: ColumnName
+    split: ColumnName | Annotated[tuple[ColumnName, ...], Field(min_length=1)] | None = None
+    timeout: SpanOfTime
+    order_by: tuple[ColumnName, ...] = ()
+    late: Literal["divert", "drop", "fail"] = "divert"
+    splits: tuple[SplitName, ...] = ()
+    min_splits: Annotated[int, Field(ge=1, strict=True)] = 1
+    idle: Literal["exclude", "adopt_max", "stall"] = "exclude"
+    idle_after: Annotated[int, Field(ge=1, strict=True)] = 5
+    scaling: Mode = "split"
+    max_ahead: SpanOfTime | None = None
+    checkpoint: Checkpoint = Checkpoint()
+    max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
+    buffer: BufferLimits = BufferLimits()
+
+    @field_validator("splits", "order_by")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"expected each name once, found {twice} twice")
+        return names
+
+    @property
+    def timezone(self) -> str:
+        """Of timestamps without a zone."""
+        return "UTC"
+
+    @property
+    def zone(self) -> tzinfo:
+        """Of timestamps without a zone."""
+        return UTC
+
+    @property
+    def split_columns(self) -> tuple[str, ...]:
+        """The columns that tell a row's split; none: the stream is one split."""
+        if self.split is None:
+            return ()
+        return (self.split,) if isinstance(self.split, str) else self.split
+
+    @property
+    def policy(self) -> Splits:
+        """What the operators need of it."""
+        return Splits(
+            self.timeout,
+            frozenset(self.splits),
+            self.min_splits,
+            self.idle,
+            self.idle_after,
+            self.scaling,
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """What the state depends on (docs/state.md)."""
+        return {
+            "engine": self.engine,
+            "event_time": self.event_time,
+            "split": list(self.split_columns),
+        }

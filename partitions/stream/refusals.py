@@ -1,0 +1,94 @@
+"""What a stream watermark does not go together with, beyond the table in ``partitions.supported`` (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from partitions.maintenance import Maintenance
+from partitions.refusal import Refusal
+from partitions.sources.definition import SourceDefinition
+from partitions.stream.definition import StreamWatermark
+from partitions.target import Target
+
+WORKING_ENGINES: frozenset[str] = frozenset()
+"""Engines that run; a declaration of another is refused by name."""
+
+
+def refusals(
+    source: SourceDefinition,
+    watermark: StreamWatermark,
+    target: Target,
+    step: str | None,
+    maintenance: Maintenance | None,
+    on_bad_file: str,
+    late_files: str,
+) -> Iterator[Refusal]:
+    """Yield why a stream cannot be read from the source, or loaded into the target; ``step`` is the key of the user's step, if there is one."""
+    yield from source.column_refusals()
+    yield from _engine_refusals(watermark)
+    if step is not None:
+        yield Refusal(
+            (step,), f"{step} beside a stream watermark", "no step (a stream's rows are kept as they are)"
+        )
+    if target.shared:
+        yield Refusal(
+            ("target", "shared"), "true", "a table of its own (its rows lie in the order of event time)"
+        )
+    if target.partition_by:
+        found = ", ".join(target.partition_by)
+        yield Refusal(
+            ("target", "partition_by"),
+            found,
+            "no such key (rows lie in files by event time, which do not overlap)",
+        )
+    if target.schema_mode != "strict":
+        yield Refusal(
+            ("target", "schema_mode"), target.schema_mode, "strict (rows of one schema wait in the buffer)"
+        )
+    if maintenance is not None and "optimize" in maintenance.periods():
+        yield Refusal(
+            ("maintenance", "optimize"),
+            "optimize",
+            "no such key (joining files breaks the order of their rows)",
+        )
+    if on_bad_file != "stop":
+        yield Refusal(
+            ("on_bad_file",), on_bad_file, "stop (the rows of a file that is mended later would be late)"
+        )
+    if late_files != "ingest":
+        yield Refusal(
+            ("late_files",),
+            late_files,
+            "no such key (late rows are told by their event time: watermark.late)",
+        )
+
+
+def _engine_refusals(watermark: StreamWatermark) -> Iterator[Refusal]:
+    engine = watermark.engine
+    if engine not in WORKING_ENGINES:
+        others = " or ".join(sorted(WORKING_ENGINES))
+        why = f"{others or 'a watermark of type path, column or window'} (engine {engine} does not work yet)"
+        yield Refusal(("watermark", "engine"), engine, why)
+    if engine == "structured_streaming":
+        for key in StreamWatermark.SPLITS_ONLY:
+            if key in watermark.model_fields_set:
+                yield Refusal(
+                    ("watermark", key), f"{key} beside engine: {engine}", "no such key, or engine: splits"
+                )
+        return
+    if watermark.splits and watermark.split is None:
+        yield Refusal(
+            ("watermark", "splits"),
+            ", ".join(watermark.splits),
+            "watermark.split beside it (the column that tells a row's split)",
+        )
+    spans = {"timeout": watermark.timeout, "max_ahead": watermark.max_ahead}
+    if "max_drift" in watermark.buffer.model_fields_set:
+        spans["buffer.max_drift"] = watermark.buffer.max_drift
+    kinds = {isinstance(span, int) for span in spans.values() if span is not None}
+    if len(kinds) > 1:
+        yield Refusal(
+            ("watermark", "timeout"),
+            ", ".join(f"{name} {span}" for name, span in spans.items() if span is not None),
+            "durations for a timestamp, or whole numbers for a whole number, in all of them",
+        )

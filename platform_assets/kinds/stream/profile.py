@@ -1,0 +1,128 @@
+"""How stream watermarks are shown: in epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import click
+
+from partitions.dataflow import Dataflow
+from partitions.plan import counted
+from partitions.sentinels import Watermark
+from partitions.stream.state import StreamState
+from platform_assets.kinds.profile import KindProfile, PlanRow
+from platform_assets.kinds.stream.words import short, state_in_words, watermark_in_words
+from resources.loop.definition_guard import check_definition
+from resources.loop.outcome import Outcome
+from resources.platform import Platform
+from resources.watermarks.entry import Entry
+
+if TYPE_CHECKING:
+    from platform_assets.cli.context import Context
+    from platform_assets.cli.waiting import Servers
+    from platform_assets.kinds.definitions import KindDefinitions
+
+
+class StreamProfile(KindProfile):
+    """The profile of stream watermarks."""
+
+    slices_noun = "epoch"
+    unknown_waiting: ClassVar[Mapping[str, Any]] = {"new_input": None}
+
+    def definitions(self) -> KindDefinitions:
+        """Return the sensor of new input, and a schedule."""
+        from platform_assets.kinds.stream.definitions import StreamDefinitions
+
+        return StreamDefinitions()
+
+    def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
+        """Return how far the global watermark is."""
+        return watermark_in_words(watermark)
+
+    def watermark_document(self, watermark: Watermark) -> Mapping[str, Any] | None:
+        """Return epoch and global watermark."""
+        return short(watermark)
+
+    def entry_watermark(self, entry: Entry) -> str:
+        """Return how far the global watermark is."""
+        return state_in_words(StreamState.of(entry.state()))
+
+    def entry_amount(self, entry: Entry) -> str:
+        """Return how many rows wait after an epoch."""
+        buffered = sum(segment.rows for segment in StreamState.of(entry.state()).segments)
+        return f"{counted(buffered, 'row')} buffered"
+
+    def outcome_amount(self, _: Outcome) -> str:
+        """Return nothing: rows and epochs are shown for every kind."""
+        return ""
+
+    def amounts(self, outcome: Outcome) -> dict[str, Any]:
+        """Return epoch and buffer after a run."""
+        state = StreamState.of(outcome.after)
+        return {"epoch": state.epoch, "buffered": sum(segment.rows for segment in state.segments)}
+
+    def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
+        """Return the input of an epoch."""
+        return f"epoch {number}: {_input(described)}"
+
+    def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:
+        """Return the input of an epoch."""
+        return PlanRow(_input(described), 0, why)
+
+    def waiting(
+        self,
+        platform: Platform,
+        dataflow: Dataflow,
+        entry: Entry | None,
+        now: datetime,
+        servers: Servers,  # noqa: ARG002 - the log of a table is no server
+    ) -> dict[str, Any]:
+        """Return whether there is new input."""
+        return {"new_input": platform.kind(dataflow).plan(entry, now).due}
+
+    def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
+        """Return whether there is new input; None if unknown."""
+        if waiting["new_input"] is None:
+            return None
+        return "new input" if waiting["new_input"] else "nothing"
+
+    def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
+        """Return up to where new input goes."""
+        plan = platform.kind(dataflow).plan(entry, now)
+        return repr((entry.watermark if entry else None, plan.slices[-1].upper)) if plan.slices else ""
+
+    def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
+        """Return up to where rows are sorted. Opens no source."""
+        entry = platform.log.newest(dataflow.name)
+        check_definition(dataflow, entry, platform.log)
+        state = StreamState.of(entry.state() if entry else None)
+        return {
+            "dataflow": dataflow.name,
+            "now": now.isoformat(),
+            "complete_up_to": None,
+            "units": None,
+            "covered": {
+                "after": None,
+                "up_to": short(state.watermark()) if entry else None,
+                "files": 0,
+                "rows": entry.total_rows if entry else 0,
+            },
+            "late": {"count": state.late, "paths": []},
+            "quarantined": {"count": state.quarantined, "files": []},
+            "verified_up_to": None,
+            "verified_at": None,
+        }
+
+    def print_ledger(self, context: Context, dataflow: Dataflow, document: Mapping[str, Any]) -> None:  # noqa: ARG002 - it offers no command
+        """Print up to where rows are sorted."""
+        covered = document["covered"]
+        up_to = watermark_in_words(covered["up_to"]) if covered["up_to"] else "nothing"
+        click.secho(f"{dataflow.name}: sorted {up_to}: {counted(covered['rows'], 'row')}", bold=True)
+
+
+def _input(described: Mapping[str, Any]) -> str:
+    versions = described["versions"]
+    first, last = versions["first"], versions["last"]
+    return f"version {first}" if first == last else f"versions {first} to {last}"

@@ -1,0 +1,57 @@
+"""A stream watermark in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from partitions.plan import counted
+from partitions.sentinels import deserialise, encode
+from partitions.stream.state import StreamState
+
+
+def state_in_words(state: StreamState) -> str:
+    """Return how far the global watermark is, and what waits below it."""
+    if not state.splits and state.epoch == 0:
+        return "none"
+    reach = "no global watermark yet" if state.value is None else f"up to {time_in_words(state.value)}"
+    waiting = sum(1 for split in state.splits.values() if split.watermark is None)
+    parts = [reach, counted(len(state.splits), "split")]
+    parts += [f"{waiting:,} of them awaited"] if waiting else []
+    buffered = sum(segment.rows for segment in state.segments)
+    parts += [f"{counted(buffered, 'row')} buffered"] if buffered else []
+    return ", ".join(parts)
+
+
+def watermark_in_words(watermark: Mapping[str, Any]) -> str:
+    """Return :func:`state_in_words` of a watermark's JSON form, short or whole, or of its values."""
+    values = _values(watermark)
+    if "splits" not in values:
+        at = values.get("global")
+        return "no global watermark yet" if at is None else f"up to {time_in_words(at)}"
+    return state_in_words(StreamState.of(values))
+
+
+def short(watermark: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the watermark in its short public form, ``{"epoch", "global"}`` (docs/cli.md)."""
+    state = StreamState.of(watermark)
+    document: dict[str, Any] = encode({"epoch": state.epoch, "global": state.value})
+    return document
+
+
+def time_in_words(at: Any) -> str:
+    """Return an event time for people."""
+    return at.isoformat() if isinstance(at, datetime) else f"{at:,}"
+
+
+def _values(watermark: Mapping[str, Any]) -> Mapping[str, Any]:
+    at = watermark.get("global")
+    if isinstance(at, Mapping) or any(
+        isinstance(split, Mapping) and isinstance(split.get("watermark"), Mapping)
+        for split in (watermark.get("splits") or {}).values()
+    ):
+        import json
+
+        return deserialise(json.dumps(watermark))
+    return watermark

@@ -1,0 +1,101 @@
+"""What a stream watermark may declare, and what it does not go together with."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from partitions.dataflow import Dataflow
+from partitions.stream import refusals
+from partitions.stream.definition import StreamWatermark
+
+
+def flow(watermark: dict[str, Any] | None = None, **parts: Any) -> Dataflow:
+    declared = {"type": "stream", "event_time": "ts", "timeout": "PT5M"} | (watermark or {})
+    given = {"name": "readings", "layer": "silver", "source": {"type": "table", "table": "bronze/events"}}
+    return Dataflow.model_validate(given | {"watermark": declared} | parts)
+
+
+@pytest.fixture(autouse=True)
+def all_engines_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusals, "WORKING_ENGINES", frozenset({"splits", "structured_streaming"}))
+
+
+def refused(watermark: dict[str, Any] | None = None, **parts: Any) -> str:
+    with pytest.raises(ValidationError) as caught:
+        flow(watermark, **parts)
+    return str(caught.value)
+
+
+def test_a_stream_says_its_event_time_and_timeout_and_has_defaults_for_the_rest() -> None:
+    watermark = flow({"split": ["region", "device"]}).stream
+    assert watermark.timeout == timedelta(minutes=5)
+    assert watermark.split_columns == ("region", "device")
+    assert (watermark.engine, watermark.late, watermark.idle, watermark.idle_after) == (
+        "splits",
+        "divert",
+        "exclude",
+        5,
+    )
+
+
+def test_whole_numbers_take_a_whole_number_as_timeout() -> None:
+    assert flow({"timeout": 10}).stream.policy.timeout == 10
+
+
+@pytest.mark.parametrize("engine", ["splits", "structured_streaming"])
+def test_an_engine_that_does_not_work_yet_is_refused_by_name(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusals, "WORKING_ENGINES", frozenset())
+    assert f"engine {engine} does not work yet" in refused({"engine": engine})
+
+
+@pytest.mark.parametrize("key", StreamWatermark.SPLITS_ONLY)
+def test_keys_of_splits_are_refused_beside_structured_streaming(key: str) -> None:
+    values: dict[str, Any] = {
+        "split": "device",
+        "order_by": ["id"],
+        "late": "drop",
+        "splits": ["a"],
+        "min_splits": 2,
+        "idle": "stall",
+        "idle_after": 2,
+        "scaling": "unit",
+        "max_ahead": "P1D",
+        "buffer": {"max_rows": 1},
+    }
+    assert f"watermark.{key}: expected no such key, or engine: splits" in refused(
+        {"engine": "structured_streaming", key: values[key]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("watermark", "parts", "expected"),
+    [
+        ({"splits": ["a"]}, {}, "watermark.splits: expected watermark.split beside it"),
+        ({"timeout": 5, "max_ahead": "P1D"}, {}, "watermark.timeout: expected durations for a timestamp"),
+        ({}, {"sql": "select * from input"}, "sql: expected no step"),
+        ({}, {"target": {"load": "overwrite"}}, "target.load: expected append"),
+        ({}, {"target": {"shared": True}}, "target.shared: expected a table of its own"),
+        ({}, {"target": {"partition_by": ["d"]}}, "target.partition_by: expected no such key"),
+        ({}, {"maintenance": {"optimize": "P1D"}}, "maintenance.optimize: expected no such key"),
+        ({}, {"source": {"type": "files", "path": "in", "format": "ndjson"}}, "watermark.type: expected a source of type table"),
+    ],
+)  # fmt: skip
+def test_what_a_stream_does_not_go_together_with_is_refused_at_its_key(
+    watermark: dict[str, Any], parts: dict[str, Any], expected: str
+) -> None:
+    assert expected in refused(watermark, **parts)
+
+
+def test_engine_event_time_and_split_are_what_the_state_depends_on() -> None:
+    assert flow({"split": "device"}).watermark.identity() == {
+        "engine": "splits",
+        "event_time": "ts",
+        "split": ["device"],
+    }
+    assert flow({"late": "drop", "timeout": "PT1H"}).fingerprint == flow().fingerprint
