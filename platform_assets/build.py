@@ -40,11 +40,12 @@ from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
 from platform_assets.schema_views import Columns, entry_columns
 from resources.asset_partitions import AssetPartitions
-from resources.io_managers import RunOptions, TableIOManager, WatermarkIOManager
+from resources.io_managers import TableIOManager, WatermarkIOManager
 from resources.loop.loop import clock
 from resources.loop.outcome import Outcome
 from resources.places import Place
 from resources.platform import Platform
+from resources.run_options import RunOptions
 from resources.watermarks.entry import Entry
 from resources.watermarks.quarantine import read_quarantine
 
@@ -101,9 +102,7 @@ def build_definitions(
     )
 
 
-def build_job(
-    flow: Dataflow, platform: Platform, options: RunOptions, *, checked: bool = True
-) -> JobDefinition:
+def build_job(flow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
     """Return the job that loads a dataflow, and no more: a project of hundreds takes seconds to build.
 
     What the dataflow reads is not part of it, so that a run without partitions can read a table with partitions: Dagster has no partitions for such a run.
@@ -112,14 +111,13 @@ def build_job(
         flow: of a project.
         platform: its resources.
         options: how runs behave.
-        checked: whether the run reports the results of its checks to Dagster; of no use to an instance that ends with the run.
     """
     partitions = _partitions([flow])
-    assets = dataflow_assets(flow, platform, partitions.get(flow.name), checked=checked)
+    assets = dataflow_assets(flow, platform, partitions.get(flow.name))
     definitions = Definitions(
         assets=[assets],
-        asset_checks=_checks([flow], platform) if checked else None,
-        jobs=[dataflow_job(flow, checked=checked)],
+        asset_checks=_checks([flow], platform),
+        jobs=[dataflow_job(flow)],
         resources=_resources([flow], platform, options, partitions),
         executor=in_process_executor,
     )

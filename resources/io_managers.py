@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from dagster import (
@@ -29,13 +29,14 @@ from partitions.request import DUE, Request
 from partitions.sentinels import Watermark
 from resources.asset_partitions import AssetPartitions
 from resources.attempts import not_begun
-from resources.loop.holder import RunIsLive, this_process
+from resources.loop.holder import this_process
 from resources.loop.loop import Loop, clock
 from resources.loop.outcome import Observer, Outcome, Step
 from resources.partition_events import PartitionEvents
 from resources.places import Place
 from resources.platform import Platform
 from resources.reporting import DATAFLOW_TAG, tell
+from resources.run_options import RunOptions
 from resources.tables import find_table
 from resources.watermarks.entry import Entry
 
@@ -76,27 +77,6 @@ class Load:
         """Whether nothing has changed, and no partition was asked for: a backfill marks those failed that its run does not materialise."""
         outcome = self.outcome
         return outcome is not None and outcome.status == "nothing" and self.keys is None
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How runs behave where they are started.
-
-    Attributes:
-        now: the clock, aware; None reads the wall clock once per run.
-        hold_wait: how long to wait for a living holder.
-        observer: hears of every step beside the run's own log.
-        report: hears of each outcome, failed ones too.
-        run_is_live: asks Dagster about a run.
-        requests: by dataflow, what is asked for instead of what is due.
-    """
-
-    now: datetime | None = None
-    hold_wait: timedelta = timedelta(minutes=10)
-    observer: Observer | None = None
-    report: Callable[[Outcome], None] = lambda outcome: None
-    run_is_live: RunIsLive = field(default=lambda run_id: None)
-    requests: Mapping[str, Request] = field(default_factory=dict)
 
 
 DescribeRun = Callable[[Outcome, Place], Mapping[str, Any]]

@@ -187,7 +187,9 @@ def _dagster(project: Path) -> str:
     from platform_assets.cli.running import instance
 
     with instance(project) as dagster:
-        return f"{os.environ.get('DAGSTER_HOME', 'no DAGSTER_HOME: runs are not kept')}, {dagster.get_runs_count()} runs"
+        if dagster is None:
+            return "no DAGSTER_HOME: runs of the command line are not kept"
+        return f"{os.environ['DAGSTER_HOME']}, {dagster.get_runs_count()} runs"
 
 
 def _print(finding: Finding) -> None:

@@ -142,4 +142,7 @@ def strandline(_: Context) -> None:
 
 def main() -> NoReturn:
     """Run the console script."""
-    strandline.main(prog_name="strandline")
+    try:
+        strandline.main(prog_name="strandline")
+    finally:
+        gc.freeze()  # or the interpreter looks at every object of pandas and pyspark once more before it ends: half a second

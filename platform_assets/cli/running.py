@@ -1,22 +1,25 @@
-"""Runs dataflows through Dagster in this process, one after another, for a command that ends and for one that stays."""
+"""Runs dataflows in this process, one after another, for a command that ends and for one that stays.
+
+They go through Dagster where an instance keeps what it is told. Without one nobody would read it, and Dagster's imports alone take a second.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, UpstreamNotLoaded
 from partitions.plan import counted
-from partitions.request import Request
-from platform_assets.build import build_job
+from partitions.request import DUE, Request
 from platform_assets.cli.context import Context
 from platform_assets.dagster_home import HOME, dagster_home, project_home
 from platform_assets.kinds import PROFILES
@@ -24,8 +27,9 @@ from platform_assets.platform import build_platform
 from platform_assets.project import Project
 from platform_assets.words import in_words
 from resources.attempts import not_begun
-from resources.io_managers import RunOptions
+from resources.loop.loop import clock
 from resources.loop.outcome import Outcome, Step
+from resources.run_options import RunOptions
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance, ExecuteInProcessResult, JobDefinition
@@ -45,14 +49,14 @@ class Runner:
 
     Attributes:
         platform: the resources.
-        instance: Dagster's, which the runs are told.
+        instance: Dagster's, which the runs are told; None if nobody is told.
     """
 
     def __init__(
         self,
         project: Project,
         flows: Sequence[Dataflow],
-        instance: DagsterInstance,
+        instance: DagsterInstance | None,
         *,
         now: datetime | None = None,
         requests: Mapping[str, Request] = MappingProxyType({}),
@@ -62,7 +66,7 @@ class Runner:
         Args:
             project: loaded.
             flows: of it.
-            instance: which the runs are told.
+            instance: which the runs are told; None: nobody.
             now: the clock of all runs; None reads it once for each.
             requests: by dataflow, what is asked for instead of what is due.
         """
@@ -75,16 +79,37 @@ class Runner:
 
     def run(self, flow: Dataflow) -> Outcome:
         """Run a dataflow, and return its outcome, which holds its error."""
+        if self.instance is None:
+            return self._run_alone(flow)
+        from platform_assets.build import build_job
+
         self._heard.clear()
         if flow.name not in self._jobs:
-            self._jobs[flow.name] = build_job(
-                flow, self.platform, self._options, checked=not self.instance.is_ephemeral
-            )
+            self._jobs[flow.name] = build_job(flow, self.platform, self._options)
         result = execute(self._jobs[flow.name], self.instance)
         if not self._heard:  # the step failed before, or beside, the loop
             error = StrandlineError(_first_failure(result), code="dagster")
             return not_begun(self.platform.log, flow.name, error, result.run_id)
         return self._heard[-1]
+
+    def _run_alone(self, flow: Dataflow) -> Outcome:
+        options, run_id = self._options, str(uuid4())
+        try:
+            loop = self.platform.loop(
+                flow,
+                options.now or clock(),
+                options.requests.get(flow.name, DUE),
+                run_id=run_id,
+                hold_wait=options.hold_wait,
+                run_is_live=options.run_is_live,
+                observer=options.observer or _progress,
+            )
+        except StrandlineError as error:  # a variable that is not set, say
+            return not_begun(self.platform.log, flow.name, error, run_id)
+        outcome = loop.run()
+        if outcome.committed:
+            loop.prepare_next()
+        return outcome
 
     def run_all(
         self,
@@ -147,13 +172,13 @@ def _first_failure(result: Any) -> str:
     )
 
 
-def instance(project: Path) -> AbstractContextManager[DagsterInstance]:
-    """Return the Dagster instance of DAGSTER_HOME, or one in memory."""
-    from dagster import DagsterInstance
-
+def instance(project: Path) -> AbstractContextManager[DagsterInstance | None]:
+    """Return the Dagster instance of DAGSTER_HOME; None if that is not set."""
     home = os.environ.get(HOME)
     if home is None:
-        return DagsterInstance.ephemeral()
+        return nullcontext()
+    from dagster import DagsterInstance
+
     if Path(home).resolve() == project_home(project):
         dagster_home(project, {})  # with the settings that `strandline dev` uses, whichever comes first
     return DagsterInstance.get()

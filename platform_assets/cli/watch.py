@@ -59,6 +59,7 @@ def command(context: Context, names: tuple[str, ...], every: float) -> int:
         ended = stack.enter_context(signalled(bell.ring))
         home = stack.enter_context(at_home(folder))
         dagster = stack.enter_context(instance(folder))  # its tables are there before anybody is answered
+        assert dagster is not None, "at_home has set DAGSTER_HOME"
         listener = stack.enter_context(resident.listening(folder))
         watch = Watch(context, names, dagster)
         events = stack.enter_context(_FileEvents.ringing(bell))

@@ -17,9 +17,9 @@ from platform_assets.factory.keys import watermark_key
 from platform_assets.metadata import watermark_metadata
 from platform_assets.project import Project
 from resources.aside import Asked, drop, preview_drop, preview_promote, promote, replay_aside
-from resources.io_managers import RunOptions
 from resources.loop.loop import clock
 from resources.platform import Platform
+from resources.run_options import RunOptions
 from resources.watermarks.quarantine import read_quarantine
 
 

@@ -46,11 +46,7 @@ _ICONS = {"delta": "deltalake"}
 
 
 def dataflow_assets(
-    dataflow: Dataflow,
-    platform: Platform,
-    partitions: AssetPartitions | None = None,
-    *,
-    checked: bool = True,
+    dataflow: Dataflow, platform: Platform, partitions: AssetPartitions | None = None
 ) -> AssetsDefinition:
     """Return the table and the watermark, in this order: the watermark's manager runs only after the table's succeeded.
 
@@ -60,10 +56,9 @@ def dataflow_assets(
         dataflow: the definition.
         platform: the resources.
         partitions: of both; None for a kind without partitions.
-        checked: whether each run reports the results of its checks to Dagster.
     """
     of_kind = profile_of(dataflow).definitions()
-    checks = [*common_run_checks(dataflow), *of_kind.run_checks(dataflow)] if checked else []
+    checks = [*common_run_checks(dataflow), *of_kind.run_checks(dataflow)]
     table, watermark = table_key(dataflow), watermark_key(dataflow.name)
 
     def load(context: AssetExecutionContext) -> Iterator[Any]:
@@ -84,7 +79,7 @@ def dataflow_assets(
     decorate = multi_asset(
         name=dataflow.name,
         outs=_outs(dataflow, platform),
-        check_specs=[check.spec for check in checks] or None,
+        check_specs=[check.spec for check in checks],
         deps=_deps(dataflow, platform),
         pool=pool(dataflow.name),
         can_subset=True,

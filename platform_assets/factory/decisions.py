@@ -30,9 +30,10 @@ from platform_assets.state_views import changes_between, exported
 from platform_assets.words import stored_in_words
 from resources import decisions
 from resources.decisions import DraftBuilder
-from resources.io_managers import RunOptions, failure
+from resources.io_managers import failure
 from resources.loop.loop import clock
 from resources.platform import Platform
+from resources.run_options import RunOptions
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine import read_quarantine
 

@@ -18,17 +18,12 @@ def job_name(name: str) -> str:
     return f"load_{name}"
 
 
-def dataflow_job(dataflow: Dataflow, *, checked: bool = True) -> Any:
-    """Return a job of both assets and the checks of what its runs change; the operator requests the other checks.
-
-    Args:
-        dataflow: the definition.
-        checked: whether its assets have checks.
-    """
+def dataflow_job(dataflow: Dataflow) -> Any:
+    """Return a job of both assets and the checks of what its runs change; the operator requests the other checks."""
     assets = AssetSelection.assets(table_key(dataflow), watermark_key(dataflow.name))
     return define_asset_job(
         job_name(dataflow.name),
-        assets - _of_the_whole_table(dataflow) if checked else assets,
+        assets - _of_the_whole_table(dataflow),
         tags={DATAFLOW_TAG: dataflow.name},
         description=f"Loads what is new of {dataflow.name}.",
         executor_def=in_process_executor,

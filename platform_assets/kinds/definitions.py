@@ -13,8 +13,8 @@ from dagster import JobDefinition, ScheduleDefinition, SensorDefinition
 from partitions.dataflow import Dataflow
 from platform_assets.factory.checks import RunCheck, TableCheck
 from resources.asset_partitions import AssetPartitions
-from resources.io_managers import RunOptions
 from resources.platform import Platform
+from resources.run_options import RunOptions
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +22,8 @@ from resources.tables.delta.table import DeltaLakeTable
 from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_dagster import run
-from tests.support.feed import Feed
+from tests.support.environment import clean_environment
+from tests.support.feed import NAME, Feed
 
 PATIENCE = 60
 
@@ -141,3 +144,20 @@ def test_a_session_that_the_server_closed_is_in_nobodys_way(make_feed: MakeFeed,
 
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(load_after_the_first_of_the_thread_was_closed).result() == 1
+
+
+def test_a_run_that_nobody_is_told_of_imports_no_dagster(make_feed: MakeFeed) -> None:
+    feed = make_feed()
+    feed.put("1.ndjson", 1, 2)
+    code = (
+        f"import sys, atexit, runpy; sys.argv[1:] = ['run', '{NAME}', '--project', {str(feed.folder)!r}]\n"
+        "heavy = ('dagster', 'sqlalchemy')\n"
+        "atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))\n"
+        "runpy.run_module('platform_assets.cli', run_name='__main__')\n"
+    )
+    environment = clean_environment() | {"STRANDLINE_SPARK_REMOTE": str(feed.engine.remote)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stderr.splitlines()[-1] == "[]"
+    assert feed.ids == [1, 2]

@@ -10,8 +10,8 @@ from platform_assets.factory.checks import RunCheck, TableCheck
 from platform_assets.factory.upstream import has_upstream
 from platform_assets.kinds.column.triggers import column_schedule, column_upstream_sensor, rows_sensor
 from platform_assets.kinds.definitions import KindDefinitions, Triggers
-from resources.io_managers import RunOptions
 from resources.platform import Platform
+from resources.run_options import RunOptions
 
 
 class ColumnDefinitions(KindDefinitions):

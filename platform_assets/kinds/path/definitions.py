@@ -20,8 +20,8 @@ from platform_assets.kinds.path.checks import (
 from platform_assets.kinds.path.late import late_job, late_sensor
 from platform_assets.kinds.path.pictures import arrivals_metadata
 from resources.arrivals import arrivals
-from resources.io_managers import RunOptions
 from resources.platform import Platform
+from resources.run_options import RunOptions
 
 
 class PathDefinitions(KindDefinitions, HasPicture):

@@ -26,13 +26,14 @@ from platform_assets.factory.keys import pool, run_request, table_key, watermark
 from platform_assets.factory.sensors import NO_PROGRESS, Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.kinds.path.checks import completeness, late_evaluation
 from platform_assets.metadata import table_metadata, watermark_metadata
-from resources.io_managers import RunOptions, failure, mark_run
+from resources.io_managers import failure, mark_run
 from resources.late import LateStep, late_step
 from resources.late import look as look_further
 from resources.loop.loop import clock as machine_clock
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
 from resources.reporting import DATAFLOW_TAG, tell
+from resources.run_options import RunOptions
 from resources.sweep import unhandled
 from resources.watermarks.entry import Why
 from resources.watermarks.quarantine import read_quarantine

@@ -13,9 +13,9 @@ from platform_assets.kinds.definitions import HasPartitions, HasPicture, KindDef
 from platform_assets.kinds.window.checks import LEDGER, ledger_check
 from platform_assets.kinds.window.pictures import ledger_metadata
 from platform_assets.kinds.window.runs import window_schedule, window_sensor, window_upstream_sensor
-from resources.io_managers import RunOptions
 from resources.kinds.window_partitions import WindowAssetPartitions
 from resources.platform import Platform
+from resources.run_options import RunOptions
 
 
 class WindowDefinitions(KindDefinitions, HasPartitions, HasPicture):

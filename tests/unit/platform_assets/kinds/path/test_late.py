@@ -16,9 +16,9 @@ from dagster._core.test_utils import create_run_for_test
 from partitions.errors import NeedsDecision
 from platform_assets.kinds.path.late import late_job, late_sensor
 from resources import sweep
-from resources.io_managers import RunOptions
 from resources.listing import Budget
 from resources.reporting import DATAFLOW_TAG
+from resources.run_options import RunOptions
 from tests.support.ticks import Ticker, asked, flow_of
 
 BEGUN = datetime.fromtimestamp(1_700_000_000, UTC)

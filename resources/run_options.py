@@ -1,0 +1,32 @@
+"""How runs behave where they are started: by Dagster, or by a command alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from partitions.request import Request
+from resources.loop.holder import RunIsLive
+from resources.loop.outcome import Observer, Outcome
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How runs behave where they are started.
+
+    Attributes:
+        now: the clock, aware; None reads the wall clock once per run.
+        hold_wait: how long to wait for a living holder.
+        observer: hears of every step beside the run's own log.
+        report: hears of each outcome, failed ones too.
+        run_is_live: asks Dagster about a run.
+        requests: by dataflow, what is asked for instead of what is due.
+    """
+
+    now: datetime | None = None
+    hold_wait: timedelta = timedelta(minutes=10)
+    observer: Observer | None = None
+    report: Callable[[Outcome], None] = lambda outcome: None
+    run_is_live: RunIsLive = field(default=lambda run_id: None)
+    requests: Mapping[str, Request] = field(default_factory=dict)
