@@ -22,7 +22,7 @@ from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit, Refusal
 from partitions.sources import FilesSource, FunctionName, Source, TableName
 from partitions.stream.definition import StreamWatermark
-from partitions.supported import Parts, refusals
+from partitions.supported import Parts, bad_records_refusals, refusals
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 
@@ -165,6 +165,11 @@ class Dataflow(Model):
     def table(self) -> str:
         """The table's name in the lake, ``<layer>/<name>``."""
         return self.target.table or self.asset
+
+    @property
+    def may_set_records_aside(self) -> bool:
+        """Whether ``max_bad_records`` may be above 0."""
+        return not any(bad_records_refusals(self.source.form, self.kind, 1))
 
     @property
     def bad_records_table(self) -> str | None:

@@ -186,7 +186,7 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     source, watermark, target = parts.source, parts.watermark, parts.target
     yield from source.refusals()
     yield from _fields(source.form, parts.unknown_fields)
-    yield from _bad_records(source.form, watermark.type, parts.max_bad_records)
+    yield from bad_records_refusals(source.form, watermark.type, parts.max_bad_records)
     yield from _schema_mode(source.form, target, parts.unknown_fields)
     if (refused := source_refusal(watermark.type, source.type)) is not None:
         yield refused
@@ -220,7 +220,14 @@ def source_refusal(kind: str, source: str) -> Refusal | None:
     return Refusal(("watermark", "type"), f"{kind} beside a source of type {source}", expected)
 
 
-def _bad_records(form: str, kind: str, most: int) -> Iterator[Refusal]:
+def bad_records_refusals(form: str, kind: str, most: int) -> Iterator[Refusal]:
+    """Yield why so many records of a slice cannot be set aside.
+
+    Args:
+        form: of the source: the format of its files, or its type.
+        kind: of the watermark.
+        most: ``max_bad_records``.
+    """
     if not most:
         return
     if kind != "path":

@@ -53,6 +53,28 @@ def merging_writer(
             return _change_versions(given, table, load, schema, names, marks)
 
 
+def missing_rows_writer(rows: DataFrame, load: Upsert, table: str) -> MergeIntoWriter:
+    """Return what deletes the rows of a table that an upsert clears: those that fit its ``where``, and whose keys the slice does not have.
+
+    Args:
+        rows: of the slice; used beside the table, so they must be kept.
+        load: that clears.
+        table: its name in SQL.
+    """
+    from pyspark.sql import functions as F
+
+    given = [F.col(quoted(key)).alias(f"{_GIVEN}{number}") for number, key in enumerate(load.keys)]
+    names = {key.lower(): f"{_GIVEN}{number}" for number, key in enumerate(load.keys)}
+    cleared = rows.sparkSession.table(table).where(_condition(load.where))
+    missing = cleared.join(rows.select(*given), _same_keys(load.keys, names), "left_anti")
+    merging = (
+        missing.select(*given)
+        .distinct()
+        .mergeInto(table, _same_keys(load.keys, names) & _condition(load.where))
+    )
+    return merging.whenMatched().delete()
+
+
 def _upsert(
     given: DataFrame, table: str, load: Upsert, schema: StructType, names: Mapping[str, str]
 ) -> MergeIntoWriter:

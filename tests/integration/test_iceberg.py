@@ -163,6 +163,12 @@ class Lake:
         return commit.commit
 
     @property
+    def files(self) -> set[str]:
+        """The data files of what readers see."""
+        files = self.spark.table(f"{foreign_table(self.spark, self.folder)}.files")
+        return {row[0] for row in files.select("file_path").collect()}
+
+    @property
     def branches(self) -> list[str]:
         metadata = self.table._catalog.newest()
         assert metadata is not None
@@ -177,6 +183,28 @@ def spark(engine: SparkEngine) -> SparkSession:
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Lake:
     return Lake(spark, tmp_path / "lake" / "bronze" / "t")
+
+
+@pytest.mark.parametrize(
+    ("load", "rows"),
+    [
+        (Upsert(("id",), (), where=Among("unit", ("a",))), [(2, "z"), (3, "b"), (4, "c")]),
+        (ReplaceKeys(("id",), where=Among("unit", ("a",))), [(2, "z"), (3, "b"), (4, "c")]),
+    ],
+    ids=["upsert", "replace keys"],
+)
+def test_a_load_by_keys_that_clears_rows_leaves_files_without_any_of_them_as_they_are(
+    lake: Lake, load: Load, rows: list[tuple[int, str]]
+) -> None:
+    lake.load(1, (1, "a"), (2, "a"))
+    lake.load(2, (3, "b"))
+    before = lake.files
+    lake.load(3, (4, "c"))
+    lake.load(4, (2, "z"), load=load)
+    assert lake.rows == rows
+    assert len(before & lake.files) == 1, "that of number 2"
+    (commit,) = (commit for commit in lake.table.head(None, APP).tagged if commit.number == 4)
+    assert (commit.rows, commit.removed) == (1, 2)
 
 
 @pytest.mark.parametrize(

@@ -80,19 +80,21 @@ def _without_values(said_by_spark: str) -> str:
     return said_by_spark
 
 
-def bad_record(path: str, record: BadRecord, *, show: bool) -> BadFile:
+def bad_record(path: str, record: BadRecord, *, show: bool, may_be_set_aside: bool = False) -> BadFile:
     """The error for a record that does not parse.
 
     Args:
         path: of its file.
         record: the record, and what is wrong with it.
         show: whether the record itself may be told (``show_bad_records``).
+        may_be_set_aside: whether the dataflow could have ``max_bad_records``.
     """
     text = record.text if len(record.text) <= _LONGEST_RECORD else record.text[: _LONGEST_RECORD - 3] + "..."
     why = (f"line {record.line}: " if record.line else "") + record.why + (f" in {text!r}" if show else "")
     hint = "" if show else " (show_bad_records: true shows the record)"
+    remedy = "mend it, remove it, or set max_bad_records" if may_be_set_aside else "mend or remove it"
     return BadFile(
-        f"file {path}, {why}{hint}. Nothing of the file was loaded: mend or remove it; the watermark stays below it",
+        f"file {path}, {why}{hint}. Nothing of the file was loaded: {remedy}; the watermark stays below it",
         path=path,
         why=why,
         code=BAD_RECORD,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -16,7 +16,7 @@ from uuid import uuid4
 from partitions.errors import RowsRefused, TargetError, in_one_line
 from partitions.evolution import SchemaMode
 from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
-from partitions.predicate import EVERYTHING, Predicate
+from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from partitions.target import HISTORY_COLUMNS
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -43,7 +43,7 @@ from resources.tables.iceberg.head import tip_of
 from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import MAIN, Metadata, spark_schema
 from resources.tables.iceberg.rows import owns_commit_column
-from resources.tables.merging import merging_writer
+from resources.tables.merging import merging_writer, missing_rows_writer
 from resources.tables.table import Tag
 
 if TYPE_CHECKING:
@@ -323,11 +323,11 @@ class Commits:
             case Append():
                 self._add(rows, load, metadata, branch)
             case Replace(where):
-                session.sql(f"DELETE FROM {branch} WHERE {sql(where, SPARK)}").collect()  # noqa: S608 - names are quoted, values are literals
-                yield
+                yield from _deleted(session, branch, where)
                 self._add(rows, load, metadata, branch, where)
             case _:
-                self._merge(rows, load, metadata, branch)
+                yield from self._merge(rows, load, metadata, branch)
+                return
         yield
 
     def _add(
@@ -344,14 +344,25 @@ class Commits:
 
     def _merge(
         self, rows: DataFrame, load: Upsert | ReplaceKeys | Scd2, metadata: Metadata, branch: str
-    ) -> None:
-        """Merge rows that are read once: Spark looks first which files they touch, and a source may answer otherwise the second time."""
+    ) -> Iterator[None]:
+        """Merge rows that are read once: Spark looks first which files they touch, and a source may answer otherwise the second time.
+
+        What the load clears is deleted by a commit of its own on the branch, which touches its files: a MERGE that deletes what it does not match
+        writes each file of the table again.
+        """
         session = rows.sparkSession
         if isinstance(load, Scd2):
             rows = changed_versions(rows, session.table(branch).drop(COMMIT_COLUMN), load)
         rows = read_once(with_commit(rows, self.value))
+        if isinstance(load, Upsert) and load.where != NOTHING:
+            missing_rows_writer(rows, load, branch).merge()
+            yield
+        elif isinstance(load, ReplaceKeys) and load.where != NOTHING:
+            yield from _deleted(session, branch, load.where)
+        merged = load if isinstance(load, Scd2) else replace(load, where=NOTHING)
         with _saying(session, self._summary(load, metadata)):
-            merging_writer(rows, load, branch, self._columns(metadata), (COMMIT_COLUMN,)).merge()
+            merging_writer(rows, merged, branch, self._columns(metadata), (COMMIT_COLUMN,)).merge()
+        yield
 
     def _replace_all(self, rows: DataFrame, metadata: Metadata, branch: str) -> None:
         from pyspark.sql import functions as F
@@ -393,6 +404,12 @@ class Commits:
             f"table {self.shown}: other writers committed {_TRIES} times while number {self.tag.number} was written. Nothing is lost: the next run"
             " finishes it; let other writers pause"
         )
+
+
+def _deleted(session: SparkSession, branch: str, where: Predicate) -> Iterator[None]:
+    """Delete rows of a branch in a commit."""
+    session.sql(f"DELETE FROM {branch} WHERE {sql(where, SPARK)}").collect()  # noqa: S608 - names are quoted, values are literals
+    yield
 
 
 def _saying(session: SparkSession, summary: Mapping[str, str]) -> AbstractContextManager[None]:

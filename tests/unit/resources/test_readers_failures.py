@@ -105,9 +105,11 @@ def test_a_file_is_not_to_blame_where_its_store_does_not_answer() -> None:
     assert bad_file(RuntimeError(truncated), ["a.json"]) is not None
 
 
-def test_a_bad_record_does_not_name_an_option_that_is_not_there_yet() -> None:
+@pytest.mark.parametrize("may", [True, False])
+def test_a_bad_record_names_max_bad_records_where_it_may_be_set(may: bool) -> None:
     record = BadRecord("x", "field id: expected bigint, found text")
-    assert "max_bad_records" not in bad_record("a", record, show=True).message
+    message = bad_record("a", record, show=True, may_be_set_aside=may).message
+    assert ("set max_bad_records" in message) == may
 
 
 @pytest.mark.parametrize(

@@ -261,5 +261,7 @@ class FormatReader(ABC):
             records = self.bad_records(spark, files, pinned)
         except Exception:  # noqa: BLE001 - looking closer is a courtesy; whatever is bad is found when it is written
             return []
-        show = self._dataflow.show_bad_records
-        return [bad_record(path, record, show=show) for path, record in records.items()]
+        show, aside = self._dataflow.show_bad_records, self._dataflow.may_set_records_aside
+        return [
+            bad_record(path, record, show=show, may_be_set_aside=aside) for path, record in records.items()
+        ]
