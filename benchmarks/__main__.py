@@ -14,6 +14,7 @@ NAMES = (
     "bulk",
     "tick",
     "freshness",
+    "many",
     "log",
     "sweep",
     "ranges",

@@ -65,22 +65,23 @@ def project(folder: Path, flow: str = "arrivals", *, unknown_fields: str = "chec
     return folder
 
 
-def pretend_loaded(folder: Path, last: str, flow: str = "arrivals") -> None:
-    """Append an entry that counts everything up to ``last`` as loaded, without a table."""
+def pretend_loaded(folder: Path, last: str) -> None:
+    """Append an entry to each dataflow of a project that counts everything up to ``last`` as loaded, without a table."""
     from platform_assets.platform import build_platform
     from platform_assets.project import load_project
     from resources.watermarks.entry import Entry, new_id, utc_now
 
     loaded = load_project(folder)
-    dataflow = loaded.dataflows[flow]
-    entry = Entry(
-        id=new_id(),
-        number=1,
-        watermark=json.dumps({"path": last}),
-        why="import",
-        time=utc_now(),
-        fingerprint=dataflow.fingerprint,
-        kind="path",
-        app_id=new_id(),
-    )
-    build_platform(loaded).log.append(flow, entry, expected=0)
+    log = build_platform(loaded).log
+    for flow, dataflow in loaded.dataflows.items():
+        entry = Entry(
+            id=new_id(),
+            number=1,
+            watermark=json.dumps({"path": last}),
+            why="import",
+            time=utc_now(),
+            fingerprint=dataflow.fingerprint,
+            kind="path",
+            app_id=new_id(),
+        )
+        log.append(flow, entry, expected=0)

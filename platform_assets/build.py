@@ -30,6 +30,7 @@ from platform_assets.factory.asides import aside_jobs
 from platform_assets.factory.assets import broken_asset, dataflow_assets
 from platform_assets.factory.checks import ROW_ACCOUNTING
 from platform_assets.factory.decisions import decision_jobs
+from platform_assets.factory.groups import grouped
 from platform_assets.factory.jobs import dataflow_job, job_name
 from platform_assets.factory.keys import SPARK, TABLE_MANAGER, WATERMARK_MANAGER, WATERMARKS
 from platform_assets.factory.maintenance import maintenance_job, maintenance_schedule
@@ -92,7 +93,10 @@ def build_definitions(
             *decision_jobs(project, platform, options),
             *aside_jobs(project, platform, options),
         ],
-        sensors=[*chain.from_iterable(of_flow.sensors for of_flow in triggers), *_alerts(project, platform)],
+        sensors=[
+            *grouped(chain.from_iterable(of_flow.sensors for of_flow in triggers)),
+            *_alerts(project, platform),
+        ],
         schedules=[
             *chain.from_iterable(of_flow.schedules for of_flow in triggers),
             *(maintenance_schedule(flow, platform, made) for flow, made in care),

@@ -42,8 +42,9 @@ class Cursor:
             return cls()
 
     def write(self) -> str:
-        """Return JSON text."""
-        return json.dumps(asdict(self))
+        """Return JSON text, without what is as at the beginning."""
+        fresh = asdict(Cursor())
+        return json.dumps({name: value for name, value in asdict(self).items() if value != fresh[name]})
 
     def after_nothing(self, resume: str = "", handled: str = "") -> Cursor:
         """Return the cursor after a look that found nothing to do. Only a look that saw everything ends the attempts."""

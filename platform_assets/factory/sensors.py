@@ -26,7 +26,6 @@ from dagster import (
     SensorEvaluationContext,
     SensorResult,
     SkipReason,
-    sensor,
 )
 
 from partitions.dataflow import Dataflow
@@ -129,32 +128,55 @@ class SensorShell:
 
     def build(
         self, dataflow: Dataflow, platform: Platform, job: Any, look: Callable[[Tick], NoWork | Work]
-    ) -> SensorDefinition:
+    ) -> DataflowSensor:
         """Return the sensor, which requests runs of ``job`` for the work that ``look`` finds; what ``look`` raises fails the tick."""
 
-        @sensor(
-            name=f"{dataflow.name}_{self.name}",
-            job=job,
-            minimum_interval_seconds=self.interval,
-            default_status=DefaultSensorStatus.RUNNING,
-            description=self.description,
-        )
-        def tick(context: SensorEvaluationContext) -> SensorResult:
-            cursor, seconds = Cursor.read(context.cursor), self.clock()
-            busy = in_flight(context.instance, platform.log, dataflow.name, seconds, cursor.sign)
+        def evaluate(instance: DagsterInstance, text: str | None) -> SensorResult:
+            cursor, seconds = Cursor.read(text), self.clock()
+            busy = in_flight(instance, platform.log, dataflow.name, seconds, cursor.sign)
             if busy is not None:
                 return _skip(busy.reason, replace(cursor, sign=busy.sign))
-            waits = _upstream_runs(context.instance, platform, dataflow, seconds, cursor)
+            waits = _upstream_runs(instance, platform, dataflow, seconds, cursor)
             cursor = replace(cursor, awaited=tuple(waits))
             if waits:
                 return _skip(f"waits for its upstream: {next(iter(waits.values()))}", cursor)
-            work = look(Tick(context.instance, seconds, cursor.resume, cursor.handled))
+            work = look(Tick(instance, seconds, cursor.resume, cursor.handled))
             if isinstance(work, NoWork):
                 return _skip(work.why, cursor.after_nothing(work.resume, work.handled), work.events)
             progress = _progress(platform.log, dataflow.name, cursor, work)
             return _request(dataflow, platform.log, cursor, work, progress, seconds)
 
-        return tick
+        return DataflowSensor(self, dataflow.name, job, evaluate)
+
+
+Evaluate = Callable[[DagsterInstance, str | None], SensorResult]
+"""Looks once: gets Dagster, and the cursor that the last look left."""
+
+
+class DataflowSensor(SensorDefinition):
+    """The sensor of one dataflow, which a group may look for instead.
+
+    Attributes:
+        shell: its name behind the dataflow's, and its interval.
+        dataflow: its name.
+        evaluate: one look.
+    """
+
+    def __init__(self, shell: SensorShell, dataflow: str, job: Any, evaluate: Evaluate) -> None:
+        """Make it, running."""
+        self.shell, self.dataflow, self.evaluate = shell, dataflow, evaluate
+
+        def tick(context: SensorEvaluationContext) -> SensorResult:
+            return evaluate(context.instance, context.cursor)
+
+        super().__init__(
+            name=f"{dataflow}_{shell.name}",
+            job=job,
+            minimum_interval_seconds=shell.interval,
+            default_status=DefaultSensorStatus.RUNNING,
+            description=shell.description,
+            evaluation_fn=tick,
+        )
 
 
 def digest(*parts: object) -> str:

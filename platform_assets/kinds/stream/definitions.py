@@ -15,8 +15,8 @@ from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import has_upstream, upstream_sensor
 from platform_assets.kinds.definitions import KindDefinitions, Triggers
-from resources.io_managers import RunOptions
 from resources.platform import Platform
+from resources.run_options import RunOptions
 
 _INTERVAL = 60
 """Seconds: each tick lists the source's log."""
