@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.measure import alternate, median, ratio, report
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
-from resources.aside import Asked, promote, replay_aside
+from resources.aside import promote, replay_aside
 from resources.connect_server import connect_server
 from resources.jdbc import JdbcConnection
 from resources.platform import Platform
+from resources.replay import Asked
 from resources.spark import SparkEngine
 from resources.spark_runtime import ICEBERG_PACKAGE
 from scripts import postgres as pg

@@ -76,10 +76,13 @@ class ReplaceKeys:
     Attributes:
         keys: columns; NULL is a value like any other. Several rows of the slice may have the same.
         where: over the table's columns. Rows that fit it are deleted, too.
+        later: over the table's columns. Rows that fit it are later than the slice's: they stay with all of their key, and what the slice has of
+            it is not added.
     """
 
     keys: tuple[str, ...]
     where: Predicate = NOTHING
+    later: Predicate = NOTHING
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
+from partitions.replay.chunks import Chunk
+
 
 @dataclass(frozen=True)
 class Part:
@@ -46,6 +48,29 @@ class LateOnly:
     """Load late files, and nothing else."""
 
 
-Request = Due | Forced | LateOnly
+@dataclass(frozen=True)
+class Replay:
+    """Read a chunk of a range again, whatever the watermark says (docs/replay.md).
+
+    Attributes:
+        chunk: the rows.
+        since: number of the newest entry when the replay began; entries up to it are none of its own.
+        reason: what was asked for, as its entries say it; None: the log has no other entries.
+        saves: whether the state after the chunk is its end; else it stays.
+        replaces: whether rows of the chunk that are in the table already go in the commit that loads it.
+        clears: whether a chunk without rows is loaded, too, since the table holds some.
+        leaves_above: whether rows above the state are left to the next run, if it would add them once more.
+    """
+
+    chunk: Chunk
+    since: int = 0
+    reason: str | None = None
+    saves: bool = True
+    replaces: bool = False
+    clears: bool = False
+    leaves_above: bool = False
+
+
+Request = Due | Forced | LateOnly | Replay
 
 DUE = Due()

@@ -111,6 +111,31 @@ def _watermarks(dataflow: Dataflow, outcome: Outcome) -> dict[str, Any]:
     return shown
 
 
+def chunk_table(reports: Sequence[Mapping[str, Any]]) -> MetadataValue[Any]:
+    """Return the chunks of a replay as a table: the last ones that are done, and those that are not."""
+    ahead = [report for report in reports if report["status"] in ("failed", "pending")]
+    done = [report for report in reports if report not in ahead]
+    shown = [*done[-(_SHOWN // 2) :], *ahead][:_SHOWN]
+    records = [
+        TableRecord(
+            {
+                "from": _bound(report["lower"]),
+                "to": _bound(report["upper"]),
+                "status": report["status"],
+                "rows": report["rows"],
+                "error": report["error"] or "",
+            }
+        )
+        for report in shown
+    ]
+    columns = [TableColumn(name, "int" if name == "rows" else "string") for name in ("from", "to", "status", "rows", "error")]  # fmt: skip
+    return MetadataValue.table(records, TableSchema(columns))
+
+
+def _bound(value: Any) -> str:
+    return str(next(iter(value.values()))) if isinstance(value, dict) else str(value)
+
+
 def watermark_metadata(entry: Entry | None, quarantine: Quarantine) -> dict[str, Any]:
     """Return the metadata of the watermark's output: an entry, and the files that it leaves in quarantine."""
     if entry is None:

@@ -57,6 +57,22 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
     return latest.select(*_restored(rows, known, len(lateness)))
 
 
+def without_keys_of(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return the rows whose key no other row has.
+
+    Args:
+        rows: with the keys.
+        others: with the keys.
+        keys: columns; NULL is a value like any other.
+    """
+    from pyspark.sql import functions as F
+
+    renamed = {name: f"_other_{number}" for number, name in enumerate(keys)}
+    held = others.select([F.col(quoted(name)).alias(alias) for name, alias in renamed.items()])
+    same = " AND ".join(f"{quoted(name)} <=> {quoted(alias)}" for name, alias in renamed.items())
+    return rows.join(held, F.expr(same), "left_anti")
+
+
 def position(order: Order, column: Callable[[str], Column]) -> list[Column]:
     """Return what rows are compared by, the most important first.
 

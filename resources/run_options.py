@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from partitions.request import Request
 from resources.loop.holder import RunIsLive
 from resources.loop.outcome import Observer, Outcome
+from resources.loop.waiting import HOLD_WAIT
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class RunOptions:
     """
 
     now: datetime | None = None
-    hold_wait: timedelta = timedelta(minutes=10)
+    hold_wait: timedelta = HOLD_WAIT
     observer: Observer | None = None
     report: Callable[[Outcome], None] = lambda outcome: None
     run_is_live: RunIsLive = field(default=lambda run_id: None)

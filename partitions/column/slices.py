@@ -26,6 +26,7 @@ class ColumnSlice:
         replaces: whether rows in the ranges that are in the table already make room, after a rewind.
         version: of the source; None if it has none.
         why: what is above the state, or a chunk that is read again.
+        saves: whether the state after it is its bounds; else it stays.
         cuts: values within the range of the only column, ascending: each ends a part that may be read by a connection of its own.
     """
 
@@ -37,6 +38,7 @@ class ColumnSlice:
     cuts: tuple[Any, ...] = ()
 
     why: Literal["run", "replay"] = "run"
+    saves: bool = True
     since: None = None
 
     @property
@@ -103,8 +105,8 @@ class ColumnSlice:
         return
 
     def advance(self, before: Watermark) -> Watermark:
-        """The state after it: each column at its upper bound, and never lower than it was."""
-        return self._after(ColumnState.of(before))
+        """The state after it: each column at its upper bound, and never lower than it was; or as it was."""
+        return self._after(ColumnState.of(before)) if self.saves else ColumnState.of(before).watermark()
 
     def _after(self, before: ColumnState) -> Watermark:
         marks = {

@@ -17,7 +17,7 @@ from partitions.path.slices import PathSlice, cut, cut_pending, watermark_of
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan, Skip, counted
-from partitions.request import DUE, LateOnly, Request
+from partitions.request import DUE, Due, Forced, LateOnly, Request
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def plan(
     Raises:
         ConfigurationError: if windows are asked for.
     """
-    if not isinstance(request, LateOnly) and request.of is not None:
+    if isinstance(request, Due | Forced) and request.of is not None:
         raise ConfigurationError(f"dataflow {dataflow}: expected a watermark of type window, found path")
     fresh = tuple(file for file in listed.files if file.path not in pending.known)
     files, skips = settled(definition, fresh, now)

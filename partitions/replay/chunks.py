@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+from partitions.column.predicates import Range
 from partitions.errors import ConfigurationError
 from partitions.replay.bounds import Bound, typed_bounds
 from partitions.watermark import compare_values
@@ -20,6 +21,16 @@ class Chunk:
     column: str
     lower: Bound
     upper: Bound
+
+    @property
+    def words(self) -> str:
+        """The rows for people."""
+        return self.range.words
+
+    @property
+    def range(self) -> Range:
+        """Its values."""
+        return Range(self.column, self.lower, self.upper, lower_inclusive=True, upper_inclusive=False)
 
 
 def chunk_column(asked: str | None, columns: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from partitions.plan import Plan
-from partitions.request import DUE, Forced, LateOnly, Request
+from partitions.request import DUE, Due, Forced, LateOnly, Request
 from partitions.window.definition import WindowWatermark
 from partitions.window.explanation import Explanation
 from partitions.window.packing import Packing
@@ -51,8 +51,8 @@ def plan(
         return Plan(dataflow, "window", number, now, why)
     enough(units, definition.min_units, dataflow)
     state = state.rebased(definition.default_grid)
-    forced = isinstance(request, Forced)
-    load = Workload(definition, state, tuple(units), now, ranged, forced, request.of, since)
+    forced, of = isinstance(request, Forced), request.of if isinstance(request, Due | Forced) else None
+    load = Workload(definition, state, tuple(units), now, ranged, forced, of, since)
     slices = tuple(Packing(load, whole).slices())
     said = Explanation(load)
     skips, warnings = tuple(said.skips()), tuple(said.warnings())

@@ -1,58 +1,98 @@
-"""``strandline replay``: a range is read again, chunk by chunk, into a table aside (docs/replay.md)."""
+"""``strandline replay``: a range is read again, chunk by chunk, in place or into a table aside (docs/replay.md)."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.plan import print_plans
+from platform_assets.cli.several import worst
 from platform_assets.platform import build_platform
-from resources.loop.outcome import Step
+from resources.loop.outcome import Outcome, Step
+
+if TYPE_CHECKING:
+    from resources.platform import Platform
+    from resources.replay import Asked
 
 
 @click.command("replay")
-@click.argument("name")
+@click.argument("names", nargs=-1, required=True)
 @click.option("--start", required=True, help="First value of the range: a date, a time or a whole number.")
 @click.option("--end", required=True, help="The value that ends it, which is not part of it.")
 @click.option("--every", metavar="'N UNIT'", help="Length of a chunk; without it the range is one chunk.")
 @click.option("--column", help="The column that is cut; by default the first watermark column.")
-@click.option("--into", metavar="LAYER/NAME", required=True, help="The table aside.")
+@click.option(
+    "--save-watermark", is_flag=True, help="Raise the watermark to the end of each chunk with rows."
+)
+@click.option("--replace", is_flag=True, help="Delete the rows of each chunk in the commit that loads it.")
+@click.option("--into", metavar="LAYER/NAME", help="A table aside; without it the dataflow's own table.")
 @click.option("--dry-run", is_flag=True, help="Only show the chunks.")
 @shared
-def command(
-    context: Context,
-    name: str,
-    start: str,
-    end: str,
-    every: str | None,
-    column: str | None,
-    into: str,
-    dry_run: bool,
-) -> int:
-    """Read a range again into a table aside. The same command again goes on where this one has stopped."""
-    from resources.aside import Asked, plan_aside, replay_aside
+def command(context: Context, names: tuple[str, ...], into: str | None, dry_run: bool, **given: Any) -> int:
+    """Read a range again. The same command again goes on where this one has stopped."""
+    from resources.replay import Asked
 
-    (flow,) = context.dataflows([name])
-    asked, now = Asked(start, end, into, every, column), context.now or datetime.now(UTC)
-    platform = build_platform(context.project, _say)
+    flows, asked = context.dataflows(names), Asked(table=into, **given)
+    if into is not None and len(flows) > 1:
+        raise click.UsageError("--into: expected one NAME: each replay has a table of its own")
+    now, platform = context.now or datetime.now(UTC), build_platform(context.project, _say).loading(flows)
+    plans = [
+        _plan(platform, flow, asked, now) for flow in flows
+    ]  # what is refused is so before anything begins
     if dry_run:
-        documents = [dict(plan_aside(platform, flow, asked, now).as_json())]
+        documents = [dict(plan.as_json()) for plan in plans]
         context.emit(documents, lambda: print_plans(context, documents))
         return 0
-    progress = _Progress(context)
-    with progress:
-        done = replay_aside(platform, flow, asked, now, observer=progress.hear, begun=progress.begin)
-    error = done.outcome.error
-    if error is not None and error.exit_code in (3, 4) and context.as_json:
-        raise error
-    document = {**done.outcome.as_json(), "dataflow": name, "table": into, "chunks": done.chunks}
-    context.emit([document], lambda: _print(context, document))
-    return error.exit_code if error else 0
+    made = [_replay(context, platform, flow, asked, now, alone=len(flows) == 1) for flow in flows]
+    documents = [document for document, _ in made]
+    context.emit(documents, lambda: _print_all(context, documents, asked))
+    return worst([0, *(error.exit_code for _, error in made if error is not None)])
+
+
+def _plan(platform: Platform, flow: Dataflow, asked: Asked, now: datetime) -> Any:
+    from resources.aside import plan_aside
+    from resources.replay import plan_in_place
+
+    return (plan_in_place if asked.table is None else plan_aside)(platform, flow, asked, now)
+
+
+def _replay(
+    context: Context, platform: Platform, flow: Dataflow, asked: Asked, now: datetime, *, alone: bool
+) -> tuple[dict[str, Any], StrandlineError | None]:
+    """Replay one dataflow; return its document, and its error.
+
+    Raises:
+        StrandlineError: for the only one, if it never began.
+    """
+    from resources.aside import replay_aside
+    from resources.loop.waiting import HOLD_WAIT
+    from resources.replay import replay_in_place
+
+    progress, into = _Progress(context), asked.table or flow.table
+    how: dict[str, Any] = {"observer": progress.hear, "told": progress.told}
+    try:
+        with progress:
+            if asked.table is None:
+                done = replay_in_place(platform, flow, asked, now, hold_wait=HOLD_WAIT, **how)
+            else:
+                done = replay_aside(platform, flow, asked, now, **how)
+    except StrandlineError as error:
+        if alone:
+            raise
+        outcome = Outcome(flow.name, None, {}, 0, error=error)
+        return {**outcome.as_json(), "table": into, "chunks": []}, error
+    failure = done.outcome.error
+    if alone and failure is not None and failure.exit_code in (3, 4) and context.as_json:
+        raise failure
+    return {**done.outcome.as_json(), "dataflow": flow.name, "table": into, "chunks": done.chunks}, failure
 
 
 class _Progress:
@@ -72,34 +112,41 @@ class _Progress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def begin(self, done: int, number: int) -> None:
+    def told(self, reports: Sequence[dict[str, Any]]) -> None:
         """Show how many chunks are done."""
-        self._bar.update(self._task, total=number, completed=done)
+        done = [report for report in reports if report["status"] not in ("pending", "failed")]
+        self._bar.update(self._task, total=len(reports), completed=len(done))
 
     def hear(self, step: Step, line: str) -> None:
-        """Count a chunk, and say what became of it."""
-        if step == Step.APPENDED:
-            self._bar.advance(self._task)
+        """Say what becomes of a chunk."""
         if step in (Step.PLANNED, Step.APPENDED):
             self._bar.console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
 
 
+def _print_all(context: Context, documents: Sequence[dict[str, Any]], asked: Asked) -> None:
+    for document in documents:
+        _print(context, document)
+        if asked.table is not None and not document["error"]:
+            name = document["dataflow"]
+            ends = [f"strandline {word} {name} {asked.table} --reason TEXT" for word in ("promote", "drop")]
+            context.offer(ends, 2)
+
+
 def _print(context: Context, document: dict[str, Any]) -> None:
-    chunks = document["chunks"]
+    chunks, error = document["chunks"], document["error"]
     rows = counted(sum(chunk["rows"] for chunk in chunks), "row")
     counts = Counter(chunk["status"] for chunk in chunks)
     told = ", ".join(f"{count} {status}" for status, count in counts.items())
-    color = "red" if document["error"] else "green"
+    color = "red" if error else "green"
     click.secho(
         f"{document['dataflow']}: {document['status']}, {rows} into {document['table']}; chunks: {told}",
         fg=color,
     )
-    if error := document["error"]:
+    for warning in document["warnings"]:
+        click.secho(f"  warning: {warning}", fg="yellow", err=True)
+    if error:
         click.secho(f"  {error['message']}", fg="red", err=True)
         context.offer(error["choices"], 4, err=True)
-    else:
-        name, table = document["dataflow"], document["table"]
-        context.offer([f"strandline {word} {name} {table} --reason TEXT" for word in ("promote", "drop")], 2)
 
 
 def _say(line: str) -> None:

@@ -5,7 +5,7 @@ Without ``confirm`` a promote or a drop only shows what it would do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dagster import AssetObservation, Config, JobDefinition, MetadataValue, OpExecutionContext
@@ -14,11 +14,12 @@ from pydantic import Field
 from partitions.dataflow import Dataflow
 from platform_assets.factory.decisions import Decision, config_job, listed, say
 from platform_assets.factory.keys import watermark_key
-from platform_assets.metadata import watermark_metadata
+from platform_assets.metadata import chunk_table, watermark_metadata
 from platform_assets.project import Project
-from resources.aside import Asked, drop, preview_drop, preview_promote, promote, replay_aside
+from resources.aside import drop, preview_drop, preview_promote, promote, replay_aside
 from resources.loop.loop import clock
 from resources.platform import Platform
+from resources.replay import Asked, replay_in_place
 from resources.run_options import RunOptions
 from resources.watermarks.quarantine import read_quarantine
 
@@ -29,9 +30,17 @@ class Replaying(Config):
     dataflow: str = Field(description="Its name.")
     start: str = Field(description="First value of the range: a date, a time or a whole number.")
     end: str = Field(description="The value that ends it, which is not part of it.")
-    into: str = Field(description="The table aside, <layer>/<name>.")
     every: str = Field(default="", description="Length of a chunk, such as 1 months; empty: one chunk.")
     column: str = Field(default="", description="The column that is cut; empty: the first watermark column.")
+    into: str = Field(
+        default="", description="A table aside, <layer>/<name>; empty: the dataflow's own table."
+    )
+    save_watermark: bool = Field(
+        default=False, description="Raise the watermark to the end of each chunk with rows; not beside into."
+    )
+    replace: bool = Field(
+        default=False, description="Delete the rows of each chunk in the commit that loads it."
+    )
 
 
 Preview = Callable[[Platform, Dataflow, str], Sequence[str]]
@@ -49,8 +58,17 @@ def aside_jobs(project: Project, platform: Platform, options: RunOptions) -> lis
 
     def replaying(context: OpExecutionContext, given: Replaying) -> None:
         (flow,) = project.named([given.dataflow])
-        asked = Asked(given.start, given.end, given.into, given.every or None, given.column or None)
-        done = replay_aside(
+        asked = Asked(
+            given.start,
+            given.end,
+            given.into or None,
+            given.every or None,
+            given.column or None,
+            given.save_watermark,
+            given.replace,
+        )
+        begin = replay_in_place if asked.table is None else replay_aside
+        done = begin(
             platform.loading([flow]),
             flow,
             asked,
@@ -60,9 +78,8 @@ def aside_jobs(project: Project, platform: Platform, options: RunOptions) -> lis
             run_is_live=options.run_is_live,
             hold_wait=options.hold_wait,
             observer=lambda step, line: context.log.info("%s: %s", step, line),
+            told=lambda reports: _show(context, flow, reports),
         )
-        metadata: dict[str, Any] = {"chunks": MetadataValue.json(list(done.chunks)), "table": given.into}
-        context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))
         if done.outcome.error is not None:
             raise done.outcome.error
 
@@ -99,12 +116,26 @@ def aside_jobs(project: Project, platform: Platform, options: RunOptions) -> lis
         return {}
 
     return [
-        config_job("replay", Replaying, replaying, "Read a range again into a table aside.", project),
+        config_job(
+            "replay", Replaying, replaying, "Read a range again, in place or into a table aside.", project
+        ),
         config_job(
             "promote", Ending, promoting, "Put the rows of a replay aside into the live table.", project
         ),
         config_job("drop", Ending, dropping, "Remove a replay aside, its table and its log.", project),
     ]
+
+
+def _show(context: OpExecutionContext, flow: Dataflow, reports: Sequence[Mapping[str, Any]]) -> None:
+    """Show the chunks on the page of the watermark, as they are now."""
+    done = [report for report in reports if report["status"] not in ("pending", "failed")]
+    metadata: dict[str, Any] = {
+        "chunks": chunk_table(reports),
+        "chunks_done": len(done),
+        "chunks_in_all": len(reports),
+        "rows": sum(report["rows"] for report in reports),
+    }
+    context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))
 
 
 def _act(

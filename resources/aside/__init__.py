@@ -2,14 +2,13 @@
 
 from resources.aside.dropping import drop, preview_drop
 from resources.aside.promoting import Promoted, preview_promote, promote
-from resources.aside.replaying import Asked, Replayed, plan_aside, replay_aside
+from resources.aside.replaying import check_aside, plan_aside, replay_aside
 from resources.aside.standing import Aside, find_aside, stored_asides
 
 __all__ = [
     "Aside",
-    "Asked",
     "Promoted",
-    "Replayed",
+    "check_aside",
     "drop",
     "find_aside",
     "plan_aside",

@@ -27,6 +27,7 @@ from partitions.load import Replace
 from partitions.plan import counted
 from partitions.predicate import Among, Predicate
 from partitions.replay.promotion import Loaded, loaded_again, promoted_rows
+from partitions.replay.reading import adds_above
 from partitions.sentinels import deserialise, serialise
 from partitions.target import DATAFLOW_COLUMN
 from resources.aside.removing import remove
@@ -39,6 +40,7 @@ from resources.aside.standing import (
     mark,
     replay_command,
 )
+from resources.deduplication import without_keys_of
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds.kind import Kind
@@ -55,7 +57,6 @@ from resources.loop.verifying import check_log, find_commit, guarded_head, verif
 from resources.loop.waiting import abandoned_intent
 from resources.platform import Platform
 from resources.sources.files.failures import cause
-from resources.sql import quoted
 from resources.tables import find_table
 from resources.tables.table import Table, Tag, Version
 from resources.watermarks.entry import LOADS, Entry, Intent, new_id, utc_now
@@ -63,7 +64,7 @@ from resources.watermarks.lists import StoredList
 from resources.watermarks.log import WatermarkLog
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _MOST_ENTRIES = 1_000_000
 """All that the log has."""
@@ -219,7 +220,7 @@ def _check(platform: Platform, dataflow: Dataflow, aside: Aside, entry: Entry | 
             choices=(drop_command(aside), replay_command(aside)),
         )
     now = ColumnState.of(entry.state() if entry else None)
-    if not now.marks and _leaves_above(dataflow, now):
+    if not now.marks and adds_above(dataflow.target, dataflow.column.columns, now):
         raise NeedsDecision(
             f"dataflow {dataflow.name}: expected a watermark, found none: the next run loads every row of {aside.table}, and would add it once more. Run it,"
             " or drop the replay",
@@ -324,16 +325,7 @@ def _coming(run: RunContext[Any], table: Table, where: Predicate) -> DataFrame:
     kept = kept.where(f"NOT coalesce({sql(where, SPARK)}, false)")
     if target.shared:
         kept = kept.where(sql(Among(DATAFLOW_COLUMN, (run.name,)), SPARK))
-    renamed = {name: f"_live_{number}" for number, name in enumerate(target.merge_keys)}
-    held = kept.select([F.col(quoted(name)).alias(alias) for name, alias in renamed.items()])
-    return rows.join(held, _same(renamed), "left_anti")
-
-
-def _same(renamed: dict[str, str]) -> Column:
-    """Whether keys are the same; NULL is a value like any other."""
-    from pyspark.sql import functions as F
-
-    return F.expr(" AND ".join(f"{quoted(name)} <=> {quoted(alias)}" for name, alias in renamed.items()))
+    return without_keys_of(rows, kept, target.merge_keys)
 
 
 def _rows(dataflow: Dataflow, aside: Aside, entry: Entry | None) -> Predicate:
@@ -345,7 +337,7 @@ def _rows(dataflow: Dataflow, aside: Aside, entry: Entry | None) -> Predicate:
         ColumnState.of(deserialise(aside.watermark)),
         now,
         keeps_boundary=watermark.boundary == "inclusive",
-        leaves_above=_leaves_above(dataflow, now),
+        leaves_above=adds_above(dataflow.target, dataflow.column.columns, now),
     )
 
 
@@ -380,14 +372,6 @@ def _intent(
         run_id=run.run_id,
         time=utc_now(),
         table_version=version,
-    )
-
-
-def _leaves_above(dataflow: Dataflow, now: ColumnState) -> bool:
-    """Whether the next run adds rows above the state to those that are there: it replaces by a range only from a stored value on."""
-    way, columns = dataflow.target.way, dataflow.column.columns
-    return way == "append" or (
-        way == "replace_by_watermark" and any(name not in now.marks for name in columns)
     )
 
 

@@ -17,10 +17,11 @@ from partitions.column.state import ColumnState, next_state
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, ConfigurationError, PlanError, SourceError
 from partitions.instants import milliseconds
-from partitions.load import ByValue, Load, load_into
+from partitions.load import ByValue, Load, ReplaceKeys, load_into
 from partitions.plan import Plan
 from partitions.predicate import NOTHING, AllOf, Among, Predicate
-from partitions.request import DUE, Forced, LateOnly, Request
+from partitions.replay.reading import chunk_slice, is_done, later_rows
+from partitions.request import DUE, Forced, LateOnly, Replay, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import Kind, kind_of_value
 from resources.kinds.kind import StatsReader, WriteStats
@@ -115,7 +116,27 @@ class ColumnKind:
             raise ConfigurationError(
                 f"dataflow {self.dataflow.name}: expected a run of what is due, found a forced one; a column watermark has no windows"
             )
+        if isinstance(request, Replay):
+            return self._in_one_look(lambda kind: kind._plan_replay(entry, now, request))
         return self._in_one_look(lambda kind: kind._plan_due(entry, now))
+
+    def _plan_replay(self, entry: Entry | None, now: datetime, request: Replay) -> Plan[ColumnSlice]:
+        """The chunk, if it holds rows; whoever died with it may have loaded it already."""
+        state, number = state_of(ColumnState, self.dataflow, entry), entry.number if entry else 0
+        made = Plan[ColumnSlice](self.dataflow.name, "column", number, now, "")
+        if entry is not None and entry.why == "replay" and entry.number > request.since:
+            upper = deserialise(entry.upper) if entry.upper else {}
+            if entry.reason == request.reason and is_done(request.chunk, upper):
+                return replace(made, why=f"{request.chunk.words} was loaded before")
+        version = self.above.observe(self._definition.columns, now).version
+        slice_ = chunk_slice(self.dataflow.target, self._definition.columns, state, request, version)
+        if slice_ is None:
+            return replace(
+                made, why=f"{request.chunk.words} lies above the watermark, and is left to the next run"
+            )
+        if request.clears or self.above.holds_any(self._sought(slice_), version):
+            return replace(made, why=f"replay of {slice_.words}", slices=(slice_,))
+        return replace(made, why=f"no row has {slice_.words}")
 
     def _plan_due(self, entry: Entry | None, now: datetime) -> Plan[ColumnSlice]:
         definition, state = self._definition, state_of(ColumnState, self.dataflow, entry)
@@ -267,7 +288,9 @@ class ColumnKind:
         return ColumnState.of(deserialise(state)).covers(ColumnState.of(deserialise(other)))
 
     def modified(self, slice_: ColumnSlice, before: Watermark, now: datetime) -> int | None:
-        """The upper bound, of columns that hold a time."""
+        """The upper bound, of columns that hold a time; what is read again tells nothing of how far the source is loaded."""
+        if not slice_.saves:
+            return None
         times = [_milliseconds(range_.upper, self.dataflow) for range_ in slice_.ranges]
         return max((time for time in times if time is not None), default=None)
 
@@ -305,6 +328,7 @@ class ColumnKind:
             tuple(ranges),
             stored.head["reads_nulls"],
             replaces=intent.replaces == "own",
+            why="replay" if intent.why == "replay" else "run",
             version=stored.head["version"],
             cuts=tuple(deserialise(stored.head["cuts"])["cuts"]),
         )
@@ -350,7 +374,9 @@ class ColumnKind:
     def load(self, slice_: ColumnSlice, rows: DataFrame) -> Load:
         """As the target says; exactly what was read goes after a rewind that replaces, or if the target replaces by watermark."""
         order = tuple(ByValue(name) for name in self._definition.columns)
-        return load_into(self.dataflow.target, self._replaced(slice_), order)
+        again = slice_.why == "replay"  # what runs have loaded since is later
+        load = load_into(self.dataflow.target, self._replaced(slice_), order, guard=order if again else ())
+        return replace(load, later=later_rows(slice_)) if again and isinstance(load, ReplaceKeys) else load
 
     def _replaced(self, slice_: ColumnSlice) -> Predicate:
         """The rows that the slice deletes, whatever their keys."""
@@ -402,8 +428,8 @@ class ColumnKind:
         return rows.observe(observation, *asked, F.count(F.when(without, 1)).alias("without")), stats
 
     def state_after(self, intent: Intent, stats: WriteStats) -> str:
-        """The highest value that was written, and never more than the bound; of a write that nobody saw, and behind a step of the user's, the bound."""
-        if self.dataflow.source.saves_bound:
+        """The highest value that was written, and never more than the bound; of a write that nobody saw, and behind a step of the user's, the bound. So of a chunk."""
+        if self.dataflow.source.saves_bound or intent.why == "replay":
             return intent.watermark
         without = stats[self.WITHOUT][0] if stats else 0
         written = {name: value[0] for name, value in stats.items() if name != self.WITHOUT}

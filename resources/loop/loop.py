@@ -15,7 +15,7 @@ from typing import Any, Generic
 
 from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError
 from partitions.plan import Plan, counted
-from partitions.request import LateOnly
+from partitions.request import LateOnly, Replay
 from resources.attempts import note_attempt, said_before
 from resources.kinds.kind import ReadsVersions, SliceT
 from resources.listing import OUTDATED
@@ -111,10 +111,15 @@ class _Run(Generic[SliceT]):
         outcome.seconds = time.monotonic() - started
         outcome.repeated = said_before(run.log, run.name, outcome.plan.warnings if outcome.plan else ())
         # Late files that are loaded say nothing of what is above the watermark.
-        if outcome.error is not None or not isinstance(run.request, LateOnly):
+        # Nor does a replay, whose failures hold no run back.
+        if not self._replays and (outcome.error is not None or not isinstance(run.request, LateOnly)):
             note_attempt(run.log, outcome)
             note_look(run.log, outcome)
         return outcome
+
+    @property
+    def _replays(self) -> bool:
+        return isinstance(self._run.request, Replay)
 
     def _begin_at(self, entry: Entry | None) -> None:
         """Build on an entry: nothing that came before it is this run's."""
@@ -133,10 +138,10 @@ class _Run(Generic[SliceT]):
         if intent.is_decision:
             self._outcome.newest = drop(self._run, entry, intent)
             return
-        if (
-            intent.why == "promote"
-        ):  # its rows are no source's: who promotes takes the next number, if this one did not come to it
-            self._outcome.newest = close(self._run, entry, intent, "a promote that died; promote it again")
+        if intent.why == "promote" or (intent.why == "replay" and not self._replays):
+            # No run does their work: the same command takes the next number, if this one did not come to it.
+            ended = f"a {intent.why} that died; {intent.why} it again"
+            self._outcome.newest = close(self._run, entry, intent, ended)
             return
         check_intent(self._run.dataflow, intent)
         self._resume(intent)

@@ -14,6 +14,9 @@ from resources.loop.intents import held
 from resources.loop.lease import is_renewed
 from resources.watermarks.entry import Entry, Intent
 
+HOLD_WAIT = timedelta(minutes=10)
+"""How long what must not fail for another run's sake waits for its holder."""
+
 
 @dataclass(frozen=True)
 class Patience:

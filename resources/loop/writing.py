@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from partitions.errors import BadPart, RowsRefused, SchemaEvolved, StrandlineError, TargetError
-from partitions.load import Append, Load, Replace, ReplaceAll, Scd2, Upsert
-from partitions.predicate import columns_of
-from resources.deduplication import latest_rows
+from partitions.load import Append, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
+from partitions.predicate import NOTHING, columns_of
+from resources.deduplication import latest_rows, without_keys_of
+from resources.dialects.predicates import sql
+from resources.dialects.spark import SPARK
 from resources.history import first_versions
 from resources.kinds.kind import SliceT, StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
@@ -105,7 +107,9 @@ def _write_once(
         stats: StatsReader = _no_stats
         if isinstance(run.kind, WatchesRows):
             rows, stats = run.kind.observe(rows, slice_)
-        rows = _reduced(rows, planned, load)  # behind the observation, which counts what was read
+        rows = _coming(
+            run, _reduced(rows, planned, load), load
+        )  # behind the observation, which counts what was read
         run.table.write(rows, load, tag, intent.watermark, base=intent.table_version)
     except (BadPart, SchemaEvolved) as why:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
@@ -149,6 +153,14 @@ def _reduced(rows: DataFrame, planned: Load, load: Load) -> DataFrame:
             latest = latest_rows(rows, (*keys, effective), order)
             return first_versions(latest, planned) if isinstance(load, ReplaceAll) else latest
     return rows
+
+
+def _coming(run: RunContext[SliceT], rows: DataFrame, load: Load) -> DataFrame:
+    """The rows without those of keys of which the table holds later ones."""
+    if not isinstance(load, ReplaceKeys) or load.later == NOTHING or not run.table.exists():
+        return rows
+    held = run.table.read(run.spark, run.table.newest_version(), load.later).where(sql(load.later, SPARK))
+    return without_keys_of(rows, held, load.keys)
 
 
 def _given_up(

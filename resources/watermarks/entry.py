@@ -183,7 +183,7 @@ class Intent(Record):
         table_version: the target's version when it was made; None if there was no table.
         inputs: the versions of the tables that it reads beside the dataflow's own rows.
         replaces: which rows are deleted in the same commit.
-        reason: of the operator who promotes; None of a slice.
+        reason: of the operator who promotes, or what a replay was asked for; None of any other slice.
     """
 
     id: str

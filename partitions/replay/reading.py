@@ -1,0 +1,70 @@
+"""What a chunk reads: its range, whatever the watermark says, as one slice (docs/replay.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from partitions.column.predicates import Range
+from partitions.column.slices import ColumnSlice
+from partitions.column.state import ColumnState
+from partitions.predicate import Predicate
+from partitions.replay.chunks import Chunk
+from partitions.request import Replay
+from partitions.target import Target
+from partitions.watermark import compare_values
+
+
+def chunk_slice(
+    target: Target, columns: Sequence[str], state: ColumnState, request: Replay, version: int | str | None
+) -> ColumnSlice | None:
+    """Return the slice of a chunk; None if all of it is left to the next run.
+
+    Args:
+        target: that it is loaded into.
+        columns: of the watermark.
+        state: of the newest entry.
+        request: the chunk, and what becomes of state and table.
+        version: of the source.
+    """
+    range_ = request.chunk.range
+    if request.leaves_above and adds_above(target, columns, state):
+        range_ = _up_to(range_, state)
+    if range_.is_empty:
+        return None
+    return ColumnSlice(
+        state.watermark(),
+        (range_,),
+        replaces=request.replaces,
+        version=version,
+        why="replay",
+        saves=request.saves,
+    )
+
+
+def adds_above(target: Target, columns: Sequence[str], state: ColumnState) -> bool:
+    """Return whether the next run adds rows above the state to those that are there: it replaces by a range only from a stored value on."""
+    if target.way == "append":
+        return True
+    return target.way == "replace_by_watermark" and any(name not in state.marks for name in columns)
+
+
+def is_done(chunk: Chunk, upper: Mapping[str, Any]) -> bool:
+    """Return whether a chunk of the same replay whose upper bound is this one was it, or came after it."""
+    return chunk.column in upper and compare_values(chunk.upper, upper[chunk.column]) <= 0
+
+
+def later_rows(slice_: ColumnSlice) -> Predicate:
+    """Return the rows that lie above a chunk: of a key that has some, those within it are older."""
+    (range_,) = slice_.ranges
+    return replace(range_, lower=range_.upper, lower_inclusive=not range_.upper_inclusive, upper=None).rows
+
+
+def _up_to(range_: Range, state: ColumnState) -> Range:
+    mark = state.marks.get(range_.column)
+    if mark is None:
+        return replace(range_, upper=range_.lower)
+    if compare_values(range_.upper, mark.value) <= 0:
+        return range_
+    return replace(range_, upper=mark.value, upper_inclusive=mark.inclusive)
