@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -326,6 +327,9 @@ class SparkEngine:
     def environment(self) -> dict[str, str]:
         """What a process that starts Spark's JVM must have in its environment."""
         variables = java_environment()
+        if self.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+            # Spark's processes for Python code (streams, functions of the user) are those of this environment, not the first python3 on PATH.
+            variables["PYSPARK_PYTHON"] = sys.executable
         if self.master.startswith("local") and "SPARK_LOCAL_IP" not in os.environ:
             variables["SPARK_LOCAL_IP"] = (
                 "127.0.0.1"  # else Spark does not start if the host's name does not resolve

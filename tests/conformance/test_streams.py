@@ -1,25 +1,48 @@
-"""streams.json: the operators of our own engine; what runs on Spark's watermark is an expected failure."""
+"""streams.json: the operators of Strandline's engine, and Structured Streaming on a real Spark."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import ValidationError
 
+from partitions.errors import ConfigurationError
 from partitions.stream.drain import SortBuffer
 from partitions.stream.epoch import closed, opened
 from partitions.stream.filter import sift
 from partitions.stream.merger import Merger
+from partitions.stream.operators import (
+    Aggregate,
+    DropDuplicates,
+    DropDuplicatesWithinWatermark,
+    Join,
+    SparkOperator,
+    Union,
+)
 from partitions.stream.ordering import Order, Row
 from partitions.stream.over import Call, Over
 from partitions.stream.scaling import assigned
 from partitions.stream.sessions import SessionBuffer
 from partitions.stream.splits import Splits
 from partitions.stream.state import Split, StreamState
+from partitions.stream.structured import StructuredStream, spark_delay
 from partitions.stream.windows import Hop, WindowBuffer
+from resources.places import Place
+from resources.spark import SparkEngine
+from resources.streaming.progress import BatchProgress
+from resources.streaming.query import StreamInput, stream_query
+from resources.streaming.run import batch_folder, run_available
+from resources.streaming.sources import files_stream
 from tests.conformance.common import Case
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @pytest.mark.cases("streams", "watermark_filter")
@@ -135,10 +158,213 @@ def test_scaling(case: Case) -> None:
 
 
 @pytest.mark.cases("streams", "spark_watermark")
-def test_spark_watermark(case: Case) -> None:
-    given = case["input"]
-    if given["kind"] != "epochs":
-        pytest.xfail("structured_streaming: not built yet")
+def test_spark_watermark(case: Case, spark_engine: SparkEngine, tmp_path: Path) -> None:
+    given, expected = case["input"], case["expected"]
+    if given["kind"] == "epochs":
+        _check_epochs(given, expected)
+        return
+    _ON_SPARK[given["kind"]](given, expected, spark_engine.session(), tmp_path)
+
+
+def _check_query(given: Case, expected: Case, session: SparkSession, folder: Path) -> None:
+    stream = _Streaming(given, session, folder)
+    for rows, step in zip(given["additions"], expected["steps"], strict=True):
+        stream.add(rows if len(stream.sources) > 1 else [rows])
+        batches = stream.run()
+        assert sorted(stream.written(batches), key=str) == sorted(step["out"], key=str)
+        assert stream.watermark == step["watermark_s"]
+        if "dropped" in step:
+            assert sum(batch.dropped_by_watermark for batch in batches) == step["dropped"]
+        if "batches" in step:
+            assert [_progress(batch) for batch in batches] == [_told(told) for told in step["batches"]]
+
+
+def _check_backlog(given: Case, expected: Case, session: SparkSession, folder: Path) -> None:
+    stream = _Streaming(given, session, folder)
+    for rows in given["files"]:
+        stream.add([rows])
+    batches = stream.run()
+    assert [[batch.batch_id, *row] for batch in batches for row in stream.written([batch])] == expected["out"]
+    data = [batch for batch in batches if batch.rows_in]
+    assert [_seconds(batch) for batch in data] == expected["watermark_s_per_batch"]
+    assert [batch.dropped_by_watermark for batch in data] == expected["dropped_per_batch"]
+
+
+def _check_probe(given: Case, expected: Case, session: SparkSession, folder: Path) -> None:
+    rows = {"row": ["ts"], "output": ["ts"], "operators": [], "output_mode": "append"}
+    stream, found = _Streaming({**rows, **given}, session, folder), []
+    for step in given["steps"]:
+        match step:
+            case {"add": added}:
+                stream.add(added)
+                stream.run()
+            case {"restart": True}:
+                stream.definition = stream.definition.model_copy(
+                    update={"policy": given["policy_after_restart"]}
+                )
+            case {"probe": True}:
+                stream.add([[1], []])
+                stream.run()
+                found.append(stream.watermark)
+    assert found == expected["probe_watermark_s"]
+
+
+def _check_config(given: Case, expected: Case, session: SparkSession, folder: Path) -> None:
+    for config in given["configs"]:
+        with pytest.raises((ConfigurationError, ValidationError)) as refused:
+            _Streaming(
+                {
+                    "row": list(given.get("schema") or {"ts": "timestamp"}),
+                    "schema": given.get("schema"),
+                    "output": [],
+                    "operators": [],
+                    "output_mode": config.get("output_mode", "append"),
+                    "policy": config.get("policy", "min"),
+                    "event_time": config.get("event_time", "ts"),
+                    "delays": [config["delay"]],
+                    "trigger": config.get("trigger"),
+                },
+                session,
+                folder,
+            ).query()
+        assert expected.get("message", "") in str(refused.value)
+
+
+class _Streaming:
+    """A declared stream over folders of JSON lines, one a source, with its checkpoint and outbox."""
+
+    def __init__(self, given: Case, session: SparkSession, folder: Path) -> None:
+        delays = given.get("delays") or [f"{delay} seconds" for delay in given["delays_s"]]
+        trigger = given.get("trigger")
+        self.definition = StructuredStream.model_validate(
+            {
+                "type": "stream",
+                "engine": "structured_streaming",
+                "event_time": given.get("event_time", "ts"),
+                "timeout": delays[0],
+                "policy": given["policy"],
+                "output_mode": given["output_mode"],
+                "checkpoint": {"interval_files": given.get("max_files_per_trigger")},
+            }
+            | ({"trigger": trigger} if trigger is not None else {})
+        )
+        self.sources = {folder / f"source{number}": spark_delay(delay) for number, delay in enumerate(delays)}
+        self.session, self.folder, self.given = session, folder, given
+        self.watermark, self.count = 0, 0
+        for source in self.sources:
+            source.mkdir(exist_ok=True)
+        session.conf.set("spark.sql.shuffle.partitions", "1")
+
+    @property
+    def operators(self) -> list[SparkOperator]:
+        declared = [_declared(each) for each in self.given["operators"]]
+        if len(self.sources) == 1 or any(isinstance(each, Join) for each in declared):
+            return declared
+        return [Union(type="union"), *declared]
+
+    def add(self, rows: list[list[Any]]) -> None:
+        """Write a file for each source; Spark reads files by their modification time."""
+        for source, added in zip(self.sources, rows, strict=True):
+            self.count += 1
+            file = source / f"{self.count}.ndjson"
+            file.write_text("".join(json.dumps(self.named(row)) + "\n" for row in added))
+            os.utime(file, (1_700_000_000 + self.count,) * 2)
+
+    def named(self, row: Any) -> dict[str, Any]:
+        values = row if isinstance(row, list) else [row]
+        named = dict(zip(self.given["row"], values, strict=True))
+        return {**named, "ts": datetime.fromtimestamp(named["ts"], UTC).isoformat()}
+
+    def query(self) -> DataFrame:
+        types = self.given.get("schema") or {"ts": "timestamp"}
+        schema = ", ".join(f"{name} {types.get(name, 'string')}" for name in self.given["row"])
+        files = self.definition.checkpoint.interval_files
+        inputs = [
+            StreamInput(
+                source.name,
+                files_stream(self.session, Place(str(source)), "ndjson", schema, {}, files),
+                delay,
+            )
+            for source, delay in self.sources.items()
+        ]
+        mode, time = self.definition.output_mode, self.definition.event_time
+        return stream_query(inputs, time, self.operators, output_mode=mode, load_class=_no_class)
+
+    def run(self) -> list[BatchProgress]:
+        batches = run_available(
+            self.query(),
+            output_mode=self.definition.output_mode,
+            policy=self.definition.policy,
+            checkpoint=Place(str(self.folder / "checkpoint")),
+            outbox=Place(str(self.folder / "outbox")),
+        )
+        self.watermark = _seconds(batches[-1]) if batches else self.watermark
+        return list(batches)
+
+    def written(self, batches: list[BatchProgress]) -> list[list[Any]]:
+        """What the batches have in the outbox; a number of the rows is text there, of a case's columns of no known type."""
+        folders = [str(self.folder / "outbox" / batch_folder(batch.batch_id)) for batch in batches]
+        columns = [name for name in self.given["output"] if name != "batch"]
+        rows = self.session.read.parquet(*folders).select(*columns).collect() if folders else []
+        return [[_plain(value) for value in row] for row in rows]
+
+
+def _no_class(name: str) -> type[Any]:
+    raise AssertionError(name)
+
+
+def _declared(given: Case) -> SparkOperator:
+    """An operator of a case as a definition has it."""
+    match given:
+        case {"kind": "window_count", "size_s": size}:
+            return Aggregate.model_validate({"window": _tumbling(size), "aggregates": {"count": "count(*)"}})
+        case {"kind": "window_count_sum", "size_s": size, "of": of}:
+            counts = {"count": "count(*)", "sum": f"sum({of})"}
+            return Aggregate.model_validate({"window": _tumbling(size), "aggregates": counts})
+        case {"kind": "session_count_sum", "gap_s": gap, "of": of}:
+            counts = {"count": "count(*)", "sum": f"sum({of})"}
+            window = {"type": "session", "gap": timedelta(seconds=gap)}
+            return Aggregate.model_validate({"window": window, "aggregates": counts})
+        case {"kind": "inner_join", "on": on}:
+            return Join.model_validate({"type": "join", "on": on if isinstance(on, list) else [on]})
+        case {"kind": "drop_duplicates", "keys": keys}:
+            return DropDuplicates.model_validate({"type": "drop_duplicates", "keys": keys})
+        case {"kind": "drop_duplicates_within_watermark", "keys": keys}:
+            return DropDuplicatesWithinWatermark.model_validate(
+                {"type": "drop_duplicates_within_watermark", "keys": keys}
+            )
+    raise AssertionError(given)
+
+
+def _tumbling(size: int) -> Case:
+    return {"type": "tumble", "size": timedelta(seconds=size)}
+
+
+def _progress(batch: BatchProgress) -> list[Any]:
+    counts = [
+        (each.state_rows, each.updated, each.removed, each.dropped_by_watermark) for each in batch.operators
+    ]
+    return [batch.rows_in, _seconds(batch), counts]
+
+
+def _told(batch: Case) -> list[Any]:
+    names = ("state_rows", "updated", "removed", "dropped_by_watermark")
+    return [
+        batch["rows_in"],
+        batch["watermark_s"],
+        [tuple(operator[name] for name in names) for operator in batch["operators"]],
+    ]
+
+
+def _seconds(batch: BatchProgress) -> int:
+    return int(batch.watermark.timestamp()) if batch.watermark else 0
+
+
+def _plain(value: Any) -> Any:
+    return int(value.replace(tzinfo=UTC).timestamp()) if isinstance(value, datetime) else value
+
+
+def _check_epochs(given: Case, expected: Case) -> None:
     splits = Splits(
         timeout=_span(given["delay_s"], like=_times(given["epochs"])), declared=frozenset(given["splits"])
     )
@@ -147,7 +373,10 @@ def test_spark_watermark(case: Case) -> None:
         tops = {name: max(map(_time, times)) for name, times in epoch.items() if times}
         state = closed(opened(state, splits, tops), splits, tops)
         found.append(state.value)
-    assert found == [_time(value) for value in case["expected"]["global_after_each"]]
+    assert found == [_time(value) for value in expected["global_after_each"]]
+
+
+_ON_SPARK = {"query": _check_query, "backlog": _check_backlog, "probe": _check_probe, "config": _check_config}
 
 
 def _times(epochs: list[dict[str, list[Any]]]) -> list[Any]:

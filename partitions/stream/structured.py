@@ -1,0 +1,166 @@
+"""A stream on Spark's own watermark: what a definition says of it, and what Spark would refuse of it (docs/streams-on-spark.md).
+
+Belongs here: the declaration, and Spark's refusals that need no Spark, in Spark's words. The query itself is ``resources.streaming``'s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
+
+from partitions.model import Duration, Model
+from partitions.stream.operators import Join, SparkOperator, TransformWithState, Union
+
+_MICROSECONDS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 7 * 86_400_000_000,
+    "month": 31 * 86_400_000_000,  # as Spark counts a delay
+    "year": 12 * 31 * 86_400_000_000,
+}
+_PART = re.compile(rf"([+-]?)\s*(\d+(?:\.\d+)?)\s+({'|'.join(_MICROSECONDS)})s?(?:\s+|$)", re.IGNORECASE)
+_DURATION = TypeAdapter[timedelta](Duration)
+
+
+def spark_delay(text: object) -> str:
+    """Return a timeout as Spark's ``delayThreshold``.
+
+    Args:
+        text: an ISO 8601 duration such as PT10S, or Spark's own text such as ``10 seconds`` or ``1 hour 30 minutes``.
+
+    Raises:
+        ValueError: it is neither, or it is negative; in Spark's words.
+    """
+    try:
+        return _as_interval(_DURATION.validate_python(text))
+    except ValidationError:
+        pass
+    if not isinstance(text, str):
+        raise ValueError(f"expected a duration such as PT10S or 10 seconds, found {text!r}")  # noqa: TRY004 - pydantic tells it with its place
+    total = _microseconds(text)
+    if total is None:
+        raise ValueError(
+            f"[CANNOT_PARSE_INTERVAL] Unable to parse '{text}'. Expected an ISO 8601 duration such as PT10S, or Spark's text such as 10 seconds"
+        )
+    if total < 0:
+        raise ValueError(f"delay threshold ({text}) should not be negative.")
+    return text
+
+
+def _as_interval(span: timedelta) -> str:
+    return f"{span // timedelta(microseconds=1)} microseconds"
+
+
+def _microseconds(text: str) -> Fraction | None:
+    """How long Spark's text of an interval is; None if it is none."""
+    rest = re.sub(r"^\s*interval\s+", "", text, flags=re.IGNORECASE).strip()
+    total, at = Fraction(0), 0
+    while match := _PART.match(rest, at):
+        sign, number, unit = match[1], match[2], match[3].lower()
+        if "." in number and unit != "second":
+            return None
+        total += (-1 if sign == "-" else 1) * Fraction(number) * _MICROSECONDS[unit]
+        at = match.end()
+    return total if rest and at == len(rest) else None
+
+
+Delay = Annotated[str, BeforeValidator(spark_delay)]
+"""A timeout in Spark's own words."""
+
+
+def _policy(text: str) -> str:
+    if text not in ("min", "max"):
+        raise ValueError(
+            f"The value '{text}' in the config \"spark.sql.streaming.multipleWatermarkPolicy\" is invalid. Valid values are 'min' and 'max'"
+        )
+    return text
+
+
+class Trigger(Model):
+    """When Spark looks for new rows: once a run, for all there are."""
+
+    available_now: Literal[True] = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_other(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "continuous" in given:
+            raise ValueError(
+                "Continuous processing does not support EventTimeWatermark operations. Expected {available_now: true}: each run"
+                " loads what there is, and a sensor or a schedule starts it"
+            )
+        return given
+
+
+class StreamCheckpoint(Model):
+    """How much input a batch takes.
+
+    Attributes:
+        interval_files: Spark's ``maxFilesPerTrigger``; None: all there are.
+    """
+
+    interval_files: Annotated[int, Field(ge=1)] | None = None
+
+
+class StructuredStream(Model):
+    """Spark's own watermark: the highest event time of all rows so far less the timeout, computed at the end of a batch, used by the next.
+
+    Attributes:
+        event_time: column, a timestamp.
+        timeout: how late a row may be; Spark's ``delayThreshold``.
+        policy: which of several sources' watermarks counts: ``spark.sql.streaming.multipleWatermarkPolicy``.
+        output_mode: append: rows that will not change; update: those that a batch has changed; complete: all, each time.
+        trigger: available_now is the only one.
+        checkpoint: how much a batch takes.
+        max_slices: batches that one run commits at most.
+    """
+
+    type: Literal["stream"]
+    engine: Literal["structured_streaming"]
+    event_time: Annotated[str, Field(min_length=1)]
+    timeout: Delay
+    policy: Annotated[Literal["min", "max"], BeforeValidator(_policy)] = "min"
+    output_mode: Literal["append", "update", "complete"] = "append"
+    trigger: Trigger = Trigger()
+    checkpoint: StreamCheckpoint = StreamCheckpoint()
+    max_slices: Annotated[int, Field(ge=1)] = 100
+
+    def identity(self) -> dict[str, Any]:
+        """What the state depends on: a change of any of it needs a decision."""
+        return {
+            "engine": self.engine,
+            "event_time": self.event_time,
+            "policy": self.policy,
+            "output_mode": self.output_mode,
+        }
+
+
+def misplaced(operators: Sequence[SparkOperator], sources: int) -> str | None:
+    """Return why operators do not follow each other as they are; None if they do.
+
+    Args:
+        operators: in the order of the rows.
+        sources: how many there are.
+    """
+    first = operators[0] if operators else None
+    joins = isinstance(first, Union | Join)
+    if sources > 1 and not joins:
+        return "expected union or join first: there are several sources"
+    if sources == 1 and joins:
+        return "expected no union or join: there is one source"
+    if isinstance(first, Join) and sources > 2:
+        return f"expected two sources of a join, found {sources}"
+    if any(isinstance(each, Union | Join) for each in operators[1:]):
+        return "expected union or join once, first"
+    if any(isinstance(each, TransformWithState) for each in operators[:-1]):
+        return "expected nothing after transform_with_state: Spark knows no event time of what it yields"
+    return None

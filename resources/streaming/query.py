@@ -1,0 +1,202 @@
+"""A declared stream as a streaming DataFrame of Spark's. Nothing is read here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import ConfigurationError
+from partitions.stream.operators import (
+    Aggregate,
+    DropDuplicates,
+    DropDuplicatesWithinWatermark,
+    HoppingWindows,
+    Join,
+    SessionWindows,
+    SparkOperator,
+    TransformWithState,
+    TumblingWindows,
+    Union,
+)
+from resources.sources.files.failures import cause
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_WINDOW = "__window"
+"""The window of an aggregate's rows, by which a later operator knows their event time."""
+_ONE_GROUP = "__group"
+
+
+@dataclass(frozen=True)
+class StreamInput:
+    """One source of a stream.
+
+    Attributes:
+        name: as the definition says.
+        rows: a streaming DataFrame.
+        delay: Spark's ``delayThreshold``.
+    """
+
+    name: str
+    rows: DataFrame
+    delay: str
+
+
+def stream_query(
+    inputs: Sequence[StreamInput],
+    event_time: str,
+    operators: Sequence[SparkOperator],
+    *,
+    output_mode: str = "append",
+    load_class: Callable[[str], type[Any]],
+) -> DataFrame:
+    """Return the rows that a stream yields, as a streaming DataFrame.
+
+    Args:
+        inputs: at least one; several go through the first operator, a union or a join.
+        event_time: column of all of them.
+        operators: in the order of the rows.
+        output_mode: of the query.
+        load_class: imports a class of the user by ``package.module:Class``.
+
+    Raises:
+        ConfigurationError: Spark refuses it, in its words.
+    """
+    try:
+        watermarked = [given.rows.withWatermark(event_time, given.delay) for given in inputs]
+        flow = _Flow(watermarked[0], event_time)
+        for operator in operators:
+            match operator:
+                case Union():
+                    flow.rows = reduce(lambda left, right: left.unionByName(right), watermarked)
+                case Join():
+                    flow.rows = _joined(operator, watermarked, inputs[-1].name)
+                case TransformWithState():
+                    flow.rows = _transformed(operator, flow.rows, output_mode, load_class)
+                case _:
+                    flow = flow.through(operator)
+        rows = flow.told()
+        _ = rows.schema  # on Spark Connect nothing is looked at before it is asked for
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        if _is_spark_s(error):
+            raise ConfigurationError(
+                f"Spark refuses the stream: {cause(error).rstrip(' .;')}. Check event_time, timeout and operators"
+            ) from error
+        raise
+    return rows
+
+
+@dataclass
+class _Flow:
+    """Rows between two operators.
+
+    Attributes:
+        rows: a streaming DataFrame.
+        time: column of their event time.
+    """
+
+    rows: DataFrame
+    time: str
+
+    def through(self, operator: Aggregate | DropDuplicates | DropDuplicatesWithinWatermark) -> _Flow:
+        match operator:
+            case DropDuplicates(keys=keys):
+                return _Flow(self.rows.dropDuplicates(_list(keys)), self.time)
+            case DropDuplicatesWithinWatermark(keys=keys):
+                return _Flow(self.rows.dropDuplicatesWithinWatermark(_list(keys)), self.time)
+            case Aggregate():
+                return _Flow(self._aggregated(operator), _WINDOW)
+
+    def _aggregated(self, operator: Aggregate) -> DataFrame:
+        """Rows of windows. Their window keeps its own column: Spark knows the event time of a row by it."""
+        from pyspark.sql import functions as F
+
+        rows, helper = self.rows, []
+        if isinstance(operator.window, SessionWindows) and not operator.group_by:
+            # Spark sessions need a group, and a literal is none to it.
+            rows, helper = (
+                rows.withColumn(_ONE_GROUP, F.expr(f"hash({_quoted(self.time)}) % 1")),
+                [_ONE_GROUP],
+            )
+        window = _window(operator, self.time)
+        columns = [F.expr(sql).alias(name) for name, sql in operator.aggregates.items()]
+        grouped = rows.groupBy(
+            window.alias(_WINDOW), *(F.col(_quoted(name)) for name in (*operator.group_by, *helper))
+        )
+        return grouped.agg(*columns).drop(*helper)
+
+    def told(self) -> DataFrame:
+        """The rows as they are written: with the window's ends as columns, first."""
+        from pyspark.sql import functions as F
+
+        if _WINDOW not in self.rows.columns:
+            return self.rows
+        ends = [F.col(f"{_WINDOW}.{end}").alias(f"window_{end}") for end in ("start", "end")]
+        rest = [F.col(_quoted(name)) for name in self.rows.columns if name != _WINDOW]
+        return self.rows.select(*ends, *rest)
+
+
+def _window(operator: Aggregate, time: str) -> Column:
+    from pyspark.sql import functions as F
+
+    at = F.col(_quoted(time))
+    match operator.window:
+        case TumblingWindows(size=size):
+            return F.window(at, _interval(size))
+        case HoppingWindows(size=size, slide=slide):
+            return F.window(at, _interval(size), _interval(slide))
+        case SessionWindows(gap=gap):
+            return F.session_window(at, _interval(gap))
+
+
+def _joined(join: Join, watermarked: Sequence[DataFrame], name: str) -> DataFrame:
+    left, right = watermarked
+    both = {column for column in right.columns if column in left.columns and column not in join.on}
+    for column in sorted(both):
+        right = right.withColumnRenamed(column, f"{name}_{column}")
+    return left.join(right, list(join.on), join.how)
+
+
+def _transformed(
+    operator: TransformWithState,
+    rows: DataFrame,
+    output_mode: str,
+    load_class: Callable[[str], type[Any]],
+) -> DataFrame:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+    made = load_class(operator.function)
+    if not (isinstance(made, type) and issubclass(made, StatefulProcessor)):
+        raise ConfigurationError(
+            f"transform_with_state: expected a class at {operator.function} that extends pyspark's StatefulProcessor, found {made!r}"
+        )
+    return rows.groupBy(*operator.group_by).transformWithState(
+        statefulProcessor=made(),
+        outputStructType=operator.output,
+        outputMode=output_mode.capitalize(),
+        timeMode="EventTime",
+    )
+
+
+def _interval(span: timedelta) -> str:
+    return f"{span // timedelta(microseconds=1)} microseconds"
+
+
+def _list(keys: Sequence[str] | None) -> list[str] | None:
+    return None if keys is None else list(keys)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _is_spark_s(error: Exception) -> bool:
+    from pyspark.errors import PySparkException
+
+    return isinstance(error, PySparkException)

@@ -1,0 +1,84 @@
+"""One run of a streaming query: all that is there now, batch by batch, into an outbox of one folder a batch.
+
+Spark runs a batch again, under the same number, if its checkpoint does not say that it has ended. Its folder is written as a whole each time,
+so an outbox has each row of each batch once, whatever was killed. What becomes of the batches is the commit protocol's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from resources.places import Place
+from resources.spark import settings_for_a_while
+from resources.streaming.progress import BatchProgress
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_SETTINGS: Mapping[str, str] = {
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    # RocksDB's files are copied by Hadoop's own local file system only. Its instances are kept by scheme, and the one that is there is another.
+    "fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+    # A query tells of its last batches only, and a backlog may have many.
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",
+}
+_ATTEMPTS = 3
+_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+
+
+def batch_folder(batch_id: int) -> str:
+    """Return the name of a batch's folder in an outbox; they sort by number."""
+    return f"{batch_id:010d}"
+
+
+def run_available(
+    rows: DataFrame, *, output_mode: str, policy: str, checkpoint: Place, outbox: Place
+) -> Sequence[BatchProgress]:
+    """Run a query until it has read all that was there when it began, and return what it says of each batch.
+
+    Args:
+        rows: a streaming DataFrame.
+        output_mode: append, update or complete.
+        policy: of several watermarks, min or max. A checkpoint that has begun keeps its own.
+        checkpoint: Spark's folder for it.
+        outbox: gets a folder of Parquet files for each batch.
+
+    Raises:
+        Exception: of Spark's; what has ended before stays ended.
+    """
+    with settings_for_a_while(rows.sparkSession, {**_SETTINGS, _POLICY: policy}):
+        query = _started(rows, output_mode, checkpoint, outbox)
+        try:
+            query.awaitTermination()
+            return [BatchProgress.of(told) for told in query.recentProgress]
+        finally:
+            query.stop()
+
+
+def _started(rows: DataFrame, output_mode: str, checkpoint: Place, outbox: Place) -> StreamingQuery:
+    """A query that runs. A Connect server gives the process that writes its batches 10 s to come up, which a busy machine may need."""
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            return (
+                rows.writeStream.foreachBatch(_writer(outbox.spark_url))
+                .outputMode(output_mode)
+                .option("checkpointLocation", checkpoint.spark_url)
+                .trigger(availableNow=True)
+                .start()
+            )
+        except Exception as error:
+            if not left or "failed to connect back" not in str(error):
+                raise
+    raise AssertionError
+
+
+def _writer(outbox: str) -> Callable[[DataFrame, int], None]:
+    """A function of its own that needs nothing of Strandline: on Spark Connect it runs in a process of the server."""
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        batch.write.mode("overwrite").parquet(f"{outbox}/{batch_id:010d}")
+
+    return write

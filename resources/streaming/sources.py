@@ -1,0 +1,58 @@
+"""The sources of a stream, as Spark's engine reads them on: folders of files, and append-only Delta tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from resources.places import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+READERS: Mapping[str, str] = {"ndjson": "json", "csv": "csv", "parquet": "parquet"}
+"""Formats of files to the names of Spark's readers."""
+
+_LOCAL = {
+    # A run of a stream has Hadoop's own local file system, for RocksDB; that one has no names with a colon.
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "recursiveFileLookup": "true",
+}
+
+
+def files_stream(
+    session: SparkSession,
+    root: Place,
+    form: str,
+    schema: str,
+    options: Mapping[str, str],
+    files_per_batch: int | None,
+) -> DataFrame:
+    """Return the files below a root as a stream: each once, by modification time.
+
+    Args:
+        session: of the run.
+        root: a folder or a prefix.
+        form: one of :data:`READERS`.
+        schema: of all files, DDL.
+        options: of Spark's reader.
+        files_per_batch: at most so many in a batch; None: all that wait.
+    """
+    reader = session.readStream.format(READERS[form]).schema(schema).options(**_LOCAL).options(**options)
+    if files_per_batch is not None:
+        reader = reader.option("maxFilesPerTrigger", files_per_batch)
+    return reader.load(root.spark_url)
+
+
+def table_stream(session: SparkSession, table: Place, files_per_batch: int | None) -> DataFrame:
+    """Return the rows that were appended to a Delta table as a stream, from the first on. Spark stops at a version that changes or removes rows.
+
+    Args:
+        session: of the run.
+        table: where it lies.
+        files_per_batch: of the table, at most so many in a batch; None: all that wait.
+    """
+    reader = session.readStream.format("delta")
+    if files_per_batch is not None:
+        reader = reader.option("maxFilesPerTrigger", files_per_batch)
+    return reader.load(table.spark_url)
