@@ -36,7 +36,9 @@ _HOLDER = "holder.json"
 _ABANDONED = timedelta(days=1)
 """A folder of another machine, whose processes cannot be seen, is left over if nothing came into it for so long."""
 _LINES_BYTES = 8 * 2**20
-"""Of a file of lines before it is packed: Spark reads a packed file in one task."""
+"""Of a file of lines before it is packed, at most: Spark reads a packed file in one task."""
+_FIRST_LINES_BYTES = 2 * 2**20
+"""Of the first files, so that few lines keep several tasks busy, too; later ones hold a quarter of what is before them."""
 _PACKED_AT_ONCE = 256 * 2**10
 _GZIP = 16 + zlib.MAX_WBITS
 """What zlib calls gzip."""
@@ -182,7 +184,7 @@ class StagedLines(_Writer):
         self.count = 0
         self._packed: zlib._Compress | None = None
         self._waiting: list[bytes] = []
-        self._waiting_bytes = self._file_bytes = 0
+        self._waiting_bytes = self._file_bytes = self._bytes = 0
 
     def write(self, line: bytes) -> None:
         """Write an object, without a line end in it.
@@ -195,7 +197,7 @@ class StagedLines(_Writer):
         self._waiting_bytes += len(line)
         if self._waiting_bytes >= min(_PACKED_AT_ONCE, _LINES_BYTES):
             self._write_waiting()
-            if self._file_bytes >= _LINES_BYTES:
+            if self._file_bytes >= min(max(self._bytes // 4, _FIRST_LINES_BYTES), _LINES_BYTES):
                 self.close()
 
     def close(self) -> None:
@@ -204,6 +206,7 @@ class StagedLines(_Writer):
         if self._packed is not None and self._object is not None:
             self._object.write(self._packed.flush())
             self._packed = None
+            self._bytes += self._file_bytes
             self._closed()
 
     def _write_waiting(self) -> None:

@@ -14,6 +14,7 @@ import stamina
 import yaml
 
 from resources.loop.outcome import Step
+from resources.sources.files.formats.json import NdjsonFiles
 from resources.spark import SparkEngine
 from resources.staging import FOLDER
 from tests.support.api import BY_TIME, SCHEMA, TOKEN, Api, ApiFeed, Row, api, content, page, status
@@ -231,6 +232,28 @@ def test_a_new_field_stops_the_run_unless_such_fields_are_left_out(
     flow.feed.define(unknown_fields="ignore")
     flow.run("2026-01-07")
     assert flow.ids == [1, 6]
+
+
+@pytest.mark.parametrize("mode", ["strict", "merge"])
+def test_records_with_known_fields_are_not_looked_through_by_spark(
+    tmp_path: Path, engine: SparkEngine, server: Api, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME | {"schema": f"{SCHEMA}, tag struct<a:long>"}).flow()
+    flow.feed.define(target={"load": "append", "schema_mode": mode})
+    server.rows = [row(1, tag={"a": 1}), row(2), row(3, tag=None)]
+    for name in ("unknown_fields", "other_columns"):
+        monkeypatch.setattr(
+            NdjsonFiles, name, lambda *_: pytest.fail("the records were looked through again")
+        )
+    flow.run("2026-01-05")
+    assert flow.ids == [1, 2, 3]
+    monkeypatch.undo()
+    server.rows.append(row(6, tag={"a": 1, "b": 2}))
+    if mode == "merge":
+        flow.run("2026-01-07")
+        assert flow.feed.rows("id", "tag")[-1][1]["b"] == 2
+    else:
+        assert "found tag.b beside them" in flow.fail("2026-01-07").message
 
 
 def test_a_record_that_does_not_fit_is_named(tmp_path: Path, engine: SparkEngine, server: Api) -> None:

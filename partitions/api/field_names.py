@@ -1,0 +1,78 @@
+"""The names of the fields that records have, and whether a schema knows them all.
+
+Belongs here: what can be told of records as they are fetched. Does not belong here: which record has an unknown field, and what becomes of it
+(``resources.sources.files.fields``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from partitions.evolution import Schema, Type
+
+_MOST = 10_000
+"""Names that are kept: a map from ids, say, has ever more."""
+
+_Names = dict[str, Any]
+"""Each name to the names in the objects that stand there, in arrays or not."""
+
+
+class FieldNames:
+    """The names of all fields that records have, at any depth."""
+
+    def __init__(self) -> None:
+        """Begin without a record."""
+        self._names: _Names = {}
+        self._count = 0
+        self._is_complete = True
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Add those of a record, plain values of JSON."""
+        if not self._is_complete:
+            return
+        try:
+            self._add(record, self._names)
+        except RecursionError:
+            self._is_complete = False
+        if self._count > _MOST:
+            self._names, self._is_complete = {}, False
+
+    def _add(self, value: Mapping[str, Any], names: _Names) -> None:
+        for name, inner in value.items():
+            below = names.get(name)
+            if below is None:
+                below = names[name] = {}
+                self._count += 1
+            if inner.__class__ is dict:
+                self._add(inner, below)
+            elif inner.__class__ is list:
+                self._add_items(inner, below)
+
+    def _add_items(self, items: list[Any], names: _Names) -> None:
+        for item in items:
+            if item.__class__ is dict:
+                self._add(item, names)
+            elif item.__class__ is list:
+                self._add_items(item, names)
+
+    def are_known(self, schema: Schema) -> bool:
+        """Return whether each name is surely one of the schema's, spelt alike; False also if that cannot be told.
+
+        Args:
+            schema: of a record. What is inside a column without fields of its own is no field.
+        """
+        return self._is_complete and _are_known(self._names, schema)
+
+
+def _are_known(names: _Names, kind: Type) -> bool:
+    while isinstance(kind, Mapping) and kind["type"] == "array":
+        kind = kind["elementType"]
+    if not isinstance(kind, Mapping):
+        return True
+    if kind["type"] == "map":
+        return all(_are_known(below, kind["valueType"]) for below in names.values())
+    if kind["type"] != "struct":
+        return True
+    types = {field["name"]: field["type"] for field in kind["fields"]}
+    return all(name in types and _are_known(below, types[name]) for name, below in names.items())
