@@ -17,6 +17,7 @@ from pathlib import Path
 from resources.processes import end, how_it_ended, start
 from resources.spark import SparkEngine, SparkUnavailable
 from resources.spark_process import telling
+from resources.spark_runtime import spark_home
 
 _STARTED = b"Spark Connect server started at"
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -119,22 +120,18 @@ def _command(engine: SparkEngine, port: int) -> list[str]:
         "spark.connect.grpc.binding.port": str(port),
     }
     confs = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-    return [str(_spark_home() / "bin" / "spark-submit"), "--class", _CLASS, *confs, "spark-internal"]
+    return [str(_home() / "bin" / "spark-submit"), "--class", _CLASS, *confs, "spark-internal"]
 
 
 def _environment(engine: SparkEngine) -> dict[str, str]:
-    return dict(os.environ) | {"SPARK_HOME": str(_spark_home())} | engine.environment()
+    return dict(os.environ) | {"SPARK_HOME": str(_home())} | engine.environment()
 
 
-def _spark_home() -> Path:
-    from importlib.util import find_spec
-
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise SparkUnavailable(
-            "pyspark is not installed: expected it in this environment; install requirements.lock"
-        )
-    return Path(spec.origin).parent
+def _home() -> Path:
+    try:
+        return spark_home()
+    except FileNotFoundError as error:
+        raise SparkUnavailable(str(error)) from error
 
 
 def _read(log: Path, start: int) -> bytes:

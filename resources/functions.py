@@ -81,6 +81,23 @@ def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
     return found
 
 
+def ship_modules(folder: Path) -> None:
+    """Have Spark send its Python workers the code of the project's own modules, which they cannot import: by value, as it sends what is defined in a script.
+
+    This holds for modules that are imported by now.
+
+    Args:
+        folder: of the project.
+    """
+    from pyspark import cloudpickle
+
+    base = folder.resolve()
+    for name, module in list(sys.modules.items()):
+        stem = base.joinpath(*name.split("."))
+        if getattr(module, "__file__", None) in (f"{stem}.py", str(stem / "__init__.py")):
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+
 def users_line(error: BaseException) -> str:
     """Return an error with the file and line of the user's code, or of a library below it, that raised it."""
     what = f"{type(error).__name__}: {error}".rstrip(": ")

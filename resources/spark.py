@@ -251,7 +251,6 @@ class SparkEngine:
             # Names with a colon, such as ISO times, break Hadoop's checksumming local file system.
             "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
             "spark.databricks.delta.snapshotPartitions": "2",
-            "spark.sql.shuffle.partitions": cores,
             **_OF_A_SESSION,
             "spark.ui.enabled": "false",
             # A text of each plan is made for the UI, too long to be made for no reader: a tenth of what a small write costs its driver.
@@ -263,6 +262,7 @@ class SparkEngine:
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.driver.memory": "2g",
+                "spark.sql.shuffle.partitions": cores,
                 "spark.driver.extraJavaOptions": " ".join(_SHORT_RUNS),
                 # Otherwise one task a file looks whether it is there: seconds for a thousand files.
                 "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * (os.cpu_count() or 2)),
@@ -334,6 +334,13 @@ class SparkEngine:
             variables["SPARK_LOCAL_IP"] = (
                 "127.0.0.1"  # else Spark does not start if the host's name does not resolve
             )
+        if "PYSPARK_PYTHON" not in os.environ:
+            # pyspark reads the setting only in what spark-submit starts, and takes the first python3 of the PATH else.
+            python = self.conf.get("spark.pyspark.python") or (
+                self.master.startswith("local") and sys.executable
+            )
+            if python:
+                variables["PYSPARK_PYTHON"] = python
         if self.cache is not None and "SPARK_SUBMIT_OPTS" not in os.environ:
             variables["SPARK_SUBMIT_OPTS"] = submit_options(self.cache, self.packages)
         return variables

@@ -152,10 +152,23 @@ def java_problem() -> str | None:
     return f"Java: expected {OLDEST_JAVA} or {NEWEST_JAVA}, found {found}: {_HOW_TO_GET_JAVA}"
 
 
-def spark_jars() -> Path | None:
-    """The folder of Spark's own jars, found without importing pyspark; None if it is not installed."""
+def spark_home() -> Path:
+    """The folder of Spark, found without importing pyspark.
+
+    Raises:
+        FileNotFoundError: pyspark is not installed.
+    """
     spec = util.find_spec("pyspark")
-    return Path(spec.origin).parent / "jars" if spec and spec.origin else None
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError("expected pyspark in this environment, found none: install requirements.lock")
+    return Path(spec.origin).parent
+
+
+def spark_jars() -> Path | None:
+    """The folder of Spark's own jars; None if it is not installed."""
+    with suppress(FileNotFoundError):
+        return spark_home() / "jars"
+    return None
 
 
 def _key(*parts: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
-from resources.functions import user_function
+from resources.functions import ship_modules, user_function
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ def transformed(
     from pyspark.sql import functions as F
 
     if dataflow.transform:
-        df = user_function("transform", dataflow.transform, folder)(df, batch)
+        function = user_function("transform", dataflow.transform, folder)
+        ship_modules(folder)
+        df = function(df, batch)
     if dataflow.sql:
         for view, rows in {"input": df, **batch.inputs}.items():
             rows.createOrReplaceTempView(view)  # the session is this run's own

@@ -1,0 +1,123 @@
+"""A Spark cluster on this machine, for tests and measurements: a standalone master and workers, each a process of its own, from pyspark's own wheel."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from resources.connect_server import free_port
+from resources.processes import end, last_lines, start
+from resources.spark_runtime import java_environment, spark_home
+
+_DEPLOY = "org.apache.spark.deploy"
+_HOST = "127.0.0.1"
+_PATIENCE = 120.0
+_SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+DRIVER = {"spark.driver.host": _HOST, "spark.driver.bindAddress": _HOST}
+"""Settings of a driver on this machine: its name may not resolve."""
+
+
+@dataclass
+class Cluster:
+    """A master with its workers.
+
+    Attributes:
+        folder: of logs, and of what executors keep.
+        cores: of each worker.
+        memory: of each worker, as Spark writes it.
+    """
+
+    folder: Path
+    cores: int = 1
+    memory: str = "1g"
+    port: int = field(default_factory=free_port)
+    page: int = field(default_factory=free_port)
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _master: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """What ``spark.master`` is."""
+        return f"spark://{_HOST}:{self.port}"
+
+    def start(self, workers: int) -> None:
+        """Start the master and some workers, and wait until all are there."""
+        ports = ("--host", _HOST, "--port", str(self.port), "--webui-port", str(self.page))
+        self._master = self._process("master", f"{_DEPLOY}.master.Master", *ports)
+        self._until(lambda: self._state() is not None, "the master answers")
+        for _ in range(workers):
+            self.add_worker()
+
+    def add_worker(self) -> subprocess.Popen[bytes]:
+        """Start one more worker, and wait until the master knows it."""
+        number = len(self.workers) + 1
+        sizes = ("--cores", str(self.cores), "--memory", self.memory)
+        where = ("--host", _HOST, "--webui-port", "0", "--work-dir", str(self.folder / f"work-{number}"))
+        worker = self._process(f"worker-{number}", f"{_DEPLOY}.worker.Worker", *sizes, *where, self.url)
+        self.workers.append(worker)
+        self._until(
+            lambda: self.alive == sum(one.poll() is None for one in self.workers), f"worker {number} is there"
+        )
+        return worker
+
+    @property
+    def alive(self) -> int:
+        """How many workers the master knows."""
+        state = self._state() or {}
+        return sum(worker["state"] == "ALIVE" for worker in state.get("workers", ()))
+
+    def stop(self) -> None:
+        """End all of it, and remove what executors have kept: a copy of each jar, for one."""
+        end([*self.workers, *([self._master] if self._master else [])])
+        for kept in self.folder.glob("work-*"):
+            shutil.rmtree(kept, ignore_errors=True)
+
+    def _state(self) -> dict[str, Any] | None:
+        try:
+            answer = requests.get(f"http://{_HOST}:{self.page}/json/", timeout=10, proxies={"http": ""})
+        except requests.RequestException:
+            return None
+        found: dict[str, Any] | None = answer.json() if answer.ok else None
+        return found
+
+    def _process(self, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
+        environment = {
+            **os.environ,
+            **java_environment(),
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_LOCAL_IP": _HOST,
+            "SPARK_DAEMON_JAVA_OPTS": _SMALL,
+            "SPARK_DAEMON_MEMORY": "256m",
+        }
+        command = [str(spark_home() / "bin" / "spark-class"), main, *arguments]
+        return start(command, self.folder / f"{name}.log", environment)
+
+    def _until(self, condition: Any, what: str) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                said = "; ".join(last_lines(log) for log in sorted(self.folder.glob("*.log")))
+                raise TimeoutError(f"{what}: not within {_PATIENCE:.0f} s; the logs end with {said}")
+            time.sleep(0.1)
+
+
+@contextmanager
+def cluster(folder: Path, workers: int, *, cores: int = 1, memory: str = "1g") -> Iterator[Cluster]:
+    """Run a cluster as long as the block runs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    running = Cluster(folder, cores, memory)
+    try:
+        running.start(workers)
+        yield running
+    finally:
+        running.stop()
