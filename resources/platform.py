@@ -31,6 +31,7 @@ from resources.kinds import open_kind
 from resources.kinds.column import ColumnKind
 from resources.kinds.kind import Kind
 from resources.kinds.path import PathKind
+from resources.kinds.stream import side_tables
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.holder import RunIsLive
@@ -110,6 +111,7 @@ class Platform:
             self.log,
             lambda: self.units(dataflow),
             lambda: self.engine(dataflow).session(),
+            self.side_tables(dataflow),
         )
 
     def path_kind(self, dataflow: Dataflow) -> PathKind:
@@ -207,6 +209,13 @@ class Platform:
         """Return the table for the dataflow's records that do not parse; None if none may be set aside. It is a Delta table: a file's records are replaced by its path."""
         name = dataflow.bad_records_table
         return None if name is None else open_table("delta", self.lake.child(name))
+
+    def side_tables(self, dataflow: Dataflow) -> Mapping[str, Table]:
+        """Return the tables that the dataflow's slices write beside their own, by their short names. They are Delta tables: epochs are replaced by their number."""
+        return {
+            short: open_table("delta", self.lake.child(name), partition_by)
+            for short, (name, partition_by) in side_tables(dataflow).items()
+        }
 
     def inputs(self, dataflow: Dataflow) -> InputTables:
         """Return the tables that the dataflow's step reads beside its own rows."""
@@ -341,6 +350,7 @@ class Platform:
             self.folder,
             observer,
             self.bad_records(dataflow),
+            self.side_tables(dataflow),
         )
         return Loop(context, Patience(**patience), history or self.history)
 

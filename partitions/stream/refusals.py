@@ -10,7 +10,7 @@ from partitions.sources.definition import SourceDefinition
 from partitions.stream.definition import StreamWatermark
 from partitions.target import Target
 
-WORKING_ENGINES: frozenset[str] = frozenset()
+WORKING_ENGINES: frozenset[str] = frozenset({"splits"})
 """Engines that run; a declaration of another is refused by name."""
 
 

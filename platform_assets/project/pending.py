@@ -74,7 +74,10 @@ SETTINGS: tuple[Pending, ...] = (
 
 DATAFLOW: tuple[Pending, ...] = (
     Pending("source.path", scheme(*_STORES), "other object stores are", _PLACE),
-    Pending("watermark.type", one_of("stream"), "stream watermarks are", part="watermark"),
+    Pending(
+        "watermark.engine", one_of("structured_streaming"), "streams on Spark's own watermark are", "splits"
+    ),
+    Pending("operators", bool, "operators of streams are", "no such key"),
 )
 
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError
 from partitions.path.definition import PathWatermark
+from partitions.stream.definition import StreamWatermark
 from partitions.window.definition import WindowWatermark
 from resources.decisions.column import ColumnRules
 from resources.decisions.path import PathRules
 from resources.decisions.rules import StateRules
+from resources.decisions.stream import StreamRules
 from resources.decisions.window import WindowRules
 from resources.platform import Platform
 
 
 def rules_of(platform: Platform, dataflow: Dataflow) -> StateRules:
-    """Return what decisions about a dataflow's state go by.
-
-    Raises:
-        ConfigurationError: the kind of its watermark has no rules.
-    """
+    """Return what decisions about a dataflow's state go by."""
     match dataflow.watermark:
         case PathWatermark():
             return PathRules(dataflow, platform.files(dataflow), platform.table(dataflow), platform.log)
@@ -29,6 +26,5 @@ def rules_of(platform: Platform, dataflow: Dataflow) -> StateRules:
             )
         case WindowWatermark():
             return WindowRules(dataflow, lambda: platform.log.history(dataflow.name))
-    raise ConfigurationError(
-        f"dataflow {dataflow.name}: expected a watermark of type path, column or window, found {dataflow.kind}, of which no decision is known"
-    )
+        case StreamWatermark():
+            return StreamRules(dataflow)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,12 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.look import Look
 from partitions.path.definition import PathWatermark
+from partitions.stream.definition import StreamWatermark
 from partitions.window.definition import WindowWatermark
 from resources.kinds.column import ColumnKind
 from resources.kinds.kind import Kind
 from resources.kinds.path import PathKind
+from resources.kinds.stream import open_stream
 from resources.kinds.window import WindowKind
 from resources.kinds.window_sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
 from resources.looks import last_look
@@ -22,6 +24,8 @@ from resources.sources import Source
 from resources.sources.files.rows import FileRows
 from resources.sources.files.source import FileSource
 from resources.sources.source import CanNumber, ReadsAbove
+from resources.sources.table import TableRows
+from resources.tables.table import Table
 from resources.watermarks.log import WatermarkLog
 
 if TYPE_CHECKING:
@@ -34,6 +38,7 @@ def open_kind(
     log: WatermarkLog,
     units: Callable[[], tuple[str, ...]],
     spark: Callable[[], SparkSession],
+    sides: Mapping[str, Table],
 ) -> Kind[Any]:
     """Return the kind of a dataflow's watermark, bound to its source.
 
@@ -43,6 +48,7 @@ def open_kind(
         log: the watermark log.
         units: looks up the identities of all units of windows.
         spark: makes a session, for what only a read of the source tells while it is planned.
+        sides: the side tables, by their short names.
     """
     match dataflow.watermark, source:
         case PathWatermark(), FileSource():
@@ -54,6 +60,8 @@ def open_kind(
             source, ReadsAbove
         ):
             return ColumnKind(dataflow, source, source)
+        case StreamWatermark(), TableRows():
+            return open_stream(dataflow, source, sides)
         case WindowWatermark(), _:
             return WindowKind(
                 dataflow, _window_source(dataflow, source), units, lambda: log.history(dataflow.name)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from partitions.errors import BadPart
 from partitions.load import Load
 from partitions.plan import Plan, Slice
+from partitions.predicate import Predicate
 from partitions.request import DUE, Request
 from partitions.sentinels import Watermark
 from resources.watermarks.entry import Entry, Intent
@@ -122,6 +123,47 @@ class ReadsVersions(Protocol[SliceT]):
 
     def at_one_version(self, slices: Sequence[SliceT]) -> list[SliceT]:
         """Return the slices, which read the newest version of the source."""
+        ...
+
+
+@runtime_checkable
+class BuildsOnState(Protocol[SliceT]):
+    """A kind whose slice can only be fixed on the state that it is committed on: what its rows become depends on the rows before."""
+
+    def fix_on(self, spark: SparkSession, entry: Entry | None, slice_: SliceT, now: datetime) -> SliceT:
+        """Return the slice as :meth:`Kind.fix` does, on top of the newest entry.
+
+        Args:
+            spark: the run's session.
+            entry: the newest.
+            slice_: of the plan.
+            now: the run's clock, aware.
+        """
+        ...
+
+
+class Aside(NamedTuple):
+    """Rows of a slice that go into a side table.
+
+    Attributes:
+        table: its short name.
+        rows: None: the slice has none for it.
+        replaced: over the side table's columns: what makes room in the same commit. All of ``rows`` fit it.
+        none_there: whether it is known without a look that no row of the table fits.
+    """
+
+    table: str
+    rows: DataFrame | None
+    replaced: Predicate
+    none_there: bool
+
+
+@runtime_checkable
+class WritesAside(Protocol[_SliceContra]):
+    """A kind whose slices have rows for side tables, which are written before the slice's own."""
+
+    def aside(self, spark: SparkSession, slice_: _SliceContra, pinned: str) -> Sequence[Aside]:
+        """Return what goes into side tables, in the order in which it is written."""
         ...
 
 

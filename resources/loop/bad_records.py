@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from partitions.errors import NeedsDecision
 from partitions.load import Append, Load, Replace
 from partitions.plan import counted
 from partitions.predicate import Among
 from resources.kinds.kind import SetsRecordsAside, SliceT
 from resources.loop.context import RunContext
 from resources.loop.outcome import Step
+from resources.loop.side_tables import check_written
 from resources.tables.table import Table, Tag, Version
 from resources.watermarks.entry import Intent
 
@@ -39,7 +39,7 @@ def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -
     records = kind.bad_records(run.spark, slice_, run.log.get_schema(intent.pinned))
     tip, parts = table.tip(intent.app_id), kind.parts(slice_)
     if tip.tag >= intent.number:
-        _check_written(run, table, intent)
+        check_written(run, table, str(run.dataflow.bad_records_table), intent)
         return
     base = tip.version
     if not records and (base is None or not table.holds_any(base, Among(FILE, tuple(parts)))):
@@ -47,28 +47,6 @@ def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -
     load = Append() if base is None else Replace(Among(FILE, tuple(parts)))
     _write(run, table, intent, records, load, base)
     run.notify(Step.SET_ASIDE, f"slice {intent.number}: {counted(len(records), 'bad record')} set aside")
-
-
-def _check_written(run: RunContext[SliceT], table: Table, intent: Intent) -> None:
-    """Raise unless the table holds the number for this intent: it skips any other write of it in silence.
-
-    Raises:
-        NeedsDecision: code ``foreign_tag``: it is ahead of the state.
-    """
-    written = table.head(None, intent.app_id).find_tagged_commit(intent.number)
-    if written is not None and written.owner == intent.id:
-        return
-    name = run.name
-    raise NeedsDecision(
-        f"dataflow {name}: table {run.dataflow.bad_records_table} holds number {intent.number} or a later one for another slice, so that the bad"
-        f" records of slice {intent.number} would be lost. State and table are older than it (restored from a backup?). Run `state adopt`, which"
-        " goes on above its numbers, or `state reset --replace` to reload the table",
-        code="foreign_tag",
-        choices=(
-            f"strandline state adopt {name} --reason TEXT",
-            f"strandline state reset {name} --replace --reason TEXT",
-        ),
-    )
 
 
 def _write(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -42,6 +42,7 @@ class RunContext(Generic[SliceT]):
         folder: of the project, in which modules of the user may lie.
         notify: hears of every step.
         bad_records: the table for records that do not parse; None if none may be set aside.
+        sides: the side tables, by their short names.
     """
 
     dataflow: Dataflow
@@ -58,6 +59,7 @@ class RunContext(Generic[SliceT]):
     folder: Path = Path()
     notify: Observer = lambda step, line: None
     bad_records: Table | None = None
+    sides: Mapping[str, Table] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

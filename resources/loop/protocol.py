@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile, BadPart, Conflict, SchemaEvolved
 from partitions.plan import counted
-from resources.kinds.kind import KeepsStats, SliceT, StatsReader, WriteStats
+from resources.kinds.kind import BuildsOnState, KeepsStats, SliceT, StatsReader, WriteStats
 from resources.loop.appending import append_abandoned, append_loaded
 from resources.loop.context import RunContext
 from resources.loop.giving_up import give_up
@@ -52,7 +52,7 @@ def commit(
     started = time.monotonic()
     with run.staging.emptied():
         try:
-            slice_ = run.kind.fix(slice_)
+            slice_ = _fixed(run, entry, slice_)
             intent = draft_intent(run, entry, guarded_head(run, entry), slice_, pinned)
             # Before the intent is put: a query that does not fit its rows must not leave a number that no run can finish.
             rows = outlasting_interruptions(lambda: analysed_rows(run, entry, intent, slice_))
@@ -61,6 +61,14 @@ def commit(
         put_intent(run, intent, slice_.size.amount)
         with holding(run, intent):
             return _write_and_append(run, entry, intent, slice_, rows, started)
+
+
+def _fixed(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT) -> SliceT:
+    kind = run.kind
+    if isinstance(kind, BuildsOnState):
+        fixed: SliceT = outlasting_interruptions(lambda: kind.fix_on(run.spark, entry, slice_, run.now))
+        return fixed
+    return kind.fix(slice_)
 
 
 def resume(

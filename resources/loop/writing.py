@@ -20,6 +20,7 @@ from resources.loop.giving_up import give_up
 from resources.loop.interruptions import outlasting_conflicts, outlasting_interruptions
 from resources.loop.outcome import NotCommitted, Step
 from resources.loop.rows import slice_rows
+from resources.loop.side_tables import write_asides
 from resources.loop.verifying import find_commit
 from resources.sources.files.failures import cause
 from resources.spark import EngineLost
@@ -102,6 +103,7 @@ def _write_once(
     try:
         rows = slice_rows(run, entry, intent, slice_) if rows is None else rows
         set_records_aside(run, intent, slice_)
+        write_asides(run, intent, slice_)
         planned = run.kind.load(slice_, rows)
         load = ReplaceAll() if intent.replaces == "table" else planned
         stats: StatsReader = _no_stats

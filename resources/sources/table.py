@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.column.predicates import Range
 from partitions.column.source import Observed
-from partitions.errors import BadPart
+from partitions.errors import BadPart, ConfigurationError, SourceError
 from partitions.evolution import SchemaMode
 from partitions.predicate import NOTHING, Predicate, any_of
 from partitions.sources import TableSource
@@ -19,7 +19,7 @@ from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sources.conditions import table_rows
 from resources.sources.schema import PinsColumns, kind_of, pinned_struct, plain, strict
-from resources.tables.table import Table, Version
+from resources.tables.table import VERSION, Appended, Appends, Table, TellsAppends, Version
 from resources.tables.unreadable import UNREADABLE_VERSION, unreadable_version
 
 if TYPE_CHECKING:
@@ -127,6 +127,41 @@ class TableRows(PinsColumns):
         asked = any_of(parts) if parts else NOTHING
         rows = self._table.read(spark, self._read_from(version), asked).where(sql(asked, SPARK))
         return strict(rows, pinned_struct(pinned))
+
+    def chunks(self, since: int | None, until: int | None = None) -> Appends:
+        """Return what each version appends.
+
+        Raises:
+            ConfigurationError: the table's format does not tell it.
+            SourceError: code ``source_changed``: a version changes rows.
+        """
+        found = self._appending.appends(since, until)
+        changed = next((each for each in found.versions if each.changes), None)
+        if changed is not None:
+            raise SourceError(
+                f"table {self._source.shown}: expected versions that only append rows, since a stream reads each once; {changed.changes}."
+                " Nothing of it was read. Have the stream read a table that only grows",
+                code="source_changed",
+            )
+        return found
+
+    def read_chunks(self, spark: SparkSession, chunks: Sequence[Appended], pinned: str | None) -> DataFrame:
+        """Return the rows that versions append."""
+        from pyspark.sql.types import LongType, StructField, StructType
+
+        rows = self._appending.rows_of_appends(spark, chunks)
+        if pinned is None:
+            return rows
+        with_version = StructType([*pinned_struct(pinned).fields, StructField(VERSION, LongType())])
+        return strict(rows, with_version)
+
+    @property
+    def _appending(self) -> TellsAppends:
+        if isinstance(self._table, TellsAppends):
+            return self._table
+        raise ConfigurationError(
+            f"table {self._source.shown}: expected a Delta table, whose log tells what each version appends, found another format"
+        )
 
     def _read_from(self, version: Version | None) -> Version:
         return self.version() if version is None else version

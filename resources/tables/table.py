@@ -6,9 +6,9 @@ A table knows no kind of watermark and no watermark log. What only some formats 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from partitions.errors import ConfigurationError
 from partitions.evolution import SchemaMode
@@ -479,6 +479,76 @@ class TellsRefusals(Protocol):
 
     def refuses_rows_outside(self, error: Exception) -> bool:
         """Return whether a write failed because some of its rows are not among those that its load replaces."""
+        ...
+
+
+VERSION = "_strandline_version"
+"""The column that says which version appended a row."""
+
+
+class AppendedFile(NamedTuple):
+    """A data file that a version appends.
+
+    Attributes:
+        path: as the table's log has it.
+        bytes: of it.
+        values: of the columns of partitions, as text; None is NULL.
+    """
+
+    path: str
+    bytes: int
+    values: Mapping[str, str | None]
+
+
+class Appended(NamedTuple):
+    """What one version appends.
+
+    Attributes:
+        version: its number.
+        files: that it appends; none if it changes no row.
+        changes: how it changes rows that were there; None if it does not.
+        whole: whether the files are all that were there by then, since older versions are not told any more.
+    """
+
+    version: int
+    files: tuple[AppendedFile, ...]
+    changes: str | None = None
+    whole: bool = False
+
+
+class Appends(NamedTuple):
+    """What versions append.
+
+    Attributes:
+        table: id of the table, which another one at the same place does not have.
+        newest: version of it.
+        versions: ascending, without gaps.
+    """
+
+    table: str
+    newest: int
+    versions: tuple[Appended, ...]
+
+
+@runtime_checkable
+class TellsAppends(Protocol):
+    """A format whose log tells which rows each version appends."""
+
+    def appends(self, since: int | None, until: int | None = None) -> Appends:
+        """Return what each version appends. Starts no Spark.
+
+        Args:
+            since: the version before the first; None: from the beginning.
+            until: the last version; None: the newest.
+
+        Raises:
+            NeedsDecision: code ``versions_gone``: the log does not tell all of them any more.
+            SourceError: there is no table, or its log cannot be read.
+        """
+        ...
+
+    def rows_of_appends(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
+        """Return the rows of these versions, with the version of each in the column ``VERSION``."""
         ...
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 32
 """Of more Spark looks for each in a job of its own, and what Delta costs beside counts less."""
-_MOST_PARTITIONS = 4
-"""Combinations of values: each is a read of its own."""
+_MOST_PARTITIONS, _MOST_GROUPS = 4, 32
+"""Combinations of values: each is a read of its own. The second number is for files that are all read."""
 _FEATURES = frozenset({"timestampNtz"})
 _PATH = re.compile(r"(?!/)(?:[A-Za-z0-9_.=/+~-])+")
 """A path that stands in the log as the file is called, below the table's folder."""
@@ -66,6 +66,44 @@ def read_files(log: DeltaLog, spark: SparkSession, version: int, rows: Predicate
     return _frame(log, spark, files, layout, schema)
 
 
+def direct_rows(
+    log: DeltaLog,
+    spark: SparkSession,
+    version: int,
+    files: Mapping[str, Mapping[str, str | None]],
+    name: str,
+) -> DataFrame | None:
+    """Return the rows of some files, with a version's columns and the name of each row's file; None if Delta must read them.
+
+    Args:
+        log: of the table.
+        spark: a session.
+        version: that tells their columns.
+        files: the values of the columns of partitions, as text, by the file's path as the log has it.
+        name: of the column that the name of the file stands in.
+    """
+    from deltalake.exceptions import DeltaError
+    from pyspark.sql.types import StructType
+
+    if not takes_place(log.place) or _PATTERN & set(log.place.url):
+        return None
+    try:
+        table = log.table(version)
+        if table is None or not _is_plain(table):
+            return None
+        layout = table.metadata().partition_columns
+        schema = StructType.fromJson(json.loads(table.schema().to_json()))
+    except (TargetError, DeltaError, OSError, ValueError, OverflowError):
+        return None
+    told: list[dict[str, Any]] = [
+        {"path": path, **{f"partition.{name}": values.get(name) for name in layout}}
+        for path, values in files.items()
+    ]
+    if not told or not _are_within_bounds(told, layout, schema, len(told), _MOST_GROUPS):
+        return None
+    return _frame(log, spark, told, layout, schema, name)
+
+
 def _is_plain(table: DeltaTable) -> bool:
     """Whether a table asks nothing of a reader."""
     protocol, configuration = table.protocol(), table.metadata().configuration
@@ -92,12 +130,18 @@ def _files(table: DeltaTable, rows: Predicate, layout: Sequence[str]) -> list[di
     return [file for file in known.to_pylist() if match_of(rows, extents_of(file, rows)) is not Match.NONE]
 
 
-def _are_within_bounds(files: Sequence[Mapping[str, Any]], layout: Sequence[str], schema: StructType) -> bool:
+def _are_within_bounds(
+    files: Sequence[Mapping[str, Any]],
+    layout: Sequence[str],
+    schema: StructType,
+    most_files: int = _MOST_FILES,
+    most_partitions: int = _MOST_PARTITIONS,
+) -> bool:
     return (
-        len(files) <= _MOST_FILES
+        len(files) <= most_files
         and all(_PATH.fullmatch(file["path"]) and ".." not in file["path"].split("/") for file in files)
         and all(column in schema.names and _type(schema, column) in _PARTITIONED_BY for column in layout)
-        and len({_values(file, layout) for file in files}) <= _MOST_PARTITIONS
+        and len({_values(file, layout) for file in files}) <= most_partitions
     )
 
 
@@ -116,8 +160,9 @@ def _frame(
     files: Sequence[Mapping[str, Any]],
     layout: Sequence[str],
     schema: StructType,
+    name: str | None = None,
 ) -> DataFrame:
-    """The rows of files, with the values of partitions that do not stand in them."""
+    """The rows of files, with the values of partitions that do not stand in them; and the name of each row's file, if it is to have a column."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
@@ -138,18 +183,26 @@ def _frame(
             )
             for field in schema.fields
         ]
-        frames.append(_rows_of(spark, paths, held).select(*columns))
+        more = [] if name is None else [F.col(quoted(name))]
+        frames.append(_rows_of(spark, paths, held, name).select(*columns, *more))
     return reduce(lambda above, below: above.unionAll(below), frames)
 
 
-def _rows_of(spark: SparkSession, paths: Sequence[str], schema: StructType) -> DataFrame:
+def _rows_of(
+    spark: SparkSession, paths: Sequence[str], schema: StructType, name: str | None = None
+) -> DataFrame:
     """The rows of files, each of which is there.
 
     Spark looks whether a file is there before it lists it, and takes one that is gone when it lists it for one without rows. So it looks once
     more, after it has listed them: a file that is there then was there when it was listed. The second read has no rows, and no part in the job.
     """
+    from pyspark.sql import functions as F
+
     reader = spark.read.schema(schema).option("__globPaths__", "false")
-    return reader.parquet(*paths).unionAll(reader.parquet(*paths).limit(0))
+    rows = reader.parquet(*paths)
+    if name is not None:
+        rows = rows.withColumn(name, F.col("_metadata.file_name"))
+    return rows.unionAll(rows.limit(0))
 
 
 def _literal(value: Any) -> Any:

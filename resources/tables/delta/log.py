@@ -6,7 +6,9 @@ cleaned up already, deltalake reads the checkpoint.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError, in_one_line
@@ -95,6 +97,16 @@ class DeltaLog:
             TargetError: if it cannot be read.
         """
         return Commit.parse(version, self._text(version))
+
+    def actions(self, version: int, *beginnings: bytes) -> Iterator[dict[str, Any]]:
+        """Yield the actions of a commit whose lines begin so, in their order.
+
+        Raises:
+            TargetError: if it cannot be read.
+        """
+        for line in self._text(version).splitlines():
+            if line.startswith(beginnings):
+                yield json.loads(line)
 
     def removes(self, version: int, file: str) -> bool:
         """Whether a commit removes a data file of this name."""

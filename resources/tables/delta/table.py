@@ -24,6 +24,7 @@ from resources.history import first_versions
 from resources.places import Place
 from resources.spark_process import said
 from resources.sql import literal, quoted
+from resources.tables.delta.appends import appends, rows_of_appends
 from resources.tables.delta.conflicts import is_conflict
 from resources.tables.delta.file_reads import read_files
 from resources.tables.delta.head import compared, tip_of
@@ -48,6 +49,8 @@ from resources.tables.row_columns import taken_columns, with_columns_of, with_ti
 from resources.tables.table import (
     MOST_ROWS,
     Adopted,
+    Appended,
+    Appends,
     Cared,
     TableCommit,
     TableHead,
@@ -370,6 +373,15 @@ class DeltaLakeTable:
     def vacuum(self, session: Callable[[], SparkSession]) -> Cared:
         """Delete what is older than the table's retention."""
         return vacuum(self._log, session)
+
+    def appends(self, since: int | None, until: int | None = None) -> Appends:
+        """Return what each version appends. Starts no Spark."""
+        self.newest_version()  # which says that there is none
+        return appends(self._log, since, until)
+
+    def rows_of_appends(self, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
+        """Return the rows of these versions, from their files."""
+        return rows_of_appends(self._log, spark, appended)
 
     def remove(self, session: Callable[[], SparkSession]) -> None:  # noqa: ARG002 - files are all there is
         """Remove its folder."""

@@ -6,31 +6,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from partitions.supported import KINDS
 from platform_assets.project import Settings
 from platform_assets.project.pending import DATAFLOW, SETTINGS
-from platform_assets.project.shapes import any_of
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make
 
 SOURCE = "source: {type: files, path: x, format: csv}\n"
+TABLE = "source: {type: table, table: bronze/events}\n"
 GOOD = SOURCE + "watermark: {type: path}\n"
 
 FLOWS = [
     (
-        "source: {type: table, table: bronze/events}\nwatermark: {type: stream, event_time: ts, split: d, engine: splits}\n",
-        [
-            ("watermark.type", "stream", f"{any_of([*KINDS])} (stream watermarks are"),
-        ],
+        TABLE + "watermark: {type: stream, event_time: ts, timeout: PT5M, engine: structured_streaming}\n",
+        [("watermark.engine", "structured_streaming", "splits (streams on Spark's own watermark are")],
     ),
     (
         "source: {type: files, path: 'gs://b/x', format: csv}\nwatermark: {type: path}\n",
         [("source.path", "gs://b/x", "a folder or s3://bucket/prefix (other object stores are")],
     ),
     (
-        SOURCE + "watermark: {type: stream, event_time: at, split: device}\n",
-        [("watermark.type", "stream", f"{any_of([*KINDS])} (stream watermarks are")],
+        TABLE + "watermark: {type: stream, event_time: ts, timeout: PT5M}\noperators: [{type: over}]\n",
+        [("operators", "a list", "no such key (operators of streams are")],
     ),
 ]
 

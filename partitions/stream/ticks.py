@@ -1,0 +1,28 @@
+"""Event times as whole numbers: microseconds since 1970 in UTC for timestamps, the number itself for whole numbers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from partitions.stream.event_time import EventTime, Span
+
+_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+"""What a column of 64 bits holds."""
+
+
+def ticks(at: EventTime) -> int:
+    """Return an event time as a whole number of 64 bits; one beyond them is the nearest that there is."""
+    whole = (at - _ZERO) // _MICROSECOND if isinstance(at, datetime) else int(at)
+    return min(max(whole, LOWEST), HIGHEST)
+
+
+def span_ticks(span: Span) -> int:
+    """Return a distance of event times as a whole number."""
+    return span // _MICROSECOND if isinstance(span, timedelta) else int(span)
+
+
+def event_time(whole: int, *, timed: bool) -> EventTime:
+    """Return the event time of :func:`ticks`; ``timed``: it is a timestamp, aware and in UTC."""
+    return _ZERO + timedelta(microseconds=whole) if timed else whole

@@ -1,0 +1,188 @@
+"""The rows of an epoch in Spark: which are late, which leave, which wait (docs/streams.md).
+
+Belongs here: the filter as columns. Event times are compared as whole numbers (:mod:`partitions.stream.ticks`). Prefix maxima stay in
+Spark: chunks times splits are never collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import ConfigurationError
+from partitions.stream.definition import StreamWatermark
+from partitions.stream.event_time import EventTime
+from partitions.stream.ticks import LOWEST, ticks
+from resources.sql import quoted
+from resources.tables.table import VERSION
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TIME, SPLIT, REASON, JUDGED_BY = (
+    "_strandline_time",
+    "_strandline_split",
+    "_strandline_reason",
+    "_strandline_watermark",
+)
+"""Columns of an epoch's rows: event time and watermark in ticks, the split's name, and why a row is quarantined."""
+
+_PRIOR = "_strandline_prior"
+_WHOLE = ("byte", "short", "integer", "long")
+_ZERO = "CAST('1970-01-01 00:00:00' AS TIMESTAMP_NTZ)"
+ONLY_SPLIT = ""
+"""The name of the split of a stream that is one split."""
+
+
+def time_type(rows: DataFrame, definition: StreamWatermark, dataflow: str) -> str:
+    """Return the type of the event time, as Spark names it.
+
+    Raises:
+        ConfigurationError: a column is not there, or the event time is neither a timestamp nor a whole number, or the timeout of another kind.
+    """
+    types = {field.name: field.dataType.typeName() for field in rows.schema.fields}
+    named = (definition.event_time, *definition.split_columns, *definition.order_by)
+    missing = [name for name in named if name not in types]
+    if missing:
+        known = ", ".join(name for name in types if name != VERSION)
+        raise ConfigurationError(
+            f"dataflow {dataflow}: watermark: expected columns of the source, which has {known}; found {', '.join(missing)}"
+        )
+    found = types[definition.event_time]
+    if found not in (*_WHOLE, "timestamp", "timestamp_ntz"):
+        raise ConfigurationError(
+            f"dataflow {dataflow}: watermark.event_time: expected a column with timestamps or whole numbers, found {definition.event_time}, which is"
+            f" {found}"
+        )
+    if isinstance(definition.timeout, int) != (found in _WHOLE):
+        wanted = "a whole number" if found in _WHOLE else "a duration such as PT5M"
+        raise ConfigurationError(
+            f"dataflow {dataflow}: watermark.timeout: expected {wanted}, since {definition.event_time} is {found}; found {definition.timeout}"
+        )
+    return found
+
+
+def is_timed(type_name: str) -> bool:
+    """Return whether event times of a type are timestamps."""
+    return type_name not in _WHOLE
+
+
+def ticks_of(column: str, type_name: str) -> Column:
+    """Return a column's values in ticks."""
+    from pyspark.sql import functions as F
+
+    name = quoted(column)
+    match type_name:
+        case "timestamp":
+            return F.expr(f"unix_micros({name})")
+        case "timestamp_ntz":
+            return F.expr(f"timestampdiff(MICROSECOND, {_ZERO}, {name})")
+    return F.col(name).cast("long")
+
+
+def from_ticks(column: str, type_name: str) -> Column:
+    """Return a column of ticks as values of a type."""
+    from pyspark.sql import functions as F
+
+    match type_name:
+        case "timestamp":
+            return F.expr(f"timestamp_micros({column})")
+        case "timestamp_ntz":
+            # what adds takes 32 bits: days first, then what is left of the day
+            days, rest = f"CAST(floor({column} / 86400000000D) AS INT)", f"pmod({column}, 86400000000)"
+            return F.expr(
+                f"{_ZERO} + make_dt_interval({days}, 0, 0, CAST({rest} AS DECIMAL(18, 6)) / 1000000)"
+            )
+    return F.col(column).cast(type_name)
+
+
+def marked(rows: DataFrame, definition: StreamWatermark, type_name: str, latest: int | None) -> DataFrame:
+    """Return the rows with event time, split, and why a row is quarantined (NULL: it is not)."""
+    from pyspark.sql import functions as F
+
+    columns = [F.col(quoted(name)).cast("string") for name in definition.split_columns]
+    split: Column
+    if not columns:
+        split = F.lit(ONLY_SPLIT)
+    elif len(columns) == 1:
+        split = columns[0]
+    else:
+        any_null = F.expr(" OR ".join(f"{quoted(name)} IS NULL" for name in definition.split_columns))
+        split = F.when(~any_null, F.to_json(F.array(*columns)))
+    reason = F.when(F.col(TIME).isNull(), "null_event_time").when(F.col(SPLIT).isNull(), "null_split")
+    if latest is not None:
+        reason = reason.when(F.col(TIME) > F.lit(latest).cast("long"), "future_event_time")
+    named = rows.withColumn(TIME, ticks_of(definition.event_time, type_name)).withColumn(SPLIT, split)
+    return named.withColumn(REASON, reason)
+
+
+def tops(rows: DataFrame) -> DataFrame:
+    """Return of each split its highest event time and number of rows; quarantined rows are of the split NULL."""
+    from pyspark.sql import functions as F
+
+    counted = F.when(F.col(REASON).isNull(), F.col(SPLIT))
+    return (
+        rows.withColumn(SPLIT, counted)
+        .groupBy(SPLIT)
+        .agg(F.max(F.when(F.col(REASON).isNull(), F.col(TIME))).alias("top"), F.count("*").alias("rows"))
+    )
+
+
+def judged(
+    rows: DataFrame, bounds: Mapping[str, EventTime | None], timeout: int, *, one_chunk: bool
+) -> DataFrame:
+    """Return marked rows with the watermark that judges each: held before its chunk.
+
+    Args:
+        rows: marked, with ``VERSION``.
+        bounds: of each split that has rows, before the epoch.
+        timeout: in ticks.
+        one_chunk: whether all rows are of one chunk.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    known = [(name, ticks(at)) for name, at in bounds.items() if at is not None]
+    spark = rows.sparkSession
+    held = spark.createDataFrame(known, f"{SPLIT} string, {JUDGED_BY} long")
+    found = rows.join(F.broadcast(held), SPLIT, "left")
+    if one_chunk:
+        return found
+    highest = rows.where(F.col(REASON).isNull()).groupBy(SPLIT, VERSION).agg(F.max(TIME).alias("top"))
+    before = Window.partitionBy(SPLIT).orderBy(VERSION).rowsBetween(Window.unboundedPreceding, -1)
+    prior = highest.select(SPLIT, VERSION, F.max("top").over(before).alias(_PRIOR))
+    less = F.expr(
+        f"CASE WHEN {_PRIOR} IS NOT NULL THEN coalesce(try_subtract({_PRIOR}, {timeout}L), {LOWEST + 1}L) END"
+    )
+    both = found.join(prior, [SPLIT, VERSION], "left")
+    return both.withColumn(JUDGED_BY, F.greatest(F.col(JUDGED_BY), less)).drop(_PRIOR)
+
+
+def is_late() -> Column:
+    """Return whether a judged row is late."""
+    from pyspark.sql import functions as F
+
+    return F.coalesce(F.col(REASON).isNull() & (F.col(TIME) < F.col(JUDGED_BY)), F.lit(False))
+
+
+def is_kept() -> Column:
+    """Return whether a judged row is neither late nor quarantined."""
+    from pyspark.sql import functions as F
+
+    return F.col(REASON).isNull() & ~is_late()
+
+
+def leaves(value: EventTime | None) -> Column:
+    """Return whether a row leaves the buffer at a global watermark."""
+    from pyspark.sql import functions as F
+
+    return F.lit(False) if value is None else F.col(TIME) < F.lit(ticks(value)).cast("long")
+
+
+def in_order(rows: DataFrame, columns: Sequence[str], *, small: bool) -> DataFrame:
+    """Return the rows sorted, in parts that do not overlap: NULLs first."""
+    from pyspark.sql import functions as F
+
+    order: list[Any] = [F.col(quoted(name)).asc_nulls_first() for name in columns]
+    parts = rows.repartition(1) if small else rows.repartitionByRange(*order)
+    return parts.sortWithinPartitions(*order)

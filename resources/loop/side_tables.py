@@ -1,0 +1,61 @@
+"""Rows of a slice that go into other tables, each in one commit under the slice's number, before the slice's own (docs/protocol.md)."""
+
+from __future__ import annotations
+
+from partitions.errors import NeedsDecision
+from partitions.load import Append, Replace
+from resources.kinds.kind import SliceT, WritesAside
+from resources.loop.context import RunContext
+from resources.loop.outcome import Step
+from resources.tables.table import Table, Tag
+from resources.watermarks.entry import Intent
+
+
+def write_asides(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> None:
+    """Write the rows of a slice that go into side tables. Done twice it writes once.
+
+    Raises:
+        NeedsDecision: code ``foreign_tag``: a side table is ahead of the state.
+    """
+    kind = run.kind
+    if not isinstance(kind, WritesAside):
+        return
+    for aside in kind.aside(run.spark, slice_, run.log.get_schema(intent.pinned)):
+        if aside.rows is None and aside.none_there:
+            continue
+        table = run.sides[aside.table]
+        tip = table.tip(intent.app_id)
+        if tip.tag >= intent.number:
+            check_written(run, table, f"{run.dataflow.table}__{aside.table}", intent)
+            continue
+        base, rows = tip.version, aside.rows
+        if rows is None and (base is None or not table.holds_any(base, aside.replaced)):
+            continue
+        if rows is None and base is not None:
+            rows = table.read(run.spark, base).limit(0)
+        assert rows is not None
+        load = Append() if base is None else Replace(aside.replaced)
+        table.write(rows, load, Tag(intent.app_id, intent.number, intent.id), "{}", base=base)
+        run.notify(Step.SET_ASIDE, f"slice {intent.number}: rows go into {run.dataflow.table}__{aside.table}")
+
+
+def check_written(run: RunContext[SliceT], table: Table, shown: str, intent: Intent) -> None:
+    """Raise unless a side table holds the number for this intent: it skips any other write of it in silence.
+
+    Raises:
+        NeedsDecision: code ``foreign_tag``: it is ahead of the state.
+    """
+    written = table.head(None, intent.app_id).find_tagged_commit(intent.number)
+    if written is not None and written.owner == intent.id:
+        return
+    name = run.name
+    raise NeedsDecision(
+        f"dataflow {name}: table {shown} holds number {intent.number} or a later one for another slice, so that what slice {intent.number}"
+        " sets aside there would be lost. State and table are older than it (restored from a backup?). Run `state adopt`, which goes on above"
+        " its numbers, or `state reset --replace` to reload the table",
+        code="foreign_tag",
+        choices=(
+            f"strandline state adopt {name} --reason TEXT",
+            f"strandline state reset {name} --replace --reason TEXT",
+        ),
+    )

@@ -1,0 +1,109 @@
+"""The files that each version of a Delta table appends, from its log; and their rows (docs/streams.md).
+
+Compaction, which changes no row, appends nothing. A version that removes or changes rows is no append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from partitions.errors import NeedsDecision, TargetError
+from resources.tables.delta.commit import file_name
+from resources.tables.delta.file_reads import direct_rows
+from resources.tables.delta.log import DeltaLog
+from resources.tables.table import VERSION, Appended, AppendedFile, Appends
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FILE = "_strandline_file"
+
+
+def appends(log: DeltaLog, since: int | None, until: int | None = None) -> Appends:
+    """Return what versions append; see :meth:`resources.tables.table.TellsAppends.appends`."""
+    table = log.table()
+    if table is None:
+        raise TargetError(f"table {log.place}: expected a Delta table, found none")
+    versions = [version for version in log.versions(since) if until is None or version <= until]
+    found = [_version(log, version) for version in versions]
+    if found and since is None and versions[0] > 0:
+        found[0] = _snapshot(log, versions[0])
+    elif found and since is not None and versions[0] != since + 1:
+        raise NeedsDecision(
+            f"table {log.place}: expected its log from version {since + 1} on, found it from version {versions[0]} on: the versions between were"
+            " cleaned before they were read",
+            code="versions_gone",
+        )
+    return Appends(str(table.metadata().id), table.version(), tuple(found))
+
+
+def rows_of_appends(log: DeltaLog, spark: SparkSession, appended: Sequence[Appended]) -> DataFrame:
+    """Return the rows of these versions, with the version of each; see :meth:`resources.tables.table.TellsAppends.rows_of_appends`."""
+    from pyspark.sql import functions as F
+
+    parts = [part for part in appended if part.files]
+    if not parts:
+        newest = spark.read.format("delta").load(log.place.spark_url)
+        return newest.limit(0).withColumn(VERSION, _number(0))
+    given = {file.path: file.values for part in parts for file in part.files}
+    read = direct_rows(log, spark, parts[-1].version, given, _FILE)
+    if read is None:
+        frames = [_through_delta(log, spark, part) for part in parts]
+        return reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), frames)
+    if len(parts) == 1:
+        return read.withColumn(VERSION, _number(parts[0].version)).drop(_FILE)
+    told = [(file_name(file.path), part.version) for part in parts for file in part.files]
+    versions = spark.createDataFrame(told, f"{_FILE} string, {VERSION} long")
+    return read.join(F.broadcast(versions), _FILE).drop(_FILE)
+
+
+def _through_delta(log: DeltaLog, spark: SparkSession, part: Appended) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    names = [file_name(file.path) for file in part.files]
+    read = spark.read.format("delta").option("versionAsOf", str(part.version)).load(log.place.spark_url)
+    return read.where(F.col("_metadata.file_name").isin(names)).withColumn(VERSION, _number(part.version))
+
+
+def _number(version: int) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.lit(version).cast("long")
+
+
+def _version(log: DeltaLog, version: int) -> Appended:
+    added: list[AppendedFile] = []
+    changes: str | None = None
+    for action in log.actions(version, b'{"add"', b'{"remove"'):
+        if (add := action.get("add")) is not None and add.get("dataChange", True):
+            added.append(_file(add))
+        elif (removed := action.get("remove")) is not None and removed.get("dataChange", True):
+            changes = f"version {version} removes or changes rows"
+    return Appended(version, tuple(added), changes)
+
+
+def _snapshot(log: DeltaLog, version: int) -> Appended:
+    """All files of a version, the oldest that the log still tells."""
+    import pyarrow as pa
+
+    table = log.table(version)
+    actions: Any = pa.table(table.get_add_actions()) if table is not None else None
+    rows = actions.to_pylist() if actions is not None else []
+    files = [
+        AppendedFile(
+            row["path"],
+            row["size_bytes"],
+            {
+                name: None if value is None else str(value)
+                for name, value in (row.get("partition") or row.get("partition_values") or {}).items()
+            },
+        )
+        for row in rows
+    ]
+    return Appended(version, tuple(files), whole=True)
+
+
+def _file(add: Mapping[str, Any]) -> AppendedFile:
+    return AppendedFile(add["path"], int(add.get("size") or 0), add.get("partitionValues") or {})

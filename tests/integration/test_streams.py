@@ -1,0 +1,235 @@
+"""Streams over splits on a real engine: epochs, watermarks, late rows, quarantine and the buffer (docs/streams.md)."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from resources.loop.outcome import Observer, Step
+from tests.integration.conftest import MakeFeed
+from tests.support.streams import Stream, definition, minutes, plainly
+
+pytestmark = pytest.mark.usefixtures("engine")
+
+
+@pytest.fixture
+def make_stream(make_feed: MakeFeed) -> Any:
+    def make(**watermark: Any) -> Stream:
+        return Stream(make_feed(**definition(**watermark)))
+
+    return make
+
+
+def test_rows_below_the_minimum_of_all_splits_leave_in_order_and_the_rest_waits(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 10), (2, "b", 20), (3, "a", 0), (4, "b", 15))
+    outcome = stream.feed.load()
+    # a stands at 5, b at 15: rows below 5 leave
+    assert stream.sorted() == [(3, 0, 1)]
+    assert stream.places() == {"sorted": [3], "late": [], "quarantine": [], "buffer": [1, 2, 4]}
+    assert minutes(stream.feed.watermark["global"]) == 5
+    assert outcome.rows == 1
+    stream.append((5, "a", 30), (6, "b", 21))
+    stream.feed.load()
+    # b stands at 16
+    assert stream.sorted() == [(3, 0, 1), (1, 10, 2), (4, 15, 2)]
+    assert stream.places()["buffer"] == [2, 5, 6]
+    assert stream.feed.load().status == "nothing"
+
+
+def test_a_split_that_is_an_hour_behind_loses_no_row(make_stream: Any) -> None:
+    stream = make_stream(splits=["a", "b", "c"])
+    for step in range(4):
+        stream.append(
+            *[
+                (100 * step + 10 * place + number, device, 20 * step + number - late)
+                for place, (device, late) in enumerate((("a", 0), ("b", 0), ("c", 60)))
+                for number in range(10)
+            ]
+        )
+    stream.feed.load()
+    places = stream.places()
+    assert places["late"] == []
+    assert len(places["sorted"]) + len(places["buffer"]) == 120
+
+
+def test_each_row_is_in_exactly_one_place(make_stream: Any) -> None:
+    stream = make_stream(max_ahead="P3650D")
+    stream.append((1, "a", 100), (2, "b", 100))
+    stream.append((3, "a", 94), (4, "a", 95), (5, None, 100), (6, "b", None), (7, "b", 10**8))
+    stream.feed.define(watermark={"checkpoint": {"interval_files": 1}})
+    outcome = stream.feed.load()
+    # both stand at 95 after the first version: 94 is late, 95 is not
+    assert stream.places() == {"sorted": [], "late": [3], "quarantine": [5, 6, 7], "buffer": [1, 2, 4]}
+    (late,) = stream.table("__late")
+    assert (late["_split"], minutes(late["_watermark"]), late["_epoch"]) == ("a", 95, 2)
+    assert {row["id"]: row["_reason"] for row in stream.table("__quarantine")} == {
+        5: "null_split",
+        6: "null_event_time",
+        7: "future_event_time",
+    }
+    assert len(outcome.committed) == 2
+
+
+def test_versions_in_one_epoch_are_judged_one_after_another(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 100), (2, "b", 100))
+    stream.append((3, "a", 94), (4, "a", 95))
+    outcome = stream.feed.load()
+    assert len(outcome.committed) == 1
+    assert stream.places()["late"] == [3]
+
+
+def test_late_rows_stop_the_run_if_they_must_not_be(make_stream: Any) -> None:
+    stream = make_stream(late="fail", checkpoint={"interval_files": 1})
+    stream.append((1, "a", 100))
+    stream.append((2, "a", 94), (3, "a", 90))
+    error = stream.feed.run().error
+    assert error is not None
+    assert error.code == "late_rows"
+    assert "2 rows of epoch 2 came late, and late is fail: 2 rows of split a" in error.message
+    assert len(stream.feed.entries) == 1
+
+
+def test_a_full_buffer_stops_the_run_and_names_the_slowest_split(make_stream: Any) -> None:
+    stream = make_stream(buffer={"max_rows": 2})
+    stream.append((1, "a", 0), (2, "b", 1000), (3, "b", 1001))
+    error = stream.feed.run().error
+    assert error is not None
+    assert error.code == "buffer_full"
+    assert "split a, the slowest" in error.message
+    assert stream.feed.entries == []
+
+
+def test_a_version_that_changes_rows_stops_the_run(make_stream: Any) -> None:
+    from deltalake import DeltaTable
+
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "b", 1000))
+    stream.feed.load()
+    DeltaTable(str(stream.source)).delete("id = 1")
+    error = stream.feed.run().error
+    assert error is not None
+    assert error.code == "source_changed"
+
+
+def test_a_compaction_is_no_input(make_stream: Any) -> None:
+    from deltalake import DeltaTable
+
+    stream = make_stream()
+    stream.append((1, "a", 0))
+    stream.append((2, "a", 1))
+    DeltaTable(str(stream.source)).optimize.compact()
+    stream.append((3, "a", 20))
+    stream.feed.load()
+    assert stream.places() == {"sorted": [1, 2], "late": [], "quarantine": [], "buffer": [3]}
+
+
+VERSIONS = (
+    ((1, "a", 100), (2, "b", 200), (3, "a", 110), (4, None, 5)),
+    ((5, "a", 90), (6, "a", 300), (7, "b", 201), (8, "b", None)),
+    ((9, "a", 310), (10, "b", 400), (11, "b", 150)),
+)
+
+
+def _told(stream: Stream) -> Any:
+    """All that a stream says, but the random names in it."""
+    state = dict(stream.feed.watermark)
+    state.pop("position")
+    return stream.places(), stream.sorted(), state
+
+
+def _appended(stream: Stream) -> Stream:
+    for rows in VERSIONS:
+        stream.append(*rows)
+    return stream
+
+
+def _dies_at(step: Step, occurrence: int) -> Observer:
+    heard: list[Step] = []
+
+    def dies(found: Step, line: str) -> None:
+        heard.append(found)
+        if found is step and heard.count(step) == occurrence:
+            raise KeyboardInterrupt
+
+    return dies
+
+
+# The second epoch sets aside three times: what waits, what is late, what is quarantined.
+STEPS = [
+    pytest.param(Step.LIST_KEPT, 2, marks=pytest.mark.full),
+    pytest.param(Step.INTENT_PUT, 2, marks=pytest.mark.full),
+    (Step.SET_ASIDE, 3),
+    pytest.param(Step.SET_ASIDE, 4, marks=pytest.mark.full),
+    pytest.param(Step.SET_ASIDE, 5, marks=pytest.mark.full),
+    (Step.WRITTEN, 2),
+    pytest.param(Step.VERIFIED, 2, marks=pytest.mark.full),
+    pytest.param(Step.APPENDED, 2, marks=pytest.mark.full),
+]
+
+
+@pytest.mark.parametrize(("step", "occurrence"), STEPS)
+def test_a_run_that_dies_at_any_step_leaves_each_row_in_one_place(
+    make_stream: Any, step: Step, occurrence: int
+) -> None:
+    stream = _appended(make_stream(splits=["a", "b"], checkpoint={"interval_files": 1}))
+    with pytest.raises(KeyboardInterrupt):
+        stream.feed.run(_dies_at(step, occurrence))
+    with suppress(KeyboardInterrupt):  # and once more in what finishes it
+        stream.feed.run(_dies_at(Step.SET_ASIDE, 1))
+    stream.feed.load()
+    expected = plainly(stream.written, 5, ["a", "b"])
+    places, ordered, state = _told(stream)
+    assert tuple(places.values()) == expected[:4]
+    assert minutes(state["global"]) == expected.value
+    assert ordered == sorted(ordered, key=lambda row: (row[1], row[0]))
+    assert (state["late"], state["quarantined"]) == (len(expected.late), len(expected.quarantine))
+
+
+def test_rows_of_a_number_that_was_given_up_are_not_left_in_side_tables(make_stream: Any) -> None:
+    stream = _appended(make_stream(splits=["a", "b"]))
+    with pytest.raises(KeyboardInterrupt):
+        stream.feed.run(_dies_at(Step.SET_ASIDE, 3))
+    assert stream.feed.cli("state", "reset", "flow", "--reason", "again", "--yes").code == 0
+    stream.feed.load()
+    assert tuple(stream.places().values()) == plainly(stream.written, 5, ["a", "b"])[:4]
+
+
+def test_a_reset_with_replace_sorts_the_source_from_the_beginning(make_stream: Any) -> None:
+    stream = _appended(make_stream(splits=["a", "b"]))
+    stream.feed.load()
+    before = stream.places()
+    assert stream.feed.cli("state", "reset", "flow", "--replace", "--reason", "again", "--yes").code == 0
+    stream.feed.load()
+    assert stream.places() == before
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2))])
+def test_wherever_epochs_are_cut_declared_splits_that_stall_give_what_a_plain_reading_gives(
+    make_stream: Any, seed: int
+) -> None:
+    chance = random.Random(seed)
+    stream = make_stream(
+        splits=["a", "b", "c"], idle="stall", checkpoint={"interval_files": chance.choice([1, 2, 1000])}
+    )
+    number = 0
+    for step in range(chance.randint(3, 6)):
+        rows = []
+        for _ in range(chance.randint(1, 12)):
+            number += 1
+            device = chance.choice(["a", "b", "c", "c", None] if chance.random() < 0.2 else ["a", "b", "c"])
+            rows.append((number, device, chance.choice([None] + [20 * step + chance.randint(0, 40)] * 9)))
+        stream.append(*rows)
+        if chance.random() < 0.4:
+            with suppress(KeyboardInterrupt):
+                stream.feed.run(_dies_at(chance.choice([Step.SET_ASIDE, Step.WRITTEN]), chance.randint(1, 3)))
+    stream.feed.load()
+    expected = plainly(stream.written, 5, ["a", "b", "c"])
+    assert tuple(stream.places().values()) == expected[:4]
+    assert minutes(stream.feed.watermark["global"]) == expected.value
+    ordered = stream.sorted()
+    assert ordered == sorted(ordered, key=lambda row: (row[1], row[0]))

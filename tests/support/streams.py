@@ -1,0 +1,152 @@
+"""A stream over a table of readings, and a plain reading of its rules in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from tests.support.feed import Feed
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Reading(NamedTuple):
+    """A row; ``at`` is in minutes after ``START``."""
+
+    id: int
+    device: str | None
+    at: int | None
+
+
+def moment(at: int | None) -> datetime | None:
+    """Return the event time of a reading."""
+    return None if at is None else START + timedelta(minutes=at)
+
+
+def minutes(at: datetime | None) -> int | None:
+    """Return an event time as a reading has it."""
+    return None if at is None else int((at - START) / timedelta(minutes=1))
+
+
+def definition(**watermark: Any) -> dict[str, Any]:
+    """Return a dataflow's definition."""
+    declared = {
+        "type": "stream",
+        "event_time": "ts",
+        "split": "device",
+        "timeout": "PT5M",
+        "order_by": ["id"],
+    }
+    return {
+        "layer": "silver",
+        "source": {"type": "table", "table": "bronze/events"},
+        "watermark": declared | watermark,
+        "target": {"load": "append", "table": "silver/readings"},
+    }
+
+
+@dataclass
+class Stream:
+    """A dataflow over ``bronze/events``.
+
+    Attributes:
+        feed: the dataflow.
+    """
+
+    feed: Feed
+    written: list[list[Reading]] = field(default_factory=list)
+
+    @property
+    def source(self) -> Path:
+        """The folder of the source's table."""
+        return self.feed.folder / "lake" / "bronze" / "events"
+
+    def append(self, *rows: Reading | tuple[int, str | None, int | None]) -> None:
+        """Append a version."""
+        readings = [Reading(*row) for row in rows]
+        self.written.append(readings)
+        columns = {
+            "id": pa.array([row.id for row in readings], pa.int64()),
+            "device": pa.array([row.device for row in readings], pa.string()),
+            "ts": pa.array([moment(row.at) for row in readings], pa.timestamp("us", "UTC")),
+        }
+        write_deltalake(str(self.source), pa.table(columns), mode="append")
+
+    def table(self, name: str = "") -> list[dict[str, Any]]:
+        """Return the rows of the stream's table, or of a side table."""
+        folder = self.feed.folder / "lake" / "silver" / f"readings{name}"
+        if not (folder / "_delta_log").is_dir():
+            return []
+        found: list[dict[str, Any]] = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
+        return found
+
+    def sorted(self) -> list[tuple[int, int | None, int]]:
+        """Return id, event time and epoch of the sorted rows, by epoch and event time."""
+        rows = [(row["id"], minutes(row["ts"]), row["_epoch"]) for row in self.table()]
+        return sorted(rows, key=lambda row: (row[2], row[1], row[0]))
+
+    def ids(self, name: str = "") -> list[int]:
+        """Return the ids in a table."""
+        return sorted(row["id"] for row in self.table(name))
+
+    def buffered(self) -> list[int]:
+        """Return the ids of the rows that wait, as the newest state has it."""
+        state = self.feed.watermark or {"segments": [], "global": None}
+        live = {int(segment["name"]) for segment in state["segments"]}
+        value = state["global"]
+        return sorted(
+            row["id"]
+            for row in self.table("__buffer")
+            if row["_epoch"] in live and (value is None or row["ts"] >= value)
+        )
+
+    def places(self) -> dict[str, list[int]]:
+        """Return the ids by the place that they are in."""
+        return {
+            "sorted": self.ids(),
+            "late": self.ids("__late"),
+            "quarantine": self.ids("__quarantine"),
+            "buffer": self.buffered(),
+        }
+
+
+class Judged(NamedTuple):
+    """What a plain reading of the rules makes of all rows: ids by place, and the global watermark in minutes."""
+
+    sorted: list[int]
+    late: list[int]
+    quarantine: list[int]
+    buffer: list[int]
+    value: int | None
+
+
+def plainly(versions: Iterable[Sequence[Reading]], timeout: int, declared: Sequence[str]) -> Judged:
+    """Judge all versions with declared splits under ``stall``: where epochs are cut makes no difference."""
+    marks: dict[str, int | None] = dict.fromkeys(declared)
+    kept: list[Reading] = []
+    late: list[int] = []
+    bad: list[int] = []
+    for rows in versions:
+        before = dict(marks)
+        for row in rows:
+            if row.at is None or row.device is None:
+                bad.append(row.id)
+                continue
+            held = before[row.device]
+            if held is not None and row.at < held:
+                late.append(row.id)
+            else:
+                kept.append(row)
+            now = marks[row.device]
+            marks[row.device] = row.at - timeout if now is None else max(now, row.at - timeout)
+    known = [mark for mark in marks.values() if mark is not None]
+    value = min(known) if len(known) == len(marks) else None
+    out = [row.id for row in kept if value is not None and row.at is not None and row.at < value]
+    rest = [row.id for row in kept if row.id not in set(out)]
+    return Judged(sorted(out), sorted(late), sorted(bad), sorted(rest), value)
