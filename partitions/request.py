@@ -38,9 +38,11 @@ class Forced:
 
     Attributes:
         of: the part.
+        reason: what a replay was asked for, as its entries say it; None: no replay asks.
     """
 
     of: Part = Part()
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,23 @@ class Replay:
     leaves_above: bool = False
 
 
-Request = Due | Forced | LateOnly | Replay
+@dataclass(frozen=True)
+class ReplayFiles:
+    """Read files again that lie at or below the watermark (docs/replay.md).
+
+    Attributes:
+        paths: relative to the source, in pair order.
+        since: number of the newest entry when the replay began; entries up to it are none of its own.
+        reason: what was asked for, as its entries say it.
+        replaces: whether rows of the files that are in the table already go in the commit that loads them.
+    """
+
+    paths: tuple[str, ...]
+    since: int
+    reason: str
+    replaces: bool = False
+
+
+Request = Due | Forced | LateOnly | Replay | ReplayFiles
 
 DUE = Due()

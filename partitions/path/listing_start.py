@@ -8,6 +8,7 @@ from partitions.path.cold_start import cold_prefixes
 from partitions.path.definition import PathWatermark
 from partitions.path.layout import reaches_leaves
 from partitions.path.listing_bounds import AbovePartitions, AbovePath, AtOrBelow, FromBeginning, Position
+from partitions.path.order import FileKey
 from partitions.path.state import PathState
 
 
@@ -34,6 +35,11 @@ def at_or_below(definition: PathWatermark, state: PathState, since: PathState | 
     return AtOrBelow(
         above_state(definition, state), above_state(definition, since) if since else FromBeginning()
     )
+
+
+def between(start: str, end: str) -> Position:
+    """Where the files of partitions lie that are at or above ``start`` and below ``end``, in byte order."""
+    return AtOrBelow(AbovePath(FileKey(end, "")), AbovePath(FileKey(start, "")))
 
 
 def above_state(definition: PathWatermark, state: PathState) -> Position:

@@ -17,8 +17,8 @@ from partitions.path.state import PathState
 from partitions.plan import Size
 from partitions.sentinels import Watermark
 
-SliceWhy = Literal["run", "late", "release"]
-"""Files above the watermark; late ones below it; ones that an operator has released from quarantine."""
+SliceWhy = Literal["run", "replay", "late", "release"]
+"""Files above the watermark; ones below it that are read again; late ones; ones that an operator has released from quarantine."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class PathSlice:
     Attributes:
         files: in pair order.
         before: the state below it.
-        after: the state after it; the same for files that are late or released.
+        after: the state after it; the same for files that are late or released, or read again.
         why: what brought the files here.
         quarantined: files that it passes over, with the reasons.
         replaces: whether the table's rows of the same files are deleted.
@@ -157,11 +157,16 @@ def cut(
 
 
 def cut_pending(
-    definition: PathWatermark, state: Watermark, files: Sequence[SourceFile], why: SliceWhy
+    definition: PathWatermark,
+    state: Watermark,
+    files: Sequence[SourceFile],
+    why: SliceWhy,
+    *,
+    replaces: bool = False,
 ) -> Iterator[PathSlice]:
     """Cut files that do not move the watermark into slices within the checkpoint's limits."""
     for portion in _portions(definition.checkpoint, files):
-        yield PathSlice(portion, state, state, definition, why=why)
+        yield PathSlice(portion, state, state, definition, why=why, replaces=replaces)
 
 
 def slice_of(

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from partitions.column.predicates import Range
+from partitions.column.predicates import Range, shown
 from partitions.errors import ConfigurationError
 from partitions.replay.bounds import Bound, typed_bounds
 from partitions.watermark import compare_values
@@ -26,6 +26,11 @@ class Chunk:
     def words(self) -> str:
         """The rows for people."""
         return self.range.words
+
+    @property
+    def span(self) -> str:
+        """The bounds for people."""
+        return f"{shown(self.lower)} to {shown(self.upper)}"
 
     @property
     def range(self) -> Range:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from partitions.column.slices import ColumnSlice
@@ -27,7 +28,7 @@ from resources.aside.standing import (
 from resources.loop.outcome import Observer
 from resources.platform import Platform
 from resources.replay.asked import Asked, asked_chunks
-from resources.replay.reading import Replayed, Told, read_chunks, words
+from resources.replay.reading import Piece, Replayed, Told, read_chunks
 from resources.tables import find_format
 from resources.tables.table import CanStandAside
 from resources.watermarks.entry import new_id, utc_now
@@ -43,7 +44,7 @@ def plan_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: dateti
     left = remaining_chunks(platform.log, known) if known else planned
     done = (known.chunks if known else planned)[: len(planned) - len(left)]
     slices = tuple(ColumnSlice({}, (chunk.range,), why="replay") for chunk in left)
-    skips = tuple(Skip(words(chunk), "done before") for chunk in done)
+    skips = tuple(Skip(chunk.span, "done before") for chunk in done)
     why = f"{counted(len(left), 'chunk')} of {len(planned)} to replay into {asked.table}"
     return Plan(dataflow.name, dataflow.kind, 0, now, why, slices, skips)
 
@@ -78,7 +79,12 @@ def replay_aside(
     aside = known or begin(log, _new(platform, dataflow, asked, planned, now))
     _check_same(aside, asked)
     loop = platform.loop(aside.of(dataflow), now, observer=observer, **how)
-    done = read_chunks(loop, aside.chunks, remaining_chunks(log, aside), Replay, told)
+    left = remaining_chunks(log, aside)
+    pieces = [
+        Piece(chunk.lower, chunk.upper, partial(Replay, chunk), done=chunk not in left)
+        for chunk in aside.chunks
+    ]
+    done = read_chunks(loop, pieces, told)
     outcome = done.outcome
     if outcome.error is None:
         mark(log, aside, "complete")
@@ -101,6 +107,10 @@ def check_aside(
     if asked.save_watermark:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected --into or --save-watermark, found both: a replay aside leaves the watermark as it is"
+        )
+    if dataflow.kind != "column":
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a watermark of type column, found {dataflow.kind}: others are replayed in place, without --into"
         )
     planned = asked_chunks(dataflow, asked)
     _check_kind(platform, dataflow)

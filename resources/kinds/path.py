@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -12,16 +12,16 @@ from partitions.errors import BadFile, BadPart, SchemaError
 from partitions.load import ByPath, Load, load_into
 from partitions.path.cold_start import first_state
 from partitions.path.hive import partition_columns
-from partitions.path.listing_start import at_or_below, position
+from partitions.path.listing_start import at_or_below, between, position
 from partitions.path.plan import PendingFiles, plan
 from partitions.path.quarantine import Quarantined
 from partitions.path.settle import ready, settles
-from partitions.path.slices import PathSlice
+from partitions.path.slices import PathSlice, cut_pending, watermark_of
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
-from partitions.plan import Plan, counted
+from partitions.plan import Plan, Skip, counted
 from partitions.predicate import NOTHING, Among
-from partitions.request import DUE, Request
+from partitions.request import DUE, ReplayFiles, Request
 from partitions.sentinels import Watermark, deserialise
 from resources.kinds.states import state_of
 from resources.listing import FILE_CHANGED, Budget, Listing
@@ -38,6 +38,9 @@ from resources.watermarks.quarantine import read_quarantine
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
+_NAMED = 5
+"""Files that a warning names."""
 
 _LATE_AT_ONCE = 10_000
 """Late files that one plan looks at; a run plans again when these are loaded."""
@@ -75,7 +78,9 @@ class PathKind:
         return timedelta(0)
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[PathSlice]:
-        """List above the watermark, in full, and cut slices."""
+        """List above the watermark, in full, and cut slices; or plan files that are read again, as they are now."""
+        if isinstance(request, ReplayFiles):
+            return self._plan_again(entry, now, request)
         state = state_of(PathState, self._dataflow, entry)
         listing = self._source.list_above(position(self._definition, state, now, cold_start_of(entry)))
         made = plan(
@@ -89,6 +94,72 @@ class PathKind:
             request=request,
         )
         return replace(made, calls=listing.listed.calls)
+
+    def _plan_again(self, entry: Entry | None, now: datetime, request: ReplayFiles) -> Plan[PathSlice]:
+        """One slice, whatever its size; whoever died with it may have loaded it already."""
+        made = Plan[PathSlice](self._dataflow.name, "path", entry.number if entry else 0, now, "")
+        unmoved = watermark_of(self._definition, state_of(PathState, self._dataflow, entry))
+        files = in_pair_order(self._there(request.paths))
+        if not files:
+            return replace(made, why="its files are gone at the source")
+        slice_ = PathSlice(files, unmoved, unmoved, self._definition, why="replay", replaces=request.replaces)
+        done = entry is not None and entry.number > request.since and entry.reason == request.reason
+        if done and entry is not None and entry.upper and deserialise(entry.upper) == slice_.upper:
+            return replace(made, why=f"{counted(len(files), 'file')} were loaded before")
+        return replace(made, why=f"replay of {counted(len(files), 'file')}", slices=(slice_,))
+
+    def read_again(
+        self, entry: Entry | None, start: str, end: str, now: datetime, *, replaces: bool
+    ) -> Plan[PathSlice]:
+        """Plan what a replay of partitions reads: files at or below the watermark that are there and have settled, but none in quarantine.
+
+        Args:
+            entry: the newest.
+            start: the first partition, in byte order.
+            end: where they end; it is no part.
+            now: the clock, aware.
+            replaces: whether rows of these files go.
+        """
+        definition, state = self._definition, state_of(PathState, self._dataflow, entry)
+        listing = self._source.list_above(between(start, end))
+        below = at_or_below(definition, state, cold_start_of(entry))
+        listed = listing.listed.files
+        files = tuple(file for file in listed if definition.tracking == "set" or below.above(file.path))
+        if definition.tracking == "set" and entry is not None:
+            known = self._known(entry, [file.path for file in files])
+            files = tuple(file for file in files if file.path in known)
+        held = {aside.file.path for aside in read_quarantine(self._log, entry).held}
+        files = tuple(file for file in files if file.path not in held and not settles(definition, file, now))
+        slices = cut_pending(definition, watermark_of(definition, state), files, "replay", replaces=replaces)
+        left = len(listed) - len(files)
+        skips = (
+            (Skip(counted(left, "file"), "above the watermark, in quarantine, or still settling"),)
+            if left
+            else ()
+        )
+        why = f"{counted(len(files), 'file')} of partitions from {start!r} to {end!r}"
+        return Plan(
+            self._dataflow.name,
+            "path",
+            entry.number if entry else 0,
+            now,
+            why,
+            tuple(slices) if entry is not None else (),
+            skips,
+            tuple(self._gone(entry, start, end, {file.path for file in listed})),
+            listing.listed.calls,
+        )
+
+    def _gone(self, entry: Entry | None, start: str, end: str, there: Collection[str]) -> Iterator[str]:
+        """Say which files of these partitions were loaded and are gone."""
+        if entry is None:
+            return
+        within = between(start, end)
+        known = Ingested(self._log, self._dataflow.name, entry).all()
+        gone = [file.path for file in known if within.above(file.path) and file.path not in there]
+        if gone:
+            more = f" and {len(gone) - _NAMED:,} more" if len(gone) > _NAMED else ""
+            yield f"gone at the source, so their rows stay: {', '.join(gone[:_NAMED])}{more}"
 
     def _pending(
         self, entry: Entry | None, state: PathState, listed: ListedFiles, now: datetime
@@ -173,7 +244,7 @@ class PathKind:
             first_state(self._definition, PathState.of(deserialise(intent.before)), since),
             deserialise(intent.watermark),
             self._definition,
-            why=intent.why if intent.why in ("late", "release") else "run",
+            why=intent.why if intent.why in ("late", "release", "replay") else "run",
             quarantined=tuple(Quarantined(file, reason) for file, reason in files if reason is not None),
             replaces=intent.replaces == "own",
             since=since,

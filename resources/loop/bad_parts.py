@@ -40,7 +40,7 @@ class BadParts(Generic[SliceT]):
     def leave_out(self, slice_: SliceT, bad: BadPart, pinned: str | None) -> bool:
         """Note that a bad file beside the watermark waits; return False for any other, so that the run has to stop at it."""
         kind = self._kind
-        if slice_.why == "run" or not isinstance(kind, SetsAside) or not slice_.contains(bad):
+        if slice_.why in ("run", "replay") or not isinstance(kind, SetsAside) or not slice_.contains(bad):
             return False
         label = "released" if slice_.why == "release" else "late"
         self._outcome.left_out[bad.part] = LeftOut(label, bad)

@@ -40,7 +40,7 @@ def loaded_entry(
     """
     keeps = before is not None and commit.removed is not None
     rows, files = (before.total_rows, before.total_files) if before and keeps else (0, 0)
-    reloads = intent.replaces == "own"
+    reloads = intent.replaces == "own" or intent.why == "replay"
     return following(
         before,
         **intent.for_entry() | {"watermark": watermark},

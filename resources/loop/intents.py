@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from partitions.errors import Conflict, Held, StrandlineError
-from partitions.request import Replay
+from partitions.request import Forced, Replay, ReplayFiles
 from partitions.sentinels import serialise
 from resources.kinds.kind import SetsAside, SliceT
 from resources.loop import holder as holders
@@ -55,7 +55,7 @@ def draft_intent(
         watermark=watermark,
         lower=serialise(slice_.lower) if slice_.lower else None,
         upper=serialise(slice_.upper),
-        reason=run.request.reason if isinstance(run.request, Replay) else None,
+        reason=run.request.reason if isinstance(run.request, Replay | ReplayFiles | Forced) else None,
         definition=definition_of(run.dataflow),
         fingerprint=run.dataflow.fingerprint,
         pinned=run.log.put_schema(run.name, pinned),

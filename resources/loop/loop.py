@@ -15,7 +15,7 @@ from typing import Any, Generic
 
 from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError
 from partitions.plan import Plan, counted
-from partitions.request import LateOnly, Replay
+from partitions.request import LateOnly, Replay, ReplayFiles
 from resources.attempts import note_attempt, said_before
 from resources.kinds.kind import ReadsVersions, SliceT
 from resources.listing import OUTDATED
@@ -119,7 +119,7 @@ class _Run(Generic[SliceT]):
 
     @property
     def _replays(self) -> bool:
-        return isinstance(self._run.request, Replay)
+        return isinstance(self._run.request, Replay | ReplayFiles)
 
     def _begin_at(self, entry: Entry | None) -> None:
         """Build on an entry: nothing that came before it is this run's."""

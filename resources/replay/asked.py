@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from shlex import quote
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.instants import Instant
 from partitions.replay.chunks import Chunk, chunk_column, chunks
 from partitions.replay.every import interval_of
 
@@ -53,15 +55,58 @@ class Asked:
 
 
 def asked_chunks(dataflow: Dataflow, asked: Asked) -> tuple[Chunk, ...]:
-    """Return the chunks that are asked for, with bounds typed by their text.
+    """Return the chunks of a column watermark that are asked for, with bounds typed by their text.
 
     Raises:
-        ConfigurationError: the dataflow has no column watermark, or no such column; or as of :func:`partitions.replay.chunks.chunks`.
+        ConfigurationError: as of :func:`partitions.replay.chunks.chunks`, or there is no such column.
     """
-    if dataflow.kind != "column":
-        raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected a watermark of type column, found {dataflow.kind}: others cannot be replayed"
-            f" {'in place' if asked.table is None else 'aside'} yet"
-        )
     column = chunk_column(asked.column, dataflow.column.columns)
     return chunks(column, asked.start, asked.end, asked.interval)
+
+
+def asked_partitions(dataflow: Dataflow, asked: Asked) -> tuple[str, str]:
+    """Return the partition folders of a path watermark that are asked for: the first, and the one that ends them.
+
+    Raises:
+        ConfigurationError: they are not in byte order, or something else is asked for that files do not have.
+    """
+    _refuse_chunks(dataflow, asked, "files have no chunks but those of checkpoint")
+    start, end = asked.start.strip("/"), asked.end.strip("/")
+    if start >= end:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a start below the end in byte order, found start {asked.start} and end {asked.end}"
+        )
+    return start, end
+
+
+def asked_windows(dataflow: Dataflow, asked: Asked, now: datetime) -> tuple[int, int]:
+    """Return the instants of a window watermark that are asked for, epoch milliseconds; a text without a zone is in that of the definition.
+
+    Raises:
+        ConfigurationError: they are no instants, the first is not below the other, or something else is asked for that windows do not have.
+    """
+    _refuse_chunks(dataflow, asked, "windows are read as they are")
+    if dataflow.window.time_entry is None:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected windows of time, found none: each run reads all of the source"
+        )
+    zone = dataflow.window.zone
+    lower, upper = (Instant.parse(text, zone).at(now) for text in (asked.start, asked.end))
+    if lower >= upper:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a start below the end, found start {asked.start} and end {asked.end}"
+        )
+    return lower, upper
+
+
+def _refuse_chunks(dataflow: Dataflow, asked: Asked, why: str) -> None:
+    given = {
+        "--every": asked.every,
+        "--column": asked.column,
+        "--save-watermark": asked.save_watermark,
+    }
+    for option, value in given.items():
+        if value:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected no {option} beside a watermark of type {dataflow.kind}, found it: {why}"
+            )

@@ -10,11 +10,10 @@ from typing import Any
 
 from partitions.column.predicates import shown
 from partitions.errors import Conflict, Held, StrandlineError
-from partitions.replay.chunks import Chunk
-from partitions.request import Replay
+from partitions.request import Request
 from partitions.sentinels import serialise
 from resources.loop.loop import Loop
-from resources.loop.outcome import Outcome
+from resources.loop.outcome import Committed, Outcome
 
 Report = dict[str, Any]
 """What has become of a chunk, in the public JSON form (docs/cli.md)."""
@@ -24,6 +23,30 @@ Told = Callable[[Sequence[Report]], None]
 
 _FASTER = 20
 """So often in a row another run may be faster than a chunk."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A chunk, whatever the kind.
+
+    Attributes:
+        lower: its bound below, for reports.
+        upper: its bound above.
+        request: makes what is asked for.
+        reason: of its entries; None: as all entries that are made for it.
+        done: whether it was done before.
+    """
+
+    lower: Any
+    upper: Any
+    request: Callable[[], Request]
+    reason: str | None = None
+    done: bool = False
+
+    @property
+    def words(self) -> str:
+        """The bounds for people."""
+        return f"{shown(self.lower)} to {shown(self.upper)}"
 
 
 @dataclass(frozen=True)
@@ -39,20 +62,12 @@ class Replayed:
     chunks: Sequence[Report]
 
 
-def read_chunks(
-    loop: Loop[Any],
-    planned: Sequence[Chunk],
-    left: Sequence[Chunk],
-    request: Callable[[Chunk], Replay],
-    told: Told = lambda reports: None,
-) -> Replayed:
+def read_chunks(loop: Loop[Any], pieces: Sequence[Piece], told: Told = lambda reports: None) -> Replayed:
     """Read chunks in their order, up to the first that fails.
 
     Args:
         loop: of the dataflow.
-        planned: all chunks.
-        left: those that are not done yet.
-        request: what is asked for of a chunk.
+        pieces: all chunks.
         told: hears of each.
     """
     run = loop.context
@@ -60,30 +75,26 @@ def read_chunks(
     outcome = Outcome(
         run.name, run.run_id, newest.state() if newest else {}, newest.number if newest else 0, newest=newest
     )
-    reports = {chunk: _report(chunk, "pending" if chunk in left else "skipped") for chunk in planned}
-    told(list(reports.values()))
-    for chunk in left:
-        asked = request(chunk)
-        done = _read(loop, asked)
-        rows = _own_rows(done, asked)
+    reports = [_report(piece, "skipped" if piece.done else "pending") for piece in pieces]
+    told(reports)
+    for place, piece in enumerate(pieces):
+        if piece.done:
+            continue
+        done = _read(loop, piece.request())
+        own = [each.rows for each in done.committed if _is_own(each, piece)]
         _add(outcome, done)
         if done.error is not None:
-            _name(done.error, chunk)
-            reports[chunk] = _report(chunk, "failed", rows or 0, done.error.message)
+            _name(done.error, piece)
+            reports[place] = _report(piece, "failed", sum(own), done.error.message)
         else:
-            reports[chunk] = _report(chunk, "nothing" if rows is None else "committed", rows or 0)
-        told(list(reports.values()))
+            reports[place] = _report(piece, "committed" if own else "nothing", sum(own))
+        told(reports)
         if done.error is not None:
             break
-    return Replayed(outcome, list(reports.values()))
+    return Replayed(outcome, reports)
 
 
-def words(chunk: Chunk) -> str:
-    """Return the bounds of a chunk for people."""
-    return f"{shown(chunk.lower)} to {shown(chunk.upper)}"
-
-
-def _read(loop: Loop[Any], asked: Replay) -> Outcome:
+def _read(loop: Loop[Any], asked: Request) -> Outcome:
     """Read a chunk. A live run that is faster is waited for, as long as the patience lasts: the chunk takes the number after it."""
     run = loop.context
     alone = replace(run, request=asked, start_spark=lambda: run.spark)
@@ -98,14 +109,11 @@ def _read(loop: Loop[Any], asked: Replay) -> Outcome:
     return done
 
 
-def _own_rows(done: Outcome, asked: Replay) -> int | None:
-    """The rows of the chunk itself; None if nothing was written for it. A run may also have finished what another had begun."""
-    own = [
-        each.rows
-        for each in done.committed
-        if each.entry.why == "replay" and each.entry.reason == asked.reason
-    ]
-    return sum(own) if own else None
+def _is_own(committed: Committed, piece: Piece) -> bool:
+    """Whether a commit is the chunk's: a run may also have finished what another had begun."""
+    return committed.entry.reason == piece.reason and (
+        piece.reason is not None or committed.entry.why == "replay"
+    )
 
 
 def _add(outcome: Outcome, done: Outcome) -> None:
@@ -117,11 +125,11 @@ def _add(outcome: Outcome, done: Outcome) -> None:
     outcome.warnings += [warning for warning in done.warnings if warning not in outcome.warnings]
 
 
-def _name(error: StrandlineError, chunk: Chunk) -> None:
+def _name(error: StrandlineError, piece: Piece) -> None:
     """Have an error say which chunk has failed."""
-    error.args = (f"chunk {words(chunk)}: {error.message}",)
+    error.args = (f"chunk {piece.words}: {error.message}",)
 
 
-def _report(chunk: Chunk, status: str, rows: int = 0, error: str | None = None) -> Report:
-    bounds: dict[str, Any] = json.loads(serialise({"lower": chunk.lower, "upper": chunk.upper}))
+def _report(piece: Piece, status: str, rows: int = 0, error: str | None = None) -> Report:
+    bounds: dict[str, Any] = json.loads(serialise({"lower": piece.lower, "upper": piece.upper}))
     return {**bounds, "status": status, "rows": rows, "error": error}

@@ -1,0 +1,86 @@
+"""What is known of a replay in place that is under way: one object beside the log, and the entries since it began (docs/replay.md, In place)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from partitions.dataflow import short_hash
+from resources.kinds.kind import Kind
+from resources.loop.recorded import recorded_slice
+from resources.replay.asked import Asked
+from resources.watermarks.entry import Entry, Record, read_record, utc_now
+from resources.watermarks.log import WatermarkLog
+
+REPLAYING = "replaying"
+"""The folder of the objects, beside the log."""
+
+_ANOTHER_TABLE = ("reset", "adopt", "accept", "import")
+"""After these an entry before tells nothing of the table's rows."""
+
+_MOST_ENTRIES = 1_000_000
+"""All that the log has."""
+
+
+class InPlace(Record):
+    """A replay into the dataflow's own table that is under way.
+
+    Attributes:
+        dataflow: its name.
+        asked: what was asked for, as options of the command.
+        range: of columns: lower (inclusive) and upper (exclusive) bound, sentinel JSON text, of the column's type.
+        number: of the newest entry when it began; 0 without one.
+        time: when it began, ISO in UTC; for people.
+    """
+
+    dataflow: str
+    asked: str
+    range: str = "{}"
+    number: int
+    time: str
+
+
+def begin(log: WatermarkLog, dataflow: str, asked: Asked, range_: str = "{}") -> InPlace:
+    """Put a replay, unless it is there; return the one that is."""
+    newest = log.newest(dataflow)
+    number = newest.number if newest else 0
+    made = InPlace(dataflow=dataflow, asked=asked.words, range=range_, number=number, time=utc_now())
+    log.put_object(dataflow, REPLAYING, _name(asked), made.to_bytes())
+    return find(log, dataflow, asked) or made
+
+
+def find(log: WatermarkLog, dataflow: str, asked: Asked) -> InPlace | None:
+    """Return the replay that is under way and was asked for so; None if there is none."""
+    data = log.get_object(dataflow, REPLAYING, _name(asked))
+    return None if data is None else read_record(InPlace, data, f"replay of {dataflow} in place")
+
+
+def forget(log: WatermarkLog, dataflow: str, asked: Asked) -> None:
+    """All of it is done: the same may be asked for again."""
+    log.delete(dataflow, REPLAYING, [_name(asked)])
+
+
+def entries_of(log: WatermarkLog, replay: InPlace) -> Iterator[Entry]:
+    """Yield the entries of a replay that still tell what is in the table, newest first."""
+    for entry in log.history(replay.dataflow, _MOST_ENTRIES):
+        if entry.number <= replay.number or entry.why in _ANOTHER_TABLE:
+            return
+        if entry.reason == replay.asked and entry.why != "abandon":
+            yield entry
+
+
+def done_keys(log: WatermarkLog, kind: Kind[Any], replay: InPlace | None) -> set[Any]:
+    """Return what tells the parts of slices that a replay has loaded, as far as the log knows."""
+    keys: set[Any] = set()
+    if replay is None:
+        return keys
+    for entry in entries_of(log, replay):
+        intent = log.intent(replay.dataflow, entry.number)
+        if intent is not None and intent.id == entry.id:
+            slice_ = recorded_slice(log, kind, intent)
+            keys |= set(slice_.keys) - set(slice_.failures)
+    return keys
+
+
+def _name(asked: Asked) -> str:
+    return f"{short_hash({'asked': asked.words})}.json"
