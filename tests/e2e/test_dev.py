@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from resources.connect_server import free_port
 from tests.support.environment import clean_environment
@@ -49,6 +50,11 @@ target: {load: merge_overwrite, replace_by_watermark: true}
 SPOILT = """
 source: {type: files, path: ./spoilt, format: ndjson, schema: id long}
 watermark: {type: path}
+target: {load: append}
+"""
+ORDERS = """
+source: {type: table, table: raw/orders}
+watermark: {type: column, columns: [day]}
 target: {load: append}
 """
 MISSING = "2024-01-15"
@@ -82,9 +88,15 @@ class Dev:
         (folder / ".draft").write_text(json.dumps({"id": number}) + "\n")
         (folder / ".draft").rename(folder / "x.ndjson")
 
-    def ids(self, name: str = "arrivals") -> list[int]:
+    def order(self, first: int) -> None:
+        """Write the source of orders: one a day, the last of which stays."""
+        rows = [(date(2024, 1, day), first + day) for day in range(1, 6)] + [(date(2024, 2, 1), 99)]
+        table = pa.table({"day": [day for day, _ in rows], "id": [number for _, number in rows]})
+        write_deltalake(str(self.project / ".strandline/lake/raw/orders"), table, mode="overwrite")
+
+    def ids(self, name: str = "arrivals", layer: str = "bronze") -> list[int]:
         """What is in a table."""
-        table = self.project / ".strandline/lake/bronze" / name
+        table = self.project / ".strandline/lake" / layer / name
         if not DeltaTable.is_deltatable(str(table)):
             return []
         return sorted(DeltaTable(str(table)).to_pyarrow_table(columns=["id"]).column("id").to_pylist())
@@ -121,6 +133,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     (project / "dataflows/copied.yaml").write_text(COPIED)
     (project / "dataflows/days.yaml").write_text(DAYS)
     (project / "dataflows/spoilt.yaml").write_text(SPOILT)
+    (project / "dataflows/orders.yaml").write_text(ORDERS)
     (project / "spoilt").mkdir()
     (project / "spoilt/1.ndjson").write_text('{"id": "two"}\n')
     (project / "dataflows/broken.yaml").write_text(
@@ -149,6 +162,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     for number, day in enumerate(ALL_DAYS):
         if day != MISSING:
             running.day(day, number)
+    running.order(0)
     try:
         until(lambda: answers(running.url) or process.poll() is not None, "the UI answers", log)
         assert process.poll() is None, log.read_text()[-3000:]
@@ -200,10 +214,13 @@ def test_a_broken_dataflow_file_shows_as_an_asset_and_leaves_the_others_loaded(d
         "bronze/broken",
         "bronze/copied",
         "bronze/days",
+        "bronze/orders",
         "bronze/spoilt",
+        "raw/orders",
         "watermark/arrivals",
         "watermark/copied",
         "watermark/days",
+        "watermark/orders",
         "watermark/spoilt",
     ]
     assert "dataflows/broken.yaml:1" in nodes["bronze/broken"]
@@ -338,6 +355,32 @@ def test_the_page_of_the_watermark_in_a_browser_shows_the_ledger_after_a_range_r
 
 
 @pytest.mark.timeout(600)
+def test_a_month_is_replayed_aside_and_promoted_or_dropped_by_jobs_from_the_ui(dev: Dev) -> None:
+    until(lambda: dev.ids("orders") == [1, 2, 3, 4, 5, 99], "orders are loaded", dev.log)
+    dev.order(100)  # below the watermark: no run reads it
+    month = {"dataflow": "orders", "start": "2024-01-01", "end": "2024-02-01", "every": "2 days"}
+    ending = {"dataflow": "orders", "table": "aside/january", "reason": "corrected at the source"}
+    launch(dev, "replay", {**month, "into": "aside/january"})
+    assert dev.ids("january", "aside") == [101, 102, 103, 104, 105]
+    launch(dev, "promote", ending)  # only shows what it would do
+    assert dev.ids("orders") == [1, 2, 3, 4, 5, 99]
+    launch(dev, "promote", {**ending, "confirm": True})
+    assert (dev.ids("orders"), dev.ids("january", "aside")) == ([99, 101, 102, 103, 104, 105], [])
+    launch(dev, "replay", {**month, "into": "aside/january"})
+    launch(dev, "drop", {**ending, "confirm": True})
+    assert (dev.ids("orders"), dev.ids("january", "aside")) == ([99, 101, 102, 103, 104, 105], [])
+    dev.order(200)
+    launch(dev, "replay", {**month, "replace": True})
+    assert dev.ids("orders") == [99, 201, 202, 203, 204, 205]
+
+
+@pytest.mark.ui
+@pytest.mark.timeout(600)
+def test_the_page_of_the_watermark_in_a_browser_shows_the_chunks_of_a_replay(dev: Dev) -> None:
+    page_shows(f"{dev.url}/assets/watermark/orders?view=events", "chunks_done", "chunks_in_all")
+
+
+@pytest.mark.timeout(600)
 def test_an_engine_that_is_killed_is_started_again_under_the_same_address_and_the_next_runs_load(
     dev: Dev,
 ) -> None:
@@ -359,7 +402,7 @@ def test_it_says_what_it_has_started_and_which_dataflows_are_broken_and_keeps_ru
     said = dev.log.read_text()
     home = dev.project / ".strandline/dagster"
     assert (
-        f"project: {dev.project}; Dagster's runs: {home}\ndataflows: arrivals, copied, days, spoilt\nbroken: broken"
+        f"project: {dev.project}; Dagster's runs: {home}\ndataflows: arrivals, copied, days, orders, spoilt\nbroken: broken"
         in said
     )
     assert "  broken: dataflows/broken.yaml:1:" in said
@@ -418,6 +461,27 @@ def counts(dev: Dev) -> tuple[int, int]:
         "partitionStats"
     ]
     return stats["numMaterialized"], stats["numFailed"]
+
+
+def launch(dev: Dev, job: str, config: Mapping[str, object]) -> None:
+    """Run a job with config as its launchpad does, to its end."""
+    query = """mutation($params: ExecutionParams!) { launchRun(executionParams: $params) {
+        __typename ... on LaunchRunSuccess { run { runId } } ... on RunConfigValidationInvalid { errors { message } }
+        ... on PythonError { message } } }"""
+    selector = {"repositoryLocationName": "strandline", "repositoryName": "__repository__", "jobName": job}
+    given = {"ops": {f"{job}_step": {"config": config}}}
+    before = {run["runId"] for run in runs(dev, job)}
+    answer = graphql(dev, query, {"params": {"selector": selector, "runConfigData": given}})["data"][
+        "launchRun"
+    ]
+    assert answer["__typename"] == "LaunchRunSuccess", answer
+    ended = ("SUCCESS", "FAILURE", "CANCELED")
+    until(
+        lambda: [run["status"] in ended for run in runs(dev, job) if run["runId"] not in before] == [True],
+        f"the job {job} is over",
+        dev.log,
+    )
+    assert [run["status"] for run in runs(dev, job) if run["runId"] not in before] == ["SUCCESS"]
 
 
 def backfill(dev: Dev, days: Sequence[str]) -> str:
