@@ -45,6 +45,7 @@ def run() -> None:
                 arguments, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=CHECKOUT
             )
             try:
+                _until_open(here / "dev.log", server)
                 time.sleep(WARM_UP)
                 before, stored = _seconds(server.pid), _stored(here)
                 time.sleep(SECONDS)
@@ -62,6 +63,13 @@ def run() -> None:
             f"Dagster's storage grows by {grown / SECONDS * _DAY / 2**20:.0f} MiB a day; ticks that found nothing are kept for 3 days",
         ],
     )
+
+
+def _until_open(log: Path, server: subprocess.Popen[bytes]) -> None:
+    while "Dagster UI:" not in log.read_text():
+        if server.poll() is not None:
+            raise RuntimeError(f"strandline dev has ended: {log.read_text()[-1000:]}")
+        time.sleep(1)
 
 
 def _many(here: Path) -> None:

@@ -5,6 +5,7 @@ The asking side imports little: of a run that a resident process makes, it is wh
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
@@ -97,19 +98,33 @@ def listening(project: Path) -> Iterator[socket.socket | None]:
     """Listen for ``strandline run`` as long as the block runs; yields None if the path is too long.
 
     Raises:
-        Held: if another process does so.
+        Held: if another process does so, or has come as far.
     """
-    path = address(project)
+    folder = project_home(project).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder / "watch.lock"):
+        yield from _bound(address(project))
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Hold a lock that ends with this process, however it ends."""
+    with lock.open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Held(
+                f"expected no other `strandline watch` of this project, found one that holds {lock}"
+            ) from None
+        yield
+
+
+def _bound(path: Path | None) -> Iterator[socket.socket | None]:
     if path is None:
         yield None
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as here:
-        if _is_served(path):
-            raise Held(
-                f"expected no other `strandline watch` of this project, found one that listens at {path}"
-            )
-        path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)  # of one that was killed
         before = os.umask(0o177)  # whoever may write to it may start runs
         try:
             here.bind(str(path))
@@ -129,20 +144,22 @@ def serve(listener: socket.socket, answer: Answer) -> None:
         there.settimeout(_PATIENCE)
         try:
             question = json.loads(there.makefile("r", encoding="utf-8").readline())
-        except (OSError, ValueError):
-            return
-        there.settimeout(None)
-        if any(value and value != os.environ.get(name) for name, value in question["environment"].items()):
+            elsewhere = any(
+                value and value != os.environ.get(name) for name, value in question["environment"].items()
+            )
+            folder, names = question["folder"], question["names"]
+            context = Context(Path(folder) if folder else None, question["as_json"])
+            out, err = (
+                _Spoken(there, name, terminal)
+                for name, terminal in zip(("out", "err"), question["terminals"], strict=True)
+            )
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return  # of another version, say: it runs alone
+        if elsewhere:
             _send(there, {"refused": "another environment"})
             return
-        folder = question["folder"]
-        context = Context(Path(folder) if folder else None, question["as_json"])
-        out, err = (
-            _Spoken(there, name, terminal)
-            for name, terminal in zip(("out", "err"), question["terminals"], strict=True)
-        )
         with redirect_stdout(out), redirect_stderr(err):
-            code = answer(context, question["names"])
+            code = answer(context, names)
         _send(there, {"code": code})
 
 
@@ -151,9 +168,10 @@ class _Spoken(io.TextIOBase):
 
     def __init__(self, there: socket.socket, name: str, terminal: bool) -> None:
         self._there, self._name, self._terminal = there, name, terminal
+        self._listens = True
 
     def write(self, text: str) -> int:
-        _send(self._there, {self._name: text})
+        self._listens = self._listens and _send(self._there, {self._name: text})
         return len(text)
 
     def writable(self) -> bool:
@@ -163,14 +181,12 @@ class _Spoken(io.TextIOBase):
         return self._terminal
 
 
-def _send(there: socket.socket, message: Mapping[str, Any]) -> None:
-    with suppress(OSError):  # whoever asked may be gone
+def _send(there: socket.socket, message: Mapping[str, Any]) -> bool:
+    """Return whether it was taken: whoever asked may be gone, or stopped."""
+    with suppress(OSError):
         there.sendall(json.dumps(message).encode() + b"\n")
-
-
-def _is_served(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        return probe.connect_ex(str(path)) == 0
+        return True
+    return False
 
 
 def _environment() -> dict[str, str | None]:

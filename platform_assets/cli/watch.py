@@ -12,13 +12,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from queue import SimpleQueue
 from socket import socket
-from typing import TYPE_CHECKING
+from threading import Condition, Thread
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError
+from partitions.errors import StrandlineError, in_one_line
 from partitions.pauses import Attempts
 from platform_assets.cli import resident
 from platform_assets.cli.context import Context, shared
@@ -38,8 +40,13 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
     from watchdog.events import FileSystemEvent
 
+    from resources.watermarks.entry import Entry
+
 _SETTLED = 0.1
 """Seconds after a file's event in which others may come that are loaded with it."""
+
+_LOOKERS, _PATIENCE, _SLOW = 8, 1.0, 30.0
+"""Sources that are looked at beside each other; seconds that a look waits for them, and after which one that has not answered is told of."""
 
 
 @click.command("watch")
@@ -107,6 +114,7 @@ class Watch:
         """Load the project once more: its files may have changed since the command began."""
         folder = self.context.project.folder
         self._taken = self._seen = _state_of(folder)
+        self._looks = _Looks(self._find)
         self._take(load_project(folder))
 
     @property
@@ -123,12 +131,24 @@ class Watch:
         return {place for place in places if place is not None and place.is_dir()}
 
     def look(self, ended: Callable[[], bool] = lambda: False) -> None:
-        """Look once at each dataflow, and run what is worth a run, until the user ends the command."""
+        """Look once at each dataflow, and run what is worth a run, until the user ends the command.
+
+        A source that does not answer is left to a later look, so that it keeps no other dataflow waiting.
+        """
         self._read_again()
+        found = self._looks.ask(list(self._flows.values()))
         for name in self.names:
             if ended():
                 return
-            self._look_at(self._flows[name])
+            if name in self._woken:  # since it was looked at, maybe
+                self._take_up(self._flows[name], self._find(self._flows[name]))
+            elif name in found:
+                self._take_up(self._flows[name], found[name])
+        for name, seconds in self._looks.slow():
+            self._say_once(
+                name,
+                f"its source has not answered for {seconds // _SLOW * _SLOW:.0f} s; the other dataflows go on",
+            )
 
     def answer(self, context: Context, names: Sequence[str]) -> int:
         """Do what a call of ``strandline run`` asks for, and return its exit code."""
@@ -139,26 +159,41 @@ class Watch:
         except Exception as error:  # noqa: BLE001 - whoever asked is told, and this process stays
             return report(error, context)
 
-    def _look_at(self, flow: Dataflow) -> None:
-        log, now = self._runner.platform.log, datetime.now(UTC)
+    def _find(self, flow: Dataflow) -> _Found:
+        """Look at one dataflow; of what cannot be seen now the error is the answer."""
+        runner, now = self._runner, datetime.now(UTC)
         try:
-            entry = log.newest(flow.name)
-            what = self._work(flow, now)
-            if not what:
-                self._woken.discard(flow.name)
-                return
-            before = self._attempts.get(flow.name, Attempts())
-            progress = entry.id if entry and entry.why not in NO_PROGRESS else before.done
-            if before.wait(progress, what, now.timestamp()) > 0:
-                return
-            if in_flight(self.instance, log, flow.name, now.timestamp()) is not None:
-                return  # a sensor's, say: it loads this, or the next look finds it again
+            return _Found(now, runner.platform.log.newest(flow.name), self._work(runner, flow, now))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one source, the others are looked at
+            return _Found(now, error=error)
+
+    def _take_up(self, flow: Dataflow, found: _Found) -> None:
+        """Run what a look has found, unless it is to wait, or a sensor's run has it. What goes wrong is told, and ends nothing."""
+        try:
+            self._run(flow, found)
+        except EngineLost:
+            raise
         except StrandlineError as error:
             self._say_once(flow.name, error.message)
+        except Exception as error:  # noqa: BLE001 - Dagster's storage may be locked or full, say
+            self._say_once(flow.name, f"{type(error).__name__}: {in_one_line(str(error))}")
+
+    def _run(self, flow: Dataflow, found: _Found) -> None:
+        if found.error is not None:
+            raise found.error
+        if not found.what:
+            self._woken.discard(flow.name)
             return
+        now, entry = found.time, found.entry
+        before = self._attempts.get(flow.name, Attempts())
+        progress = entry.id if entry and entry.why not in NO_PROGRESS else before.done
+        if before.wait(progress, found.what, now.timestamp()) > 0:
+            return
+        if in_flight(self.instance, self._runner.platform.log, flow.name, now.timestamp()) is not None:
+            return  # a sensor's, say: it loads this, or the next look finds it again
         outcome = self._runner.run(flow)
         if outcome.status != "held":
-            self._attempts[flow.name] = before.next(progress, what, now.timestamp())
+            self._attempts[flow.name] = before.next(progress, found.what, now.timestamp())
             self._woken.discard(flow.name)
         if outcome.committed:
             lineage = self._runner.platform.lineage
@@ -173,9 +208,9 @@ class Watch:
         if isinstance(outcome.error, EngineLost) and self._runner.platform.spark.remote is None:
             raise outcome.error  # Java is started once in a process
 
-    def _work(self, flow: Dataflow, now: datetime) -> str:
+    def _work(self, runner: Runner, flow: Dataflow, now: datetime) -> str:
         """Return what is worth a run; of a dataflow whose upstream has loaded something all that is due, as its sensor does."""
-        platform = self._runner.platform
+        platform = runner.platform
         if flow.name in self._woken and flow.run_after_upstream:
             plan = platform.plan(flow, now)
             return repr([slice_.upper for slice_ in plan.slices]) if plan.slices else ""
@@ -195,10 +230,9 @@ class Watch:
         try:
             project = load_project(self._project.folder)
             _ = project.settings
+            self._take(project)
         except StrandlineError as error:
             self._say_once("platform.yaml", error.message)
-            return
-        self._take(project)
 
     def _take(self, project: Project) -> None:
         self._project = project
@@ -215,6 +249,61 @@ class Watch:
         if self._said.get(name) != what:
             self._said[name] = what
             say(f"{name}: {self._project.hide(what)}")
+
+
+class _Found(NamedTuple):
+    """What a look at one dataflow has found.
+
+    Attributes:
+        time: of the look.
+        entry: the newest.
+        what: is worth a run, or "".
+        error: why nothing is known.
+    """
+
+    time: datetime
+    entry: Entry | None = None
+    what: str = ""
+    error: Exception | None = None
+
+
+class _Looks:
+    """Looks at dataflows in threads of its own, which end with the process whatever they wait for."""
+
+    def __init__(self, find: Callable[[Dataflow], _Found]) -> None:
+        self._find = find
+        self._asked: SimpleQueue[Dataflow] = SimpleQueue()
+        self._since: dict[str, float] = {}
+        self._found: dict[str, _Found] = {}
+        self._news = Condition()
+        for number in range(_LOOKERS):
+            Thread(target=self._look, name=f"strandline-look-{number}", daemon=True).start()
+
+    def ask(self, flows: Sequence[Dataflow]) -> dict[str, _Found]:
+        """Look at those that are not being looked at, and return by name what was found within a second, or since the last call."""
+        with self._news:
+            new = [flow for flow in flows if flow.name not in self._since]
+            self._since |= dict.fromkeys((flow.name for flow in new), time.monotonic())
+            for flow in new:
+                self._asked.put(flow)
+            self._news.wait_for(lambda: not any(flow.name in self._since for flow in new), _PATIENCE)
+            found, self._found = self._found, {}
+            return found
+
+    def slow(self) -> list[tuple[str, float]]:
+        """Return the dataflows that were asked for long ago and have not answered, with the seconds."""
+        with self._news:
+            now = time.monotonic()
+            return [(name, now - since) for name, since in self._since.items() if now - since >= _SLOW]
+
+    def _look(self) -> None:
+        while True:
+            flow = self._asked.get()
+            found = self._find(flow)
+            with self._news:
+                self._found[flow.name] = found
+                self._since.pop(flow.name, None)
+                self._news.notify_all()
 
 
 class _Bell:
@@ -284,5 +373,9 @@ class _FileEvents:
 
 
 def _state_of(folder: Path) -> object:
-    files = [folder / "platform.yaml", *sorted((folder / "dataflows").glob("**/*.yaml"))]
-    return [(str(file), (at := file.stat()).st_mtime_ns, at.st_size) for file in files if file.exists()]
+    found = []
+    for file in [folder / "platform.yaml", *sorted((folder / "dataflows").glob("**/*.yaml"))]:
+        with suppress(OSError):  # removed just now, or not there
+            at = file.stat()
+            found.append((str(file), at.st_mtime_ns, at.st_size))
+    return found

@@ -117,3 +117,85 @@ def test_changed(short: Feed) -> None:
         (other.folder / "dataflows" / "other.yaml").write_text("source: 7\n")
         short.put("2.ndjson", 2)
         until(lambda: short.ids == [1, 2])
+
+
+SLOW = """
+from pathlib import Path
+from time import monotonic, sleep
+
+GATE = Path({gate!r})
+
+
+def rows(request):
+    yield {{"id": 1}}
+
+
+def highest(request, column):
+    until = monotonic() + 120
+    while not GATE.exists() and monotonic() < until:
+        sleep(0.05)
+    return 1
+"""
+
+
+def test_slow(short: Feed) -> None:
+    """A source that does not answer keeps no other dataflow waiting, and is loaded once it answers."""
+    gate = short.folder / "gate"
+    (short.folder / "slow_source.py").write_text(SLOW.format(gate=str(gate)))
+    slow = Feed(
+        short.folder,
+        short.engine,
+        {
+            "source": {"type": "python", "function": "slow_source:rows", "highest": "slow_source:highest", "schema": "id long"},
+            "watermark": {"type": "column", "columns": ["id"]},
+        },
+        name="a_slow_one",
+    )  # fmt: skip
+    with watching(short):
+        for number in (2, 3):
+            short.put(f"{number}.ndjson", number)
+            until(lambda: short.ids[-1] == number)  # noqa: B023 - called in this round
+        assert slow.ids == []
+        gate.touch()
+        until(lambda: slow.ids == [1])
+
+
+def test_killed(short: Feed) -> None:
+    """What is left of one that was killed keeps neither the next one nor a run from working."""
+    killed = short.start("watch")
+    until(lambda: _listens(short))
+    killed.kill()
+    killed.communicate()
+    assert _listens(short)  # its socket is still there
+    short.put("2.ndjson", 2)
+    assert short.cli("run", NAME).json[0]["status"] == "committed"
+    with watching(short):
+        short.put("3.ndjson", 3)
+        until(lambda: short.ids == [1, 2, 3])
+
+
+def test_several_at_once(short: Feed) -> None:
+    """Of several that start in the same moment one stays."""
+    started = [short.start("watch", "--every", "0.3") for _ in range(3)]
+    until(lambda: sum(process.poll() is not None for process in started) == 2)
+    ended = [process for process in started if process.poll() is not None]
+    (left,) = (process for process in started if process not in ended)
+    until(lambda: _listens(short))
+    short.put("2.ndjson", 2)
+    until(lambda: short.ids == [1, 2])
+    assert [process.returncode for process in ended] == [3, 3]
+    left.send_signal(signal.SIGINT)
+    left.communicate(timeout=PATIENCE)
+    assert left.returncode == 0
+
+
+def test_removed(short: Feed) -> None:
+    """A dataflow whose file is removed is watched no more; settings with errors leave all as it was."""
+    with watching(short):
+        other = Feed(short.folder, short.engine, name="other")
+        other.put("1.ndjson", 7)
+        until(lambda: other.ids == [7])
+        (other.folder / "dataflows" / "other.yaml").unlink()
+        (short.folder / "platform.yaml").write_text("lake: [\n")
+        short.put("2.ndjson", 2)
+        until(lambda: short.ids == [1, 2])
