@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.measure import CHECKOUT, alternate, command, median, ratio, report
-from benchmarks.tick import DLT
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.connect_server import ConnectServer, free_port
@@ -33,6 +32,7 @@ from scripts import postgres as pg
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+DLT = CHECKOUT / ".strandline/cache/dlt"
 ROWS, INCREMENT, SLICE = 5_000_000, 50_000, 1_000_000
 RUNS, WARM_UP, LOADS = 9, 2, 3
 START = datetime(2020, 1, 1, tzinfo=UTC)

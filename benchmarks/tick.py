@@ -6,10 +6,10 @@ The warm comparison leaves out imports: it starts when the modules and Dagster's
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from resources.spark import SparkEngine
 HISTORIES = (1_000, 50_000)
 RUNS = 9
 _IGNORING = "warm, beyond imports, unknown fields ignored"
-DLT = CHECKOUT / ".strandline/cache/dlt"
 
 
 def run() -> None:
@@ -30,12 +29,12 @@ def run() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         zones = {size: _zone(root / str(size), size) for size in HISTORIES}
-        rows = [*_cold(root, zones[HISTORIES[0]]), *_dlt(zones)]
+        rows = _cold(root, zones[HISTORIES[0]])
         ignoring = _zone(root / "ignoring", HISTORIES[0], unknown_fields="ignore")
         with connect_server(
             SparkEngine(master="local[2]", cache=cache_folder()), root / "connect.log"
         ) as url:
-            warm = _warm(root, zones, ignoring, url)
+            warm = _warm(root, zones, ignoring, url) | _whole(zones, url)
     rows += [
         {"side": side, "seconds": median(values), "min": min(values), "max": max(values)}
         for side, values in warm.items()
@@ -51,6 +50,10 @@ def run() -> None:
             f"warm tick without Dagster's own work / bare Spark: {ratio(warm, _loop_of(HISTORIES[0]), 'bare Spark, warm'):.2f}",
             f"warm tick / bare Spark that writes with an idempotent tag: {ratio(warm, small, 'bare Spark with a tag, warm'):.2f}",
             f"warm tick at 50,000 files of history / at 1,000: {ratio(warm, large, small):.2f} (aim: the same)",
+            *(
+                f"whole command on a warm server / dlt, {size:,} files of history: {ratio(warm, _whole_of('strandline run', size), _whole_of('dlt', size)):.2f} (aim: below 1)"
+                for size in HISTORIES
+            ),
             f"embedded / bare Spark, both cold: {figures['strandline run, embedded'] / figures['bare Spark, cold']:.2f} (aim: at most 1)",
         ],
     )
@@ -120,15 +123,6 @@ def _warm(root: Path, zones: dict[int, Path], ignoring: Path, url: str) -> dict[
         next(ignored)
         return float(script("tick_ours", ignoring, environment={"STRANDLINE_SPARK_REMOTE": url})["seconds"])
 
-    def whole(size: int) -> float:
-        next(arrivals[size])
-        cost = command(
-            [sys.executable, "-m", "platform_assets.cli", "--project", str(zones[size]), "run", "arrivals"],
-            {"STRANDLINE_SPARK_REMOTE": url},
-        )
-        assert cost.code == 0, cost.output
-        return cost.wall
-
     sides: dict[str, Callable[[], float]] = {
         f"warm, beyond imports, history {HISTORIES[0]}": lambda: ours(HISTORIES[0]),
         f"warm, beyond imports, history {HISTORIES[1]}": lambda: ours(HISTORIES[1]),
@@ -139,8 +133,6 @@ def _warm(root: Path, zones: dict[int, Path], ignoring: Path, url: str) -> dict[
         "bare Spark with a tag, warm": lambda: float(
             script("tick_bare", next(other), root / "warm_tagged", url, "tagged")["seconds"]
         ),
-        f"strandline run, warm, whole command, history {HISTORIES[0]}": lambda: whole(HISTORIES[0]),
-        f"strandline run, warm, whole command, history {HISTORIES[1]}": lambda: whole(HISTORIES[1]),
     }
     alternate(4, **sides)
     figures = alternate(RUNS, **sides)
@@ -151,33 +143,33 @@ def _loop_of(size: int) -> str:
     return f"the same without Dagster's own work, history {size}"
 
 
-def _dlt(zones: dict[int, Path]) -> list[dict[str, Any]]:
-    """Measure dlt's filesystem source to Delta, incremental by modification date, installed into its own environment."""
-    python = DLT / "bin/python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(DLT)], check=True)
-        subprocess.run(
-            [str(python), "-m", "pip", "install", "-q", "dlt[filesystem,deltalake,parquet]"], check=True
-        )
-    rows = []
+def _whole(zones: dict[int, Path], url: str) -> dict[str, list[float]]:
+    """Measure whole commands on a warm server beside dlt's filesystem source to Delta, incremental by modification date, in turn."""
+    sides: dict[str, Callable[[], float]] = {}
     for size, here in zones.items():
-        work = here / "dlt"
-        shutil.copytree(here / "landing", work / "landing")
-        arguments = [str(python), str(CHECKOUT / "benchmarks/scripts/tick_dlt.py"), str(work)]
-        assert command(arguments).code == 0
-        new = _arrivals(work, size)
-        costs = []
-        for _ in range(3):
-            next(new)
-            costs.append(command(arguments))
-        assert all(cost.code == 0 for cost in costs), costs[0].output
-        walls = [cost.wall for cost in costs]
-        rows.append(
-            {
-                "side": f"dlt filesystem to Delta, whole command, history {size}",
-                "seconds": median(walls),
-                "min": min(walls),
-                "max": max(walls),
-            }
-        )
-    return rows
+        new, other = _arrivals(here, size + 40_000), here / "dlt"
+        shutil.copytree(here / "landing", other / "landing")
+        new_of_dlt = _arrivals(other, size + 40_000)
+        sides[_whole_of("strandline run", size)] = partial(_ours, here, new, url)
+        sides[_whole_of("dlt", size)] = partial(_dlt, other, new_of_dlt)
+    alternate(1, **sides)
+    return alternate(RUNS, **sides)
+
+
+def _whole_of(what: str, size: int) -> str:
+    return f"{what}, whole command, history {size}"
+
+
+def _ours(here: Path, new: Iterator[Path], url: str) -> float:
+    next(new)
+    arguments = [sys.executable, "-m", "platform_assets.cli", "--project", str(here), "run", "arrivals"]
+    cost = command(arguments, {"STRANDLINE_SPARK_REMOTE": url})
+    assert cost.code == 0, cost.output
+    return cost.wall
+
+
+def _dlt(work: Path, new: Iterator[Path]) -> float:
+    next(new)
+    cost = command([sys.executable, str(CHECKOUT / "benchmarks/scripts/tick_dlt.py"), str(work)])
+    assert cost.code == 0, cost.output
+    return cost.wall

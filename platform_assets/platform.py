@@ -28,5 +28,12 @@ def build_platform(project: Project, notify: Callable[[str], None] = lambda line
     kept = project.settings.history
     history = RetentionPolicy(kept.entries, kept.age)
     return Platform(
-        project.state, project.lake, spark, project.source_place, history, project.folder, project.lineage
+        project.state,
+        project.lake,
+        spark,
+        project.source_place,
+        history,
+        project.folder,
+        project.lineage,
+        sensor_interval=project.settings.sensors.interval,
     )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -72,6 +72,7 @@ class Platform:
         folder: of the project, from which relative paths count.
         lineage: of the project's dataflows: which table an asset's name means.
         loads: all dataflows that this process loads; Spark is started with the jars of all of them.
+        sensor_interval: between two looks of a sensor; None: each has its own.
     """
 
     state: Place | Database
@@ -82,6 +83,7 @@ class Platform:
     folder: Path = Path()
     lineage: Lineage = field(default_factory=Lineage)
     loads: tuple[Dataflow, ...] = ()
+    sensor_interval: timedelta | None = None
 
     @cached_property
     def log(self) -> WatermarkLog:

@@ -117,14 +117,16 @@ class SensorShell:
     Attributes:
         name: the part behind the dataflow's name.
         description: for people.
-        interval: seconds between two ticks, at least.
+        interval: seconds between two ticks, at least, if the project names none.
         clock: epoch seconds.
+        paced: whether that holds whatever the project names.
     """
 
     name: str
     description: str
     interval: int = 30
     clock: Clock = time.time
+    paced: bool = False
 
     def build(
         self, dataflow: Dataflow, platform: Platform, job: Any, look: Callable[[Tick], NoWork | Work]
@@ -146,7 +148,12 @@ class SensorShell:
             progress = _progress(platform.log, dataflow.name, cursor, work)
             return _request(dataflow, platform.log, cursor, work, progress, seconds)
 
-        return DataflowSensor(self, dataflow.name, job, evaluate)
+        return DataflowSensor(replace(self, interval=self._interval(platform)), dataflow.name, job, evaluate)
+
+    def _interval(self, platform: Platform) -> int:
+        """Return the project's interval, unless this sensor takes steps of its own length."""
+        asked = platform.sensor_interval
+        return self.interval if asked is None or self.paced else int(asked.total_seconds())
 
 
 Evaluate = Callable[[DagsterInstance, str | None], SensorResult]

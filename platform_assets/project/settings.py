@@ -299,6 +299,16 @@ class AlertSettings(Model):
     on: Annotated[tuple[Condition, ...], Field(min_length=1)] = CONDITIONS
 
 
+class SensorSettings(Model):
+    """How often sensors look.
+
+    Attributes:
+        interval: between two looks, at least; None: 30 s, a minute for rows above a column. The sweep for late files has its own.
+    """
+
+    interval: Annotated[Duration, Field(ge=timedelta(seconds=1))] | None = None
+
+
 class Settings(Model):
     """The whole file.
 
@@ -308,6 +318,7 @@ class Settings(Model):
         format: the default of all targets.
         iceberg: the catalog of Iceberg tables.
         history: the retention of each watermark log.
+        sensors: of Dagster.
         alerts: None: people are told nothing.
         connections: by name, for sources, state and lake.
     """
@@ -318,6 +329,7 @@ class Settings(Model):
     iceberg: IcebergSettings = IcebergSettings()
     spark: SparkSettings = SparkSettings()
     history: HistorySettings = HistorySettings()
+    sensors: SensorSettings = SensorSettings()
     alerts: AlertSettings | None = None
     connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
 

@@ -154,4 +154,6 @@ def late_sensor(
         )
 
     description = f"Looks for files of {dataflow.name} that came below its watermark, a few pages a tick."
-    return SensorShell("late", description, _INTERVAL, clock).build(dataflow, platform, to_run, look)
+    return SensorShell("late", description, _INTERVAL, clock, paced=True).build(
+        dataflow, platform, to_run, look
+    )

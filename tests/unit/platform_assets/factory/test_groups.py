@@ -95,7 +95,10 @@ def test_a_project_of_more_than_a_hundred_dataflows_has_groups_that_dagster_take
         (tmp_path / f"dataflows/flow_{number:03d}.yaml").write_text(
             "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\ntarget: {load: append}\n"
         )
+    (tmp_path / "platform.yaml").write_text("sensors: {interval: PT7S}\n")
     sensors = build_definitions(tmp_path).get_repository_def().sensor_defs
+    intervals = {each.name: each.minimum_interval_seconds for each in sensors}
+    assert (intervals["strandline_files_1"], intervals["strandline_late_1"]) == (7, 300)
     assert sorted(each.name for each in sensors) == [
         f"strandline_{name}_{number}" for name in ("files", "late") for number in (1, 2, 3)
     ]

@@ -319,7 +319,7 @@ SETTINGS = [
     (
         "lakes: x\n",
         (1, "lakes", "an unknown key"),
-        "one of alerts, connections, format, history, iceberg, lake, spark, state",
+        "one of alerts, connections, format, history, iceberg, lake, sensors, spark, state",
         "lake",
     ),
     (
