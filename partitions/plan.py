@@ -66,6 +66,15 @@ class ReadsBack(Protocol):
         ...
 
 
+@runtime_checkable
+class CountsRows(Protocol):
+    """A slice that says what became of its rows, one by one."""
+
+    def counts_of_rows(self) -> dict[str, Any]:
+        """Return number and state after it, in the public JSON form, and how many rows went where."""
+        ...
+
+
 class Slice(Protocol):
     """One number's worth of work: one commit of data and watermark."""
 

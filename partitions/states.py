@@ -7,6 +7,7 @@ from typing import Any
 
 from partitions.column.state import ColumnState
 from partitions.path.state import PathState
+from partitions.sentinels import Watermark
 from partitions.stream.state import StreamState
 from partitions.watermark import is_empty
 from partitions.window.state import WindowState
@@ -22,6 +23,14 @@ STATES: Mapping[str, type[PathState | ColumnState | WindowState | StreamState]] 
 
 REMEMBERS_FILES = frozenset({"path"})
 """Kinds whose log remembers each file that was ingested; of the others the watermark says all that there is to know."""
+
+
+def shortened(kind: str, watermark: Watermark) -> Watermark:
+    """Return a watermark in its short public form: of a stream epoch and global watermark, of others all of it (docs/cli.md)."""
+    if kind != "stream" or is_empty(watermark):
+        return watermark
+    state = StreamState.of(watermark)
+    return {"epoch": state.epoch, "global": state.value}
 
 
 def nothing_loaded(kind: str, watermark: Mapping[str, Any] | None) -> bool:

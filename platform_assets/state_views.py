@@ -17,7 +17,9 @@ _ALL = 1_000_000
 def with_intents(log: WatermarkLog, name: str, entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """Return the entries, newest first, each with its intent; an unfinished slice comes first."""
     newest = entries[0].number if entries else 0
-    documents = [{**entry.as_json(), "intent": _intent(log.intent(name, entry.number))} for entry in entries]
+    documents = [
+        {**entry.as_json(short=True), "intent": _intent(log.intent(name, entry.number))} for entry in entries
+    ]
     if begun := log.intent(name, newest + 1):
         documents.insert(0, {"number": begun.number, "why": begun.why, "intent": _intent(begun)})
     return documents

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from partitions.errors import BadPart
 from partitions.plan import Size
-from partitions.sentinels import Watermark
+from partitions.sentinels import Watermark, encode
 from partitions.stream.event_time import EventTime
 from partitions.stream.state import StreamState
 
@@ -151,6 +151,11 @@ class EpochSlice:
         """Its number and versions."""
         versions = {"first": self.input.first, "last": self.input.last}
         return [{"epoch": self.number, "files": None, "versions": versions, "reason": "new"}]
+
+    def counts_of_rows(self) -> dict[str, Any]:
+        """Epoch, global watermark, and the tally."""
+        told: dict[str, Any] = encode({"epoch": self.number, "global": self.judged.after.value})
+        return told | self.judged.tally._asdict()
 
     def halve(self) -> tuple[EpochSlice, ...]:
         """Only itself: where epochs are cut is the plan's to say."""

@@ -115,6 +115,11 @@ class StreamState:
             "quarantined": self.quarantined,
         }
 
+    @property
+    def buffered(self) -> int:
+        """Rows that wait."""
+        return sum(segment.rows for segment in self.segments)
+
     def bound(self, name: str) -> EventTime | None:
         """Return the watermark that judges a split's next chunk: its own, or the global one if that is higher."""
         split = self.splits.get(name, Split())

@@ -17,7 +17,7 @@ from platform_assets.cli.several import collect_results
 from platform_assets.cli.waiting import UNKNOWN, Waiting
 from platform_assets.file_views import files_aside
 from platform_assets.kinds import PROFILES, profile_of
-from platform_assets.kinds.profile import FindsLateFiles
+from platform_assets.kinds.profile import CountsRowsAside, FindsLateFiles
 from platform_assets.platform import build_platform
 from platform_assets.words import held_in_words, in_words
 from resources.aside.standing import aside_json, stored_asides
@@ -62,6 +62,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
                 "last_attempt": attempt.as_json() if attempt else None,
                 "waiting": waiting.of(flow, entry),
                 **files_aside(log, entry, _late_files(log, flow, entry, now)),
+                **_rows_aside(flow, entry),
                 "held_by": held_by(log, flow.name, entry),
                 "replays": [aside_json(log, aside) for aside in stored_asides(log, flow.name)],
             }
@@ -76,7 +77,7 @@ def _of(flow: Dataflow) -> dict[str, Any]:
 
 
 def _state(entry: Entry | None, now: datetime) -> dict[str, Any]:
-    public = entry.as_json() if entry else {}
+    public = entry.as_json(short=True) if entry else {}
     return {
         "state_number": entry.number if entry else 0,
         "watermark": public.get("watermark"),
@@ -90,6 +91,15 @@ def _state(entry: Entry | None, now: datetime) -> dict[str, Any]:
 def _late_files(log: WatermarkLog, flow: Dataflow, entry: Entry | None, now: datetime) -> LateFiles:
     profile = profile_of(flow)
     return profile.late_files(log, flow, entry, now) if isinstance(profile, FindsLateFiles) else LateFiles()
+
+
+def _rows_aside(flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
+    """Return how many rows were late and quarantined since the start, of a kind that counts rows."""
+    profile = profile_of(flow)
+    if not isinstance(profile, CountsRowsAside) or entry is None:
+        return {}
+    late, quarantined = profile.rows_aside(entry)
+    return {"late": {"count": late, "paths": []}, "quarantined": {"count": quarantined, "files": []}}
 
 
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:

@@ -31,6 +31,7 @@ COMMANDS = {
     "ledger": "Show what is covered and missing, unit by unit.",
     "simulate": "Show what each grace would have caught and read again.",
     "state": "Show the state of a dataflow, or decide about it.",
+    "splits": "Remove or merge splits of a stream.",
     "schema": "Show the schema, or infer it again.",
     "late": "Run one step of the sweep for late files.",
     "files": "Hand single files to the next run.",

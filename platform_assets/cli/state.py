@@ -12,7 +12,8 @@ from partitions.errors import ConfigurationError
 from partitions.plan import counted
 from platform_assets.cli.context import Context, shared
 from platform_assets.cli.deciding import REASON, YES, apply_decision
-from platform_assets.kinds import PROFILES
+from platform_assets.kinds import PROFILES, profile_of
+from platform_assets.kinds.profile import HasOwnState
 from platform_assets.platform import build_platform
 from platform_assets.state_views import changes_between, exported, watermarks_of, with_intents
 from resources.watermarks.entry import Entry
@@ -40,11 +41,17 @@ def show(context: Context, name: str, full: bool) -> None:
     """Show the newest entry."""
     (flow,) = context.dataflows([name])
     entry = build_platform(context.project).log.newest(name)
-    public = entry.as_json() if entry else None
+    public = entry.as_json(short=True) if entry else None
+    profile = profile_of(flow)
+    is_its_own = (
+        entry is not None and PROFILES[entry.kind] is profile
+    )  # not before a changed kind is accepted
     document = {
         "dataflow": flow.name,
         "number": entry.number if entry else 0,
-        "watermark": public and public["watermark"],
+        "watermark": profile.state_document(flow, entry, full=full)
+        if entry and is_its_own and isinstance(profile, HasOwnState)
+        else public and public["watermark"],
         "entry": public,
     }
     context.emit(document, lambda: print_entries([entry] if entry else [], full))
@@ -63,7 +70,7 @@ def history(context: Context, name: str, limit: int, intents: bool) -> None:
     log = build_platform(context.project).log
     entries = list(log.history(name, limit))
     if not intents:
-        context.emit([entry.as_json() for entry in entries], lambda: print_entries(entries))
+        context.emit([entry.as_json(short=True) for entry in entries], lambda: print_entries(entries))
         return
     documents = with_intents(log, name, entries)
     context.emit(documents, lambda: _print_intents(documents, entries))

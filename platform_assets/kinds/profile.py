@@ -150,6 +150,24 @@ class ListsNewFiles(Protocol):
 
 
 @runtime_checkable
+class CountsRowsAside(Protocol):
+    """A kind that puts single rows aside."""
+
+    def rows_aside(self, entry: Entry) -> tuple[int, int]:
+        """Return how many rows were late, and how many were quarantined, since the start."""
+        ...
+
+
+@runtime_checkable
+class HasOwnState(Protocol):
+    """A kind whose state is shown in another form than it is stored."""
+
+    def state_document(self, dataflow: Dataflow, entry: Entry, *, full: bool) -> Mapping[str, Any]:
+        """Return the state in the public JSON form: docs/cli.md; ``full``: with all of its parts, however many."""
+        ...
+
+
+@runtime_checkable
 class CanForce(Protocol):
     """A kind that can read a range again, whatever its watermark says."""
 

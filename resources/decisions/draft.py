@@ -78,6 +78,7 @@ def draft_entry(
         )
     app_id = changes.get("app_id") or app_id_of(platform, dataflow, last)
     table, aside = platform.table(dataflow), platform.bad_records(dataflow)
+    beside = [*([aside] if aside else []), *platform.side_tables(dataflow).values()]
     tip = table.tip(app_id)
     if tip.tags_expire:
         raise expiring(dataflow, tip)
@@ -85,7 +86,7 @@ def draft_entry(
         "kind": dataflow.kind,
         "app_id": app_id or new_id(),
         # Above the last tags of the tables, too: an idempotent writer would skip the next write in silence.
-        "number": max(last.number if last else 0, tip.tag, aside.tip(app_id).tag if aside else 0) + 1,
+        "number": max(last.number if last else 0, tip.tag, *(table.tip(app_id).tag for table in beside)) + 1,
         "why": why,
         "reason": reason,
         "fingerprint": dataflow.fingerprint,

@@ -48,6 +48,7 @@ EPOCH_SPLITS = ListKind("epoch", 1, ("split", "bound"))
 _SMALL = 128 * 2**20
 """Bytes that one task sorts."""
 _SHOWN = 3
+_LOWEST = "_strandline_lowest"
 
 
 def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]:
@@ -299,7 +300,7 @@ class StreamKind:
         read = drained(before.segments, value).read
         if not read:
             return {}, 0
-        rows = self._rows_of(spark, before, [segment.name for segment in read])
+        rows = self._rows_of(spark, read)
         out, stays = R.leaves(value), F.when(~R.leaves(value), F.col(R.TIME))
         found = {
             str(row[EPOCH]): row
@@ -330,16 +331,18 @@ class StreamKind:
         }
         return live, sum(row["out"] for row in found.values())
 
-    def _rows_of(self, spark: SparkSession, state: StreamState, names: Sequence[str]) -> DataFrame:
-        """The live rows of segments of the buffer, with their event time in ticks."""
+    def _rows_of(self, spark: SparkSession, segments: Sequence[Segment]) -> DataFrame:
+        """The live rows of segments of the buffer, with their event time in ticks: those at or above the segment's lowest."""
         from pyspark.sql import functions as F
 
         table = self.sides[BUFFER]
-        asked = Among(EPOCH, tuple(int(name) for name in names))
+        asked = Among(EPOCH, tuple(int(segment.name) for segment in segments))
         rows = table.read(spark, table.newest_version(), asked).where(F.col(EPOCH).isin(list(asked.values)))
         type_name = R.time_type(rows, self._definition, self.dataflow.name)
         timed = rows.withColumn(R.TIME, R.ticks_of(self._definition.event_time, type_name))
-        return timed if state.value is None else timed.where(~R.leaves(state.value))
+        lowest = [(int(segment.name), ticks(segment.lowest)) for segment in segments]
+        live = F.broadcast(spark.createDataFrame(lowest, f"{EPOCH} long, {_LOWEST} long"))
+        return timed.join(live, EPOCH).where(F.col(R.TIME) >= F.col(_LOWEST)).drop(_LOWEST)
 
     def _check_limits(self, slice_: EpochSlice, judged: DataFrame | None) -> None:
         definition, name, found = self._definition, self.dataflow.name, slice_.judged
@@ -415,7 +418,7 @@ class StreamKind:
         out = judged.where(R.is_kept() & R.leaves(value)).select(*columns, epoch)
         read = drained(found.before.segments, value).read
         if read:
-            waited = self._rows_of(spark, found.before, [segment.name for segment in read])
+            waited = self._rows_of(spark, read)
             out = out.unionByName(waited.where(R.leaves(value)).select(*columns, epoch))
         small = slice_.input.bytes + sum(segment.bytes for segment in read) < _SMALL
         return R.in_order(out, (self._definition.event_time, *self._definition.order_by), small=small)

@@ -8,8 +8,10 @@ from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from partitions.errors import BadPart, StrandlineError, UpstreamNotLoaded
-from partitions.plan import Plan, ReadsBack, Slice
+from partitions.plan import CountsRows, Plan, ReadsBack, Slice
 from partitions.sentinels import Watermark, encode
+from partitions.states import shortened
+from partitions.stream.state import StreamState
 from resources.watermarks.entry import Entry
 
 Status = Literal["committed", "nothing", "recovered", "failed", "held", "blocked", "skipped"]
@@ -30,6 +32,9 @@ class Step(StrEnum):
     TABLE_REMOVED = "table_removed"
     FORGOTTEN = "forgotten"
 
+
+_MOST_EPOCHS = 100
+"""That are told one by one, the last ones."""
 
 _STATUS_BY_EXIT: dict[int, Status] = {3: "held", 4: "blocked"}
 
@@ -149,13 +154,41 @@ class Outcome:
 
     @property
     def late(self) -> int:
-        """How many of these files were late."""
-        return sum(committed.files for committed in self.committed if committed.entry.why == "late")
+        """How many of these files were late; of a stream the late rows."""
+        files = sum(committed.files for committed in self.committed if committed.entry.why == "late")
+        return files + self._sum("late")
 
     @property
     def quarantined(self) -> int:
-        """Files that were passed over."""
-        return sum(committed.entry.quarantined for committed in self.committed)
+        """Files that were passed over; of a stream the rows in quarantine."""
+        files = sum(committed.entry.quarantined for committed in self.committed)
+        return files + self._sum("quarantined")
+
+    @property
+    def _epochs(self) -> list[dict[str, Any]]:
+        slices: list[object] = [committed.slice for committed in self.committed]
+        return [slice_.counts_of_rows() for slice_ in slices if isinstance(slice_, CountsRows)]
+
+    def _sum(self, what: str) -> int:
+        return sum(int(epoch[what]) for epoch in self._epochs)
+
+    @property
+    def stream(self) -> dict[str, Any] | None:
+        """What became of a stream's rows, in all and by epoch; None of other kinds."""
+        if self.kind != "stream":
+            return None
+        epochs = self._epochs
+        sums = {
+            name: sum(epoch[name] for epoch in epochs)
+            for name in ("rows_in", "emitted", "late", "quarantined")
+        }
+        buffered = StreamState.of(self.after).buffered
+        return {"engine": "splits", **sums, "buffered": buffered, "epochs": epochs[-_MOST_EPOCHS:]}
+
+    @property
+    def kind(self) -> str | None:
+        """Of the watermark; None if the run came to no plan and found no entry."""
+        return self.plan.kind if self.plan else self.newest.kind if self.newest else None
 
     @property
     def work_units(self) -> int:
@@ -197,13 +230,17 @@ class Outcome:
             "quarantined": self.quarantined,
             "work_units": self.work_units,
             "failed_units": self.failed_units,
-            "watermark_before": encode(self.before) or None,
-            "watermark_effective": encode(self.effective) or None,
-            "watermark_after": encode(self.after) or None,
+            "watermark_before": self._short(self.before),
+            "watermark_effective": self._short(self.effective),
+            "watermark_after": self._short(self.after),
             "seconds": round(self.seconds, 3),
             "error": error_json(self.error),
             "warnings": self.warnings,
+            "stream": self.stream,
         }
+
+    def _short(self, watermark: Watermark) -> Any:
+        return encode(shortened(self.kind or "", watermark)) or None
 
 
 def error_json(error: StrandlineError | None) -> dict[str, Any] | None:

@@ -10,13 +10,14 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from partitions.errors import CorruptWatermark, NeedsDecision
-from partitions.sentinels import Watermark, deserialise
+from partitions.sentinels import Watermark, deserialise, encode
+from partitions.states import shortened
 
 SCHEMA_VERSION = 1
 """Of entries and intents. A reader refuses a higher one: it cannot know what it would overlook."""
 
 Why = Literal[
-    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain"
+    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain", "splits"
 ]  # fmt: skip
 
 LOADS: frozenset[Why] = frozenset({"run", "replay", "late", "release", "promote"})
@@ -123,10 +124,12 @@ class Entry(Record):
         """Return the watermark as values; raise CorruptWatermark if its text does not read."""
         return deserialise(self.watermark)
 
-    def as_json(self) -> dict[str, Any]:
-        """The entry in the public JSON form (docs/cli.md, JSON)."""
+    def as_json(self, *, short: bool = False) -> dict[str, Any]:
+        """The entry in the public JSON form (docs/cli.md, JSON); ``short``: with the short form of a watermark that has one."""
         texts = {name: getattr(self, name) for name in ("watermark", "lower", "upper")}
         bounds = {name: text and json.loads(text) for name, text in texts.items()}
+        if short:
+            bounds["watermark"] = encode(shortened(self.kind, self.state()))
         return {name: bounds.get(name, getattr(self, name)) for name in _PUBLIC}
 
 

@@ -128,6 +128,60 @@ def test_a_compaction_is_no_input(make_stream: Any) -> None:
     assert stream.places() == {"sorted": [1, 2], "late": [], "quarantine": [], "buffer": [3]}
 
 
+def test_a_removed_split_is_not_waited_for_and_rows_that_waited_for_it_leave_with_the_next_epoch(
+    make_stream: Any,
+) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "b", 100), (3, "b", 104), (4, "a", 3))
+    stream.feed.load()
+    assert stream.places()["sorted"] == []
+    answer = stream.feed.cli("splits", "remove", "flow", "a", "--reason", "broken", "--yes")
+    assert (answer.code, answer.json["entry"]["why"]) == (0, "splits")
+    assert minutes(stream.feed.watermark["global"]) == 99
+    stream.append((5, "b", 106))
+    stream.feed.load()
+    assert stream.sorted() == [(1, 0, 3), (4, 3, 3), (2, 100, 3)]
+    assert stream.places()["buffer"] == [3, 5]
+
+
+def test_merged_splits_have_the_maximum_of_their_watermarks_and_an_unknown_one_is_refused(
+    make_stream: Any,
+) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 10), (2, "b", 20), (3, "c", 30))
+    stream.feed.load()
+    refused = stream.feed.cli("splits", "merge", "flow", "a", "x", "--into", "ab", "--reason", "r", "--yes")
+    assert (refused.code, "found x" in refused.error["message"]) == (2, True)
+    merged = stream.feed.cli("splits", "merge", "flow", "a", "b", "--into", "ab", "--reason", "r", "--yes")
+    assert merged.code == 0
+    shown = stream.feed.cli("state", "show", "flow").json["watermark"]
+    assert sorted(shown["splits"]) == ["ab", "c"]
+    assert shown["global"] == {"__datetime__": "2026-01-01T00:15:00+00:00"}
+    assert shown["totals"] == {"splits": 2, "idle": 0, "waiting": 0}
+
+
+def test_a_run_says_what_became_of_the_rows_of_each_epoch(make_stream: Any) -> None:
+    stream = make_stream(checkpoint={"interval_files": 1})
+    stream.append((1, "a", 100), (2, None, 1))
+    stream.append((3, "a", 94), (4, "a", 120))
+    (run,) = stream.feed.cli("run", "flow").json
+    first, second = run["stream"].pop("epochs")
+    assert run["stream"] == {
+        "engine": "splits",
+        "rows_in": 4,
+        "emitted": 1,
+        "late": 1,
+        "quarantined": 1,
+        "buffered": 1,
+    }
+    assert (first["epoch"], first["rows_in"], first["quarantined"], first["buffered"]) == (1, 2, 1, 1)
+    assert (second["epoch"], second["emitted"], second["late"], second["buffered"]) == (2, 1, 1, 1)
+    assert (run["late"], run["quarantined"], run["watermark_after"]["epoch"]) == (1, 1, 2)
+    (listed,) = stream.feed.cli("list").json
+    assert (listed["late"]["count"], listed["quarantined"]["count"]) == (1, 1)
+    assert set(listed["watermark"]) == {"epoch", "global"}
+
+
 VERSIONS = (
     ((1, "a", 100), (2, "b", 200), (3, "a", 110), (4, None, 5)),
     ((5, "a", 90), (6, "a", 300), (7, "b", 201), (8, "b", None)),

@@ -98,12 +98,11 @@ class Stream:
     def buffered(self) -> list[int]:
         """Return the ids of the rows that wait, as the newest state has it."""
         state = self.feed.watermark or {"segments": [], "global": None}
-        live = {int(segment["name"]) for segment in state["segments"]}
-        value = state["global"]
+        lowest = {int(segment["name"]): segment["lowest"] for segment in state["segments"]}
         return sorted(
             row["id"]
             for row in self.table("__buffer")
-            if row["_epoch"] in live and (value is None or row["ts"] >= value)
+            if row["_epoch"] in lowest and row["ts"] >= lowest[row["_epoch"]]
         )
 
     def places(self) -> dict[str, list[int]]:

@@ -10,7 +10,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
-from partitions.sentinels import Watermark
+from partitions.sentinels import Watermark, encode
 from partitions.stream.state import StreamState
 from platform_assets.kinds.profile import KindProfile, PlanRow
 from platform_assets.kinds.stream.words import short, state_in_words, watermark_in_words
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from platform_assets.cli.context import Context
     from platform_assets.cli.waiting import Servers
     from platform_assets.kinds.definitions import KindDefinitions
+
+
+_MOST_SPLITS = 1000
 
 
 class StreamProfile(KindProfile):
@@ -48,6 +51,33 @@ class StreamProfile(KindProfile):
     def entry_watermark(self, entry: Entry) -> str:
         """Return how far the global watermark is."""
         return state_in_words(StreamState.of(entry.state()))
+
+    def rows_aside(self, entry: Entry) -> tuple[int, int]:
+        """Return rows that were late, and rows that were quarantined."""
+        state = StreamState.of(entry.state())
+        return state.late, state.quarantined
+
+    def state_document(self, dataflow: Dataflow, entry: Entry, *, full: bool) -> Mapping[str, Any]:
+        """Return splits, totals and the buffer."""
+        state, definition = StreamState.of(entry.state()), dataflow.stream
+        asleep = sum(1 for split in state.splits.values() if split.idle >= definition.idle_after)
+        awaited = {name for name, split in state.splits.items() if split.watermark is None}
+        awaited |= set(definition.splits) - set(state.splits)
+        splits = {
+            name: encode({"watermark": split.watermark, "idle": split.idle})
+            for name, split in state.splits.items()
+        }
+        lowest = min((segment.lowest for segment in state.segments), default=None)
+        return {
+            **short(state.watermark()),
+            "splits": splits if full or len(splits) <= _MOST_SPLITS else None,
+            "totals": {"splits": len(splits), "idle": asleep, "waiting": len(awaited)},
+            "buffer": {
+                "rows": sum(segment.rows for segment in state.segments),
+                "segments": len(state.segments),
+                **encode({"min": lowest}),
+            },
+        }
 
     def entry_amount(self, entry: Entry) -> str:
         """Return how many rows wait after an epoch."""

@@ -1,0 +1,61 @@
+"""Decisions about the splits of a stream: some are removed, or become one (docs/streams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.sentinels import serialise
+from partitions.stream.epoch import joined, without
+from partitions.stream.splits import Splits
+from partitions.stream.state import StreamState
+from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
+from resources.kinds.states import state_of
+from resources.platform import Platform
+from resources.watermarks.entry import Entry
+
+
+def remove_splits(reason: str, names: Sequence[str]) -> DraftBuilder:
+    """The state without some splits: the global watermark does not wait for them any more. One that has rows again is a new split.
+
+    Raises:
+        ConfigurationError: the dataflow is no stream, or has no such split.
+    """
+    return _changed(reason, names, lambda state, splits: without(state, splits, names))
+
+
+def merge_splits(reason: str, names: Sequence[str], into: str) -> DraftBuilder:
+    """The state with some splits as one, which has the maximum of their watermarks.
+
+    Raises:
+        ConfigurationError: the dataflow is no stream, or has no such split.
+    """
+    return _changed(reason, names, lambda state, splits: joined(state, splits, names, into))
+
+
+def _changed(
+    reason: str, names: Sequence[str], change: Callable[[StreamState, Splits], StreamState]
+) -> DraftBuilder:
+    def build_draft(platform: Platform, dataflow: Dataflow, last: Entry | None) -> Draft:
+        definition = dataflow.stream
+        last = require_current_definition(platform, dataflow, last)
+        state = state_of(StreamState, dataflow, last)
+        unknown = sorted(set(names) - set(state.splits))
+        if unknown:
+            known = ", ".join(sorted(state.splits)[:20]) or "none"
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected splits of the stream, which has {known}; found {', '.join(unknown)}",
+                choices=(f"strandline state show {dataflow.name} --full",),
+            )
+        declared = sorted(set(names) & definition.policy.declared)
+        remarks = (
+            (f"still declared in watermark.splits, so awaited from the next epoch on: {', '.join(declared)}",)
+            if declared
+            else ()
+        )
+        watermark = serialise(change(state, definition.policy).watermark())
+        entry = draft_entry(platform, dataflow, last, "splits", reason, watermark=watermark)
+        return Draft(entry, remarks=remarks)
+
+    return build_draft
