@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Literal
 from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urlsplit
 
 from partitions.errors import ConfigurationError
@@ -27,6 +28,22 @@ _SHORTEST_HIDDEN = 4
 _HIDDEN = "***"
 
 Origin = tuple[str, str, int]
+ClientAuth = Literal["basic", "body"]
+
+
+@dataclass
+class GivenToken:
+    """The token that an API's authorization server has given last; all who ask the API use it.
+
+    Attributes:
+        text: None: there is none.
+        ends: when another one is asked for, by ``time.monotonic``.
+        is_accepted: whether the API has let it in.
+    """
+
+    text: str | None = None
+    ends: float = 0.0
+    is_accepted: bool = False
 
 
 def is_secret_parameter(name: str) -> bool:
@@ -45,6 +62,12 @@ class ApiConnection:
         user: for basic authentication.
         password: for basic authentication.
         token: for ``Authorization: Bearer``.
+        token_url: who gives such tokens to a client (OAuth 2.0, client credentials, RFC 6749 section 4.4), for ``client_id`` and ``client_secret``.
+        client_id: of the client.
+        client_secret: of the client.
+        client_auth: how the client says who it is: by basic authentication, or in the body.
+        scope: that tokens are asked for with; None: none is named.
+        token_params: more of the form that tokens are asked for with, such as ``audience``.
         hosts: beside the host of ``base_url``, those that next links and redirects may lead to, with the same credentials: ``host``
             or ``host:port``.
         timeout: for one page, from its request to its last byte.
@@ -58,10 +81,17 @@ class ApiConnection:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
+    token_url: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    client_auth: ClientAuth = "basic"
+    scope: str | None = None
+    token_params: Mapping[str, str] = field(default_factory=dict, repr=False)
     hosts: tuple[str, ...] = ()
     timeout: timedelta = timedelta(seconds=60)
     retry_for: timedelta = timedelta(minutes=5)
     hidden: frozenset[str] = frozenset()
+    given: GivenToken = field(default_factory=GivenToken, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse what no request can be made of.
@@ -82,11 +112,35 @@ class ApiConnection:
             raise ConfigurationError(
                 "headers.Authorization: expected it, or token, or user and password, found two of them"
             )
+        self._check_client()
         for name, value in self.headers.items():
             if not _NAME.fullmatch(name):
                 raise ConfigurationError(f"headers: expected the name of a header, found {name!r}")
             _check_header(f"headers.{name}", value)
         _check_header("token", self.token or "")
+
+    def _check_client(self) -> None:
+        needed = {
+            "token_url": self.token_url,
+            "client_id": self.client_id,
+            "client_secret": self.client_secret,
+        }
+        missing = [name for name, value in needed.items() if not value]
+        if len(missing) == len(needed):
+            if self.scope is not None or self.token_params:
+                raise ConfigurationError("token_url: expected it beside scope and token_params")
+            return
+        if missing:
+            raise ConfigurationError(
+                f"{missing[0]}: expected token_url, client_id and client_secret together, found no {missing[0]}"
+            )
+        if not _BASE.fullmatch(self.token_url or ""):
+            raise ConfigurationError(f"token_url: expected {WANTED}, found another form")
+        named = {name.lower() for name in self.headers}
+        if self.token or self.user is not None or "authorization" in named:
+            raise ConfigurationError(
+                "token_url: expected it, or token, or user and password, or headers.Authorization, found two of them"
+            )
 
     @property
     def sent_headers(self) -> dict[str, str]:
@@ -102,6 +156,12 @@ class ApiConnection:
     @property
     def _basic(self) -> str:
         return b64encode(f"{self.user}:{self.password or ''}".encode()).decode()
+
+    @property
+    def basic_client(self) -> str:
+        """The client's name and secret for basic authentication, each of them escaped (RFC 6749, section 2.3.1)."""
+        named = (quote_plus(self.client_id or ""), quote_plus(self.client_secret or ""))
+        return b64encode(":".join(named).encode()).decode()
 
     def url(self, path: str) -> str:
         """The address of a path."""
@@ -137,9 +197,13 @@ class ApiConnection:
         values = [value for name, value in named if self._hides(name)]
         # Of "Bearer x" the word tells nothing, and an answer may quote x alone.
         values += [part for value in values for part in value.split()]
-        values += [value for value in (self.password, self.token) if value is not None]
+        values += [value for name, value in self.token_params.items() if self._hides(name)]
+        secrets = (self.password, self.token, self.client_secret, self.given.text)
+        values += [value for value in secrets if value is not None]
         if self.user is not None:
             values.append(self._basic)
+        if self.client_secret is not None:
+            values.append(self.basic_client)
         forms = {form for value in values for form in (value, quote(value, safe=""), quote_plus(value))}
         return sorted((form for form in forms if len(form) >= _SHORTEST_HIDDEN), key=len, reverse=True)
 

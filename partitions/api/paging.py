@@ -115,6 +115,7 @@ class Cursor(Model):
     Attributes:
         param: of the value.
         next: its dotted path in the answer; the last page has none, or null, or an empty text.
+        header: the header of the answer that it stands in instead.
         size_param: of the records that a page shall have.
         size: records of a page.
         more: dotted path of a flag in the answer, true as long as there are more; where an answer has none, the cursor decides.
@@ -123,11 +124,19 @@ class Cursor(Model):
 
     type: Literal["cursor"]
     param: Name
-    next: Name
+    next: Name | None = None
+    header: Name | None = None
     size_param: Name | None = None
     size: Annotated[int, Field(ge=1, strict=True)] | None = None
     more: Name | None = None
     location: Location = "params"
+
+    @model_validator(mode="after")
+    def _in_one_place(self) -> Cursor:
+        if (self.next is None) == (self.header is None):
+            found = "neither" if self.next is None else "both"
+            raise ValueError(f"expected next, the cursor's path in the answer, or header, found {found}")
+        return self
 
     def first(self) -> Position:
         """The first page, which needs no cursor."""
@@ -144,11 +153,15 @@ class Cursor(Model):
             return None
         if page.next in (None, ""):
             if flag:
-                raise PagingError(f"a cursor at {self.next} on a page behind which there are more", "none")
+                raise PagingError(f"a cursor at {self._place} on a page behind which there are more", "none")
             return None
         if isinstance(page.next, bool) or not isinstance(page.next, str | int | float):
-            raise PagingError(f"text or a number as the cursor at {self.next}", "another value")
+            raise PagingError(f"text or a number as the cursor at {self._place}", "another value")
         return Position({**position.parameters, self.param: page.next})
+
+    @property
+    def _place(self) -> str:
+        return self.next or f"the header {self.header}"
 
 
 class NextLink(Model):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ByteSize, Field, field_validator, model_validator
 
-from partitions.api.paging import Location, Name, Paging, names_of
+from partitions.api.paging import Cursor, Location, Name, Paging, names_of
 from partitions.api.parameters import Bounds, Exclusive, Format, parameter_zone
 from partitions.api.ranges import Unit
 from partitions.errors import ConfigurationError
@@ -225,6 +225,8 @@ class ApiSource(RowsSource):
     def identity(self) -> dict[str, Any]:
         """Return what makes it another source (docs/state.md)."""
         paging = self.paging.model_dump(include={"type", "param", "next"}) if self.paging else None
+        if paging and isinstance(self.paging, Cursor) and self.paging.header:
+            paging["header"] = self.paging.header
         keys = {
             "type",
             "connection",

@@ -28,7 +28,7 @@ def is_secret(key: Key) -> bool:
     match key:
         case ("alerts", "webhook"):
             return True  # whoever knows the address can post
-        case ("connections", _, "headers" | "params" | "settings", str(name)):
+        case ("connections", _, "headers" | "params" | "token_params" | "settings", str(name)):
             return bool(_HEADERS.match(name) or is_secret_parameter(name) or _NAMES.search(name))
         case (
             ("connections", _, str(name), *_)

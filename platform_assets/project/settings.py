@@ -16,7 +16,7 @@ from partitions.model import Duration, Model
 from platform_assets.project.document import Key
 from platform_assets.project.environment import EnvRef, Text
 from platform_assets.project.secrets import is_secret
-from resources.api import ApiConnection
+from resources.api import ApiConnection, ClientAuth
 from resources.functions import FunctionConnection
 from resources.iceberg_rest import RestCatalogServer
 from resources.jdbc import JdbcConnection
@@ -176,6 +176,12 @@ class ApiSettings(ConnectionModel):
         user: for basic authentication.
         password: for basic authentication.
         token: for ``Authorization: Bearer``.
+        token_url: who gives such tokens for ``client_id`` and ``client_secret`` (OAuth 2.0, client credentials).
+        client_id: of the client.
+        client_secret: of the client.
+        client_auth: how the client says who it is: by basic authentication, or in the body.
+        scope: that tokens are asked for with.
+        token_params: more that tokens are asked for with, such as ``audience``.
         hosts: others that next links and redirects may lead to, with the same credentials.
         timeout: for one page.
         retry_for: how long a page that fails in passing is asked for again.
@@ -188,6 +194,12 @@ class ApiSettings(ConnectionModel):
     user: Text | None = None
     password: Text | None = None
     token: Text | None = None
+    token_url: Text | None = None
+    client_id: Text | None = None
+    client_secret: Text | None = None
+    client_auth: ClientAuth = "basic"
+    scope: Text | None = None
+    token_params: dict[str, Text] = Field(default_factory=dict)
     hosts: tuple[str, ...] = ()
     timeout: Duration = timedelta(seconds=60)
     retry_for: Duration = timedelta(minutes=5)
@@ -198,7 +210,7 @@ class ApiSettings(ConnectionModel):
         Raises:
             ConfigurationError: if one of them has another form; ``key`` is the connection's.
         """
-        named = {**self.headers, **self.params}
+        named = {**self.headers, **self.params, **self.token_params}
         hidden = frozenset(name for name, value in named.items() if isinstance(value, EnvRef))
         try:
             return ApiConnection(**fields, hidden=hidden)

@@ -46,6 +46,17 @@ class Asked(NamedTuple):
     headers: Mapping[str, str]
 
 
+class TokenAsked(NamedTuple):
+    """A request for a token.
+
+    Attributes:
+        authorization: its header.
+    """
+
+    form: dict[str, str]
+    authorization: str
+
+
 class Api(Server):
     """Answers with rows between ``since`` (inclusive) and ``until`` (exclusive) of their time ``at``, and above ``since_id``.
 
@@ -53,6 +64,8 @@ class Api(Server):
         rows: in the order in which they are answered.
         log: all requests.
         faults: what is done to the next requests instead, one each; None: nothing.
+        tokens: the answers to requests for tokens, at ``/token``, one each.
+        forms: those requests.
         ignored: parameters that it takes no notice of.
         size: rows of a page, unless ``size`` or ``limit`` says otherwise.
         packed: whether answers are packed by gzip.
@@ -64,6 +77,8 @@ class Api(Server):
         self.rows: list[Row] = []
         self.log: list[Asked] = []
         self.faults: deque[Callable[[_Handler], None] | None] = deque()
+        self.tokens: deque[Callable[[_Handler], None]] = deque()
+        self.forms: list[TokenAsked] = []
         self.ignored: set[str] = set()
         self.size = SIZE
         self.packed = False
@@ -127,6 +142,11 @@ class _Handler(QuietHandler):
     def do_GET(self) -> None:  # noqa: N802 - the library's name
         """A page, or a fault."""
         length = int(self.headers.get("Content-Length") or 0)
+        if self.path == "/v1/token":
+            form = dict(parse_qsl(self.rfile.read(length).decode()))
+            self.server.forms.append(TokenAsked(form, self.headers.get("Authorization") or ""))
+            self.server.tokens.popleft()(self)
+            return
         body = json.loads(self.rfile.read(length)) if length else None
         parts = urlsplit(self.path)
         asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), body, dict(self.headers))

@@ -20,6 +20,7 @@ from partitions.api.requests import Request
 from partitions.errors import SourceError, SourceUnreachable, in_one_line
 from resources.api import ApiConnection
 from resources.retries import attempts_while
+from resources.sources.api.tokens import PassingRefusal, bearer_token, forget_token
 
 if TYPE_CHECKING:
     import requests
@@ -43,6 +44,7 @@ class Answer(NamedTuple):
         text: of its body.
         is_lines: whether each line is a document.
         next_link: of its header ``Link``.
+        headers: all of them, whatever their case.
         is_empty: whether it says by its status that there is nothing.
     """
 
@@ -50,6 +52,7 @@ class Answer(NamedTuple):
     text: str
     is_lines: bool
     next_link: str | None
+    headers: Mapping[str, str]
     is_empty: bool = False
 
 
@@ -156,6 +159,8 @@ class ApiClient:
         deadline = time.monotonic() + self._timeout.total_seconds()
         try:
             answer = self._answer(request, position, url, where, deadline)
+        except PassingRefusal as refusal:
+            raise _Passing(str(refusal)) from None
         except requests.exceptions.SSLError:
             raise SourceError(
                 f"{where}: expected a certificate that can be trusted, found another, or TLS that does not fit. Correct base_url, or name the"
@@ -178,6 +183,8 @@ class ApiClient:
     def _answer(self, request: Request, position: Position, url: str, where: str, deadline: float) -> Answer:
         for _ in range(_REDIRECTS + 1):
             prepared = self._prepared(request, position, url)
+            if self._connection.token_url is not None:
+                prepared.headers["Authorization"] = f"Bearer {bearer_token(self._connection, self._session)}"
             settings = self._session.merge_environment_settings(prepared.url or url, {}, True, None, None)
             left = max(0.001, deadline - time.monotonic())
             with self._session.send(
@@ -239,8 +246,12 @@ class ApiClient:
 
     def _read(self, response: requests.Response, where: str, deadline: float) -> Answer:
         status = response.status_code
+        if status == 401 and forget_token(self._connection):
+            raise _Passing(f"{where}: expected to be let in, found HTTP 401: the token has ended")
+        if status < 400:
+            self._connection.given.is_accepted = True
         if status == 204:
-            return Answer(response.url, "", False, None, is_empty=True)
+            return Answer(response.url, "", False, None, response.headers, is_empty=True)
         if status in _PASSING or (status == 403 and "Retry-After" in response.headers):
             pause = _retry_after(response.headers)
             asked = f", which asks to wait {pause:g} s" if pause is not None else ""
@@ -259,7 +270,8 @@ class ApiClient:
         except UnicodeDecodeError:
             raise _Passing(f"{where}: expected JSON, found bytes that are no text") from None
         link = response.links.get("next", {}).get("url")
-        return Answer(response.url, text.removeprefix("\ufeff"), "ndjson" in kind or "jsonl" in kind, link)
+        is_lines = "ndjson" in kind or "jsonl" in kind
+        return Answer(response.url, text.removeprefix("\ufeff"), is_lines, link, response.headers)
 
     def _body(self, response: requests.Response, where: str, deadline: float, most: int) -> bytes:
         """All of an answer. A server may send for ever, or a byte at a time."""

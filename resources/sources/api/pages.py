@@ -111,5 +111,6 @@ def _read(source: ApiSource, answer: Answer) -> _Read:
         following = urljoin(answer.url, link) if isinstance(link, str) and link else link
         return _Read(document, replace(seen, next=following))
     if paging.type == "cursor":
-        seen = replace(seen, next=document.at(paging.next))
+        cursor = answer.headers.get(paging.header) if paging.header else document.at(paging.next or "")
+        seen = replace(seen, next=cursor)
     return _Read(document, replace(seen, more=document.at(paging.more)) if paging.more is not None else seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from base64 import b64decode
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -305,6 +306,13 @@ def test_no_secret_is_in_an_error_its_trace_or_the_log(
         ({"token": "s3cr3t", "headers": {"authorization": "x"}}, "found two"),
         ({"password": "s3cr3t"}, "expected user"),
         ({"hosts": ("http://host",)}, "hosts"),
+        ({"token_url": "https://host/t", "client_id": "me"}, "found no client_secret"),
+        ({"token_url": "https://u:pw@host", "client_id": "me", "client_secret": "s3cr3t"}, "token_url"),
+        (
+            {"token_url": "https://host", "client_id": "me", "client_secret": "s3cr3t", "token": "x"},
+            "found two",
+        ),
+        ({"scope": "all"}, "token_url"),
     ],
 )
 def test_a_connection_that_cannot_work_is_refused_without_its_secrets(
@@ -323,3 +331,88 @@ def test_a_netrc_of_the_machine_replaces_no_credentials(
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     assert read(server) == ALL
     assert {each.headers["Authorization"] for each in server.log} == {f"Bearer {TOKEN}"}
+
+
+def test_a_cursor_may_stand_in_a_header(server: Api) -> None:
+    pages_ = [({"id": 1}, "a b"), ({"id": 2}, "c"), ({"id": 3}, None)]
+
+    def answer(row: dict[str, Any], following: str | None) -> Fault:
+        more = {"X-Next": following} if following else {}
+        return lambda handler: handler.json({"data": {"items": [row]}}, more)
+
+    server.faults.extend(answer(*each) for each in pages_)
+    assert read(server, paging={"type": "cursor", "param": "after", "header": "x-next"}) == [1, 2, 3]
+    assert server.asked("after") == [(None,), ("a b",), ("c",)]
+
+
+CLIENT = {"client_id": "me & co", "client_secret": "cl1ent/s3cret"}
+
+
+def given_token(text: str, **more: Any) -> Fault:
+    return lambda handler: handler.json({"access_token": text, "token_type": "Bearer", **more})
+
+
+def client_of(server: Api, **more: Any) -> ApiConnection:
+    given: dict[str, Any] = {"token_url": f"{server.url}/token", "scope": "rows.read", **CLIENT, **more}
+    return ApiConnection(server.url, **given)
+
+
+def test_a_client_asks_for_a_token_once_and_sends_it_with_each_page(server: Api) -> None:
+    server.tokens.append(given_token("t0ken-1", expires_in=3600))
+    assert read(server, client_of(server, token_params={"audience": "x"}), paging=OFFSETS) == ALL
+    (asked,) = server.forms
+    assert asked.form == {"grant_type": "client_credentials", "scope": "rows.read", "audience": "x"}
+    assert b64decode(asked.authorization.removeprefix("Basic ")) == b"me+%26+co:cl1ent%2Fs3cret"
+    assert {each.headers["Authorization"] for each in server.log} == {"Bearer t0ken-1"}
+
+
+def test_a_client_may_say_who_it_is_in_the_form(server: Api) -> None:
+    server.tokens.append(given_token("t0ken-1"))
+    assert read(server, client_of(server, client_auth="body")) == ALL
+    assert server.forms[0].form == {"grant_type": "client_credentials", "scope": "rows.read", **CLIENT}
+    assert server.forms[0].authorization == ""
+
+
+def test_a_token_that_has_ended_is_replaced_between_pages(server: Api) -> None:
+    server.tokens.extend([given_token("t0ken-1", expires_in=3600), given_token("t0ken-2")])
+    server.faults.extend([None, status(401)])
+    assert read(server, client_of(server), paging=OFFSETS) == ALL
+    sent = [each.headers["Authorization"] for each in server.log]
+    assert sent == ["Bearer t0ken-1"] * 2 + ["Bearer t0ken-2"] * (len(sent) - 2)
+
+
+def test_a_token_that_was_never_let_in_is_refused_at_once(server: Api) -> None:
+    server.tokens.append(given_token("t0ken-1"))
+    server.faults.append(status(401, "t0ken-1 is bad"))
+    with pytest.raises(SourceError, match="expected to be let in") as error:
+        read(server, client_of(server))
+    assert (len(server.forms), len(server.log)) == (1, 1)
+    assert "t0ken" not in str(error.value)
+
+
+@pytest.mark.parametrize("trouble", [status(503), status(429), reset])
+def test_a_server_of_tokens_in_trouble_is_asked_again(server: Api, trouble: Fault) -> None:
+    server.tokens.extend([trouble, given_token("t0ken-1")])
+    assert read(server, client_of(server)) == ALL
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (
+            status(401, '{"error": "invalid_client", "error_description": "cl1ent/s3cret"}'),
+            "HTTP 401 invalid_client",
+        ),
+        (content('{"error": "cl1ent/s3cret"}'), r"HTTP 200 \*\*\*"),
+        (content("<html>", "text/html"), "without access_token"),
+        (given_token("a\r\nb"), "printable ASCII"),
+        (redirect("http://other.example/"), "HTTP 302"),
+    ],
+)
+def test_a_refused_client_is_told_why_without_its_secret(server: Api, answer: Fault, expected: str) -> None:
+    server.tokens.append(answer)
+    with pytest.raises(SourceError, match=expected) as error:
+        read(server, client_of(server))
+    assert error.value.code == "source_denied"
+    assert "s3cret" not in "".join(traceback.format_exception(error.value))
+    assert server.log == []
