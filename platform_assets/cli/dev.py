@@ -33,7 +33,9 @@ _DEATHS, _SPAN = 4, 600.0
 """An engine that has died so often in so many seconds is not started again."""
 
 _LOOK = 0.5
-_PATIENCE = 120.0
+_PATIENCE = 300.0
+"""Seconds until a process must be ready: a thousand dataflows take the code server a minute on a busy machine."""
+
 _POLITE = 5.0
 """Seconds that the processes have to end by themselves; the next run finishes an unfinished slice."""
 

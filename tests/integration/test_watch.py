@@ -7,13 +7,18 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from dagster import AssetKey, DagsterInstance, DagsterRunStatus
 
 from platform_assets.cli import resident
+from platform_assets.installation import cache_folder
+from resources.connect_server import ConnectServer
+from resources.spark import SparkEngine
 from tests.integration.conftest import MakeFeed
+from tests.support.engine import QUICK
 from tests.support.feed import NAME, Feed
 
 PATIENCE = 60.0
@@ -37,9 +42,9 @@ def watching(feed: Feed, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     assert process.returncode == 0, err
 
 
-def until(condition: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
     """Wait for something."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -199,3 +204,44 @@ def test_removed(short: Feed) -> None:
         (short.folder / "platform.yaml").write_text("lake: [\n")
         short.put("2.ndjson", 2)
         until(lambda: short.ids == [1, 2])
+
+
+def test_home(short: Feed, tmp_path: Path) -> None:
+    """Where DAGSTER_HOME is set its runs are there; a run that is asked for elsewhere works alone."""
+    home = tmp_path / "home"
+    home.mkdir()
+    kept = Feed(short.folder, short.engine, short.definition, environment={"DAGSTER_HOME": str(home)})
+    with watching(kept):
+        kept.put("2.ndjson", 2)
+        until(lambda: kept.ids == [1, 2])
+        elsewhere = {"DAGSTER_HOME": str(tmp_path / "other")}
+        (tmp_path / "other").mkdir()
+        alone = Feed(short.folder, short.engine, short.definition, environment=elsewhere).cli("run", NAME)
+        assert alone.json[0]["status"] == "nothing"
+    with DagsterInstance.from_config(str(home)) as instance:
+        assert [run.status for run in instance.get_runs()] == [DagsterRunStatus.SUCCESS]
+        assert alone.json[0]["run_id"] not in [run.run_id for run in instance.get_runs()]
+    assert not (short.folder / ".strandline" / "dagster").exists()
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_engine_that_comes_back(short: Feed, tmp_path: Path) -> None:
+    """An engine that dies fails the runs of that time; once it is back under its address, what they left is loaded."""
+    server = ConnectServer(
+        SparkEngine(master="local[2]", conf=QUICK, cache=cache_folder()), tmp_path / "connect.log"
+    )
+    server.start()
+    try:
+        feed = Feed(short.folder, SparkEngine(remote=server.url), short.definition)
+        with watching(feed):
+            feed.put("2.ndjson", 2)
+            until(lambda: feed.ids == [1, 2], 180)
+            server.stop()
+            feed.put("3.ndjson", 3)
+            until(lambda: runs(feed)[0].status == DagsterRunStatus.FAILURE, 180)
+            server.start()
+            feed.put("4.ndjson", 4)  # what is new ends the pause
+            until(lambda: feed.ids == [1, 2, 3, 4], 300)
+    finally:
+        server.stop()
