@@ -16,8 +16,9 @@ from resources.late import look
 from resources.loop.outcome import Step
 from resources.places import Place
 from resources.spark import SparkEngine
+from tests.support.crash_report import write_part
 from tests.support.crash_runner import WRITING, crash
-from tests.support.feed import CHECKOUT, NAME, NOW, Feed
+from tests.support.feed import NAME, NOW, Feed
 from tests.support.seaweed import Seaweed
 from tests.support.window_feed import BY_COLUMNS, REPLACED, LakeTable, event, instant, watermark
 
@@ -40,10 +41,6 @@ OPEN = (Step.INTENT_PUT, WRITING, Step.WRITTEN, Step.VERIFIED)
 
 SLOW = "SELECT * FROM input WHERE coalesce(java_method('java.lang.Thread', 'sleep', 300L), '') <> 'x'"
 """Slow enough to be killed in its middle; the write goes on at the server."""
-
-REPORT = CHECKOUT / "docs" / "crash-matrix.md"
-HEADING = "# Decisions"
-"""Of the part that tests/integration/test_decision_crashes.py writes."""
 
 
 @dataclass(frozen=True)
@@ -192,14 +189,7 @@ def settings(store: str, request: pytest.FixtureRequest) -> Iterator[tuple[dict[
 def _in_a_bucket(seaweed: Seaweed) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
     keys = {"K": seaweed.access_key_id, "S": seaweed.secret_access_key}
     with seaweed.bucket() as bucket:
-        assert isinstance(bucket, Place)
-        land = {
-            "type": "s3",
-            "endpoint": bucket.connection and bucket.connection.endpoint,
-            "region": "us-east-1",
-            "access_key_id": {"env": "K"},
-            "secret_access_key": {"env": "S"},
-        }
+        land = in_bucket(bucket)
         yield {"state": {"path": bucket.url, "connection": "land"}, "connections": {"land": land}}, keys
 
 
@@ -225,8 +215,18 @@ def report() -> Iterator[dict[tuple[str, str, str], str]]:
     cells: dict[tuple[str, str, str], str] = {}
     yield cells
     if len(cells) == len(WAYS) * len(STORES) * len(STEPS):
-        _, heading, decisions = REPORT.read_text().partition(HEADING)
-        REPORT.write_text(_written(cells) + (f"\n{heading}{decisions}" if heading else ""))
+        write_part(_written(cells))
+
+
+def in_bucket(place: Place) -> dict[str, Any]:
+    """The connection of a bucket, with its keys in variables ``K`` and ``S``."""
+    return {
+        "type": "s3",
+        "endpoint": place.connection and place.connection.endpoint,
+        "region": "us-east-1",
+        "access_key_id": {"env": "K"},
+        "secret_access_key": {"env": "S"},
+    }
 
 
 def crash_cell(make: Callable[[Way, str], Feed], name: str, step: str) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from resources.spark import SparkEngine
-from tests.integration.test_crash_matrix import HEADING, REPORT, STORES, settings, store
+from tests.integration.test_crash_matrix import STORES, settings, store
+from tests.support.crash_report import write_part
 from tests.support.decision_crash import crash_deciding
 from tests.support.feed import NAME, Feed
 
@@ -134,7 +135,7 @@ def report() -> Iterator[dict[tuple[str, str, str], str]]:
     cells: dict[tuple[str, str, str], str] = {}
     yield cells
     if len(cells) == len(CELLS) * len(STORES):
-        REPORT.write_text(f"{REPORT.read_text().partition(HEADING)[0].rstrip()}\n\n{_written(cells)}")
+        write_part(_written(cells))
 
 
 def _arguments(feed: Feed, decision: Decision) -> list[str]:
@@ -209,7 +210,7 @@ def _written(cells: dict[tuple[str, str, str], str]) -> str:
     """The matrix as a part of the page."""
     stores = list(dict.fromkeys(store for _, _, store in cells))
     lines = [
-        HEADING,
+        "# Decisions",
         "",
         "Written by the same command (tests/integration/test_decision_crashes.py). A decision is killed with SIGKILL right after the step. A cell says",
         "whether the decision counts as made, and the status of a run after it. `blocked` is the stop that was there before the decision (exit code 4).",

@@ -13,10 +13,12 @@ from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.spark import SparkEngine
 from resources.tables import find_table, open_table
+from resources.tables.iceberg import jdbc_catalog
 from resources.tables.iceberg.table import IcebergTable
 from resources.tables.table import Tag
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import WRITING, crash
+from tests.support.gates import until
 from tests.support.iceberg_rest import rest_catalog
 
 if TYPE_CHECKING:
@@ -93,6 +95,28 @@ def test_a_table_in_a_folder_is_known_to_a_database(
     catalog: JdbcConnection, engine: SparkEngine, tmp_path: Path
 ) -> None:
     exercise(engine.session(), Place(str(tmp_path / "lake" / "bronze" / "t"), catalog=catalog))
+
+
+@pytest.mark.postgres
+def test_connections_that_sessions_have_left_idle_are_ended_and_opened_again_where_they_are_needed(
+    postgres: Postgres, engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(str(tmp_path / "lake" / "bronze" / "t"), catalog=catalog_of(postgres))
+
+    def backends() -> set[int]:
+        query = "SELECT pid FROM pg_stat_activity WHERE application_name = %s"
+        return {row[0] for row in postgres.ask(query, jdbc_catalog._APPLICATION)}
+
+    others = backends()
+    first = engine.session()
+    _load(first, place, 1, (1, "a"))
+    left = backends() - others
+    assert left
+    monkeypatch.setattr(jdbc_catalog, "IDLE_SECONDS", 0)
+    _load(engine.session(), place, 2, (2, "b"))
+    until(lambda: not left & backends())
+    _load(first, place, 3, (2, "c"), load=Upsert(("id",), ()))
+    assert _rows(first, place) == [(1, "a"), (2, "c")]
 
 
 @pytest.mark.postgres

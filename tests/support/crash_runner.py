@@ -55,17 +55,19 @@ def main(folder: Path, wanted: str, occurrence: int, whom: str) -> None:
     seen = 0
     project = load_project(folder)
     flow = project.dataflows[NAME]
-    table = project.table_place(flow).local
-    assert table is not None
-    layer = table.parent  # some formats stage files beside the table
+
+    def data_files() -> set[str]:
+        """Of the whole lake: some formats stage files beside the table."""
+        listed = (meta["path"] for page in project.lake.store.list() for meta in page)
+        return {path for path in listed if path.endswith(".parquet")}
 
     def die() -> None:
         if whom == "group":
             os.killpg(0, signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def die_while_writing(before: set[Path]) -> None:
-        while not set(layer.rglob("*.parquet")) - before:
+    def die_while_writing(before: set[str]) -> None:
+        while not data_files() - before:
             time.sleep(0.01)
         die()
 
@@ -75,9 +77,7 @@ def main(folder: Path, wanted: str, occurrence: int, whom: str) -> None:
         if seen < occurrence:
             return
         if wanted == WRITING:
-            threading.Thread(
-                target=die_while_writing, args=(set(layer.rglob("*.parquet")),), daemon=True
-            ).start()
+            threading.Thread(target=die_while_writing, args=(data_files(),), daemon=True).start()
         elif step == wanted:
             die()
 

@@ -81,11 +81,15 @@ class NamesInSql:
     def namespace(self, session: SparkSession) -> str:
         """Return the name of what the table lies in, after the session was told of the catalog."""
         key = f"spark.sql.catalog.{self._catalog}"
-        if session.conf.get(key, None) is None:
+        if not self._is_known(session):
             for name, value in self._settings.items():
                 session.conf.set(f"{key}.{name}", value)
             session.conf.set(key, SPARK_CATALOG)
         return f"{self._catalog}.{quoted(self._namespace)}"
+
+    def _is_known(self, session: SparkSession) -> bool:
+        """Whether the session was told of the catalog."""
+        return session.conf.get(f"spark.sql.catalog.{self._catalog}", None) is not None
 
     def procedure(self, name: str) -> str:
         """Return the name of a procedure."""

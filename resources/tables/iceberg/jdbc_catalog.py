@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -18,8 +18,14 @@ from resources.tables.iceberg.metadata import Metadata
 
 if TYPE_CHECKING:
     import psycopg
+    from pyspark.sql import SparkSession
 
 _NUMBER = re.compile(r"(\d+)-")
+_APPLICATION = "strandline iceberg catalog"
+"""Name of the connections of Spark's sessions, in PostgreSQL."""
+
+IDLE_SECONDS = 60
+"""Of such a connection until it may be ended. One that is still needed is opened again."""
 
 
 class JdbcCatalog(NamesInSql):
@@ -68,6 +74,24 @@ class JdbcCatalog(NamesInSql):
         if not moved:
             self._place.store.delete(self._key(location))
 
+    def namespace(self, session: SparkSession) -> str:
+        """Return the name of what the table lies in, after the session was told of the catalog.
+
+        Iceberg keeps a connection for each session that has used the catalog, and a Spark Connect server each session for an hour: a run a minute would
+        leave the database without free ones.
+        """
+        if not self._is_known(session):
+            self._end_idle_connections()
+        return super().namespace(session)
+
+    def _end_idle_connections(self) -> None:
+        with suppress(TargetError), self._asking() as session:
+            session.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user AND application_name = %s"
+                " AND state = 'idle' AND state_change <= clock_timestamp() - make_interval(secs => %s)",
+                (_APPLICATION, IDLE_SECONDS),
+            )
+
     @property
     def _settings(self) -> Mapping[str, str]:
         user = {"jdbc.user": self._connection.user} if self._connection.user is not None else {}
@@ -75,6 +99,8 @@ class JdbcCatalog(NamesInSql):
             "type": "jdbc",
             "uri": self._connection.url,
             "jdbc.schema-version": "V1",
+            "jdbc.ApplicationName": _APPLICATION,
+            "retryable_status_codes": "57P01",  # of a connection that was ended: it is opened again
             **user,
             **{f"jdbc.{name}": value for name, value in self._connection.secrets},
             "warehouse": self._warehouse,

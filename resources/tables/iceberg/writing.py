@@ -177,7 +177,7 @@ class Commits:
             name = self.catalog.name(session)
             try:
                 for change in changes:
-                    session.sql(f"ALTER TABLE {name} {change}").collect()
+                    session.sql(f"ALTER TABLE {name} {change}")
             except Exception as error:
                 if not _is_conflict(error):
                     raise
@@ -218,7 +218,7 @@ class Commits:
         writer.create()
 
     def _make_namespace(self, session: SparkSession) -> None:
-        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.catalog.namespace(session)}").collect()
+        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.catalog.namespace(session)}")
 
     def _append(self, rows: DataFrame, metadata: Metadata) -> None:
         """Append in one commit, in which files of the same number since the snapshot are a conflict. One without files is no commit of it yet."""
@@ -277,18 +277,16 @@ class Commits:
         branch = f"{_BRANCH}{self.tag.app_id[:12]}_{self.tag.number}_{uuid4().hex[:8]}"
         self._drop_branches(session, name, metadata)
         assert snapshot is not None
-        session.sql(
-            f"ALTER TABLE {name} CREATE BRANCH {quoted(branch)} AS OF VERSION {snapshot.id}"
-        ).collect()
+        session.sql(f"ALTER TABLE {name} CREATE BRANCH {quoted(branch)} AS OF VERSION {snapshot.id}")
         try:
             tip = snapshot.id
             for _ in work(f"{name}.{quoted(f'branch_{branch}')}"):
                 tip = self._tip_after(tip, branch)
             arguments = ", ".join(map(literal, (self.catalog.short_name, MAIN, branch)))
-            session.sql(f"CALL {self.catalog.procedure('fast_forward')}({arguments})").collect()
+            session.sql(f"CALL {self.catalog.procedure('fast_forward')}({arguments})")
         finally:
             with suppress(Exception):  # the next commit drops it
-                session.sql(f"ALTER TABLE {name} DROP BRANCH IF EXISTS {quoted(branch)}").collect()
+                session.sql(f"ALTER TABLE {name} DROP BRANCH IF EXISTS {quoted(branch)}")
 
     def _tip_after(self, tip: int, branch: str) -> int:
         """Return the snapshot of a branch after one more commit to it, which is on the one before, or that one if it changed nothing.
@@ -310,7 +308,7 @@ class Commits:
         """Drop what runs that died have left. A writer that still runs on such a branch loses it, as it would lose its number."""
         mine = f"{_BRANCH}{self.tag.app_id[:12]}_"
         for left in [ref for ref in metadata.refs if ref.startswith(mine)]:
-            session.sql(f"ALTER TABLE {name} DROP BRANCH IF EXISTS {quoted(left)}").collect()
+            session.sql(f"ALTER TABLE {name} DROP BRANCH IF EXISTS {quoted(left)}")
 
     def _load(self, rows: DataFrame, load: Load, metadata: Metadata, branch: str) -> Iterator[None]:
         session, table = rows.sparkSession, self._columns(metadata)
@@ -408,7 +406,7 @@ class Commits:
 
 def _deleted(session: SparkSession, branch: str, where: Predicate) -> Iterator[None]:
     """Delete rows of a branch in a commit."""
-    session.sql(f"DELETE FROM {branch} WHERE {sql(where, SPARK)}").collect()  # noqa: S608 - names are quoted, values are literals
+    session.sql(f"DELETE FROM {branch} WHERE {sql(where, SPARK)}")  # noqa: S608 - names are quoted, values are literals
     yield
 
 
