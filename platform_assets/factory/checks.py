@@ -56,7 +56,7 @@ def common_run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
     accounted = AssetCheckSpec(
         "rows_accounted",
         asset=table_key(dataflow),
-        description="The rows of this run's commits are the rows of its entries.",
+        description="The rows of this run's commits are the rows of its entries, and each row of a stream is in one place.",
     )
     return RunCheck(monotone, _monotone), RunCheck(accounted, _rows_accounted)
 
@@ -79,7 +79,7 @@ def _rows_accounted(dataflow: Dataflow, _: Platform, outcome: Outcome) -> AssetC
     logged = outcome.newest.total_rows - start if outcome.committed and outcome.newest else 0
     grown = sum(commit.grown for commit in outcome.committed)
     return AssetCheckResult(
-        passed=logged == grown,
+        passed=logged == grown and outcome.rows_add_up,
         check_name="rows_accounted",
         asset_key=table_key(dataflow),
         metadata={"rows_committed": grown, "rows_in_log": logged},

@@ -186,6 +186,16 @@ class Outcome:
         return {"engine": "splits", **sums, "buffered": buffered, "epochs": epochs[-_MOST_EPOCHS:]}
 
     @property
+    def rows_add_up(self) -> bool:
+        """Whether each row of a stream that came in, or waited before, is in one place after the run; True of other kinds."""
+        told = self.stream
+        if told is None or self.error is not None:
+            return True
+        waited = StreamState.of(self.before).buffered
+        places = ("emitted", "late", "quarantined", "buffered")
+        return bool(told["rows_in"] + waited == sum(told[place] for place in places))
+
+    @property
     def kind(self) -> str | None:
         """Of the watermark; None if the run came to no plan and found no entry."""
         return self.plan.kind if self.plan else self.newest.kind if self.newest else None

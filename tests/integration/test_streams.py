@@ -7,8 +7,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from dagster import AssetKey, DagsterInstance, TableMetadataValue
 
+from platform_assets.build import build_definitions
+from platform_assets.project import load_project
 from resources.loop.outcome import Observer, Step
+from resources.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
 from tests.support.streams import Stream, definition, minutes, plainly
 
@@ -180,6 +184,67 @@ def test_a_run_says_what_became_of_the_rows_of_each_epoch(make_stream: Any) -> N
     (listed,) = stream.feed.cli("list").json
     assert (listed["late"]["count"], listed["quarantined"]["count"]) == (1, 1)
     assert set(listed["watermark"]) == {"epoch", "global"}
+
+
+def test_a_partitioned_source_is_read_version_by_version(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 100), (2, "b", 100), partition_by=["device"])
+    stream.append((3, "a", 94), (4, "b", 120), (5, None, 1))
+    stream.feed.load()
+    assert stream.places() == {"sorted": [], "late": [3], "quarantine": [5], "buffer": [1, 2, 4]}
+
+
+def test_a_source_that_only_delta_can_read_gives_the_same(make_stream: Any) -> None:
+    stream = make_stream()
+    spark = stream.feed.engine.session()
+    for rows in ("(1L, 'a', 100), (2L, 'b', 100)", "(3L, 'a', 94), (4L, 'b', 120)"):
+        made = spark.sql(
+            f"SELECT id, device, timestamp_seconds(1767225600 + at * 60) AS ts FROM VALUES {rows} AS t(id, device, at)"
+        )
+        mapped = made.write.format("delta").option("delta.columnMapping.mode", "name").mode("append")
+        mapped.save(f"file:{stream.source}")
+    stream.feed.load()
+    assert stream.places() == {"sorted": [], "late": [3], "quarantine": [], "buffer": [1, 2, 4]}
+
+
+@pytest.mark.parametrize("split", [None, ["device", "kind"]])
+def test_whole_numbers_are_event_times_and_splits_may_have_none_or_several_columns(
+    make_stream: Any, split: Any
+) -> None:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    stream = make_stream(timeout=5, split=split, order_by=[], buffer={"max_drift": 100})
+    for times in ([10, 30], [24, 25, 40]):
+        columns = {"id": times, "device": ["a"] * len(times), "kind": ["k"] * len(times), "ts": times}
+        write_deltalake(str(stream.source), pa.table(columns), mode="append")
+    stream.feed.load()
+    assert stream.places() == {"sorted": [10, 25, 30], "late": [24], "quarantine": [], "buffer": [40]}
+    (late,) = stream.table("__late")
+    assert (late["_watermark"], late["_split"]) == (25, '["a","k"]' if split else "")
+
+
+def test_dagster_shows_epoch_splits_and_checks(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "b", 1000), (3, "a", 20))
+    definitions = build_definitions(load_project(stream.feed.folder), stream.feed.platform, RunOptions())
+    with DagsterInstance.ephemeral() as instance:
+        result = definitions.resolve_job_def("load_flow").execute_in_process(instance=instance)
+    checks = {each.check_name: each for each in result.get_asset_check_evaluations()}
+    assert {name: each.passed for name, each in checks.items()} == {
+        "rows_accounted": True,
+        "epoch_bounds": True,
+        "split_drift": False,
+        "watermark_monotone": True,
+    }
+    (shown,) = [
+        event.materialization.metadata
+        for event in result.get_asset_materialization_events()
+        if event.asset_key == AssetKey(["silver", "flow"])
+    ]
+    assert (shown["epoch"].value, shown["rows_in"].value, shown["buffered"].value) == (1, 3, 2)
+    assert isinstance(shown["splits"], TableMetadataValue)
+    assert [record.data["split"] for record in shown["splits"].records] == ["a", "b"]
 
 
 VERSIONS = (

@@ -67,8 +67,8 @@ class Stream:
         """The folder of the source's table."""
         return self.feed.folder / "lake" / "bronze" / "events"
 
-    def append(self, *rows: Reading | tuple[int, str | None, int | None]) -> None:
-        """Append a version."""
+    def append(self, *rows: Reading | tuple[int, str | None, int | None], **how: Any) -> None:
+        """Append a version; ``how``: of deltalake."""
         readings = [Reading(*row) for row in rows]
         self.written.append(readings)
         columns = {
@@ -76,7 +76,7 @@ class Stream:
             "device": pa.array([row.device for row in readings], pa.string()),
             "ts": pa.array([moment(row.at) for row in readings], pa.timestamp("us", "UTC")),
         }
-        write_deltalake(str(self.source), pa.table(columns), mode="append")
+        write_deltalake(str(self.source), pa.table(columns), mode="append", **how)
 
     def table(self, name: str = "") -> list[dict[str, Any]]:
         """Return the rows of the stream's table, or of a side table."""

@@ -13,7 +13,7 @@ from partitions.plan import counted
 from partitions.sentinels import Watermark, encode
 from partitions.stream.state import StreamState
 from platform_assets.kinds.profile import KindProfile, PlanRow
-from platform_assets.kinds.stream.words import short, state_in_words, watermark_in_words
+from platform_assets.kinds.stream.words import short, state_in_words, time_in_words, watermark_in_words
 from resources.loop.definition_guard import check_definition
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from platform_assets.kinds.definitions import KindDefinitions
 
 
-_MOST_SPLITS = 1000
+_MOST_SPLITS, _SLOWEST = 1000, 100
 
 
 class StreamProfile(KindProfile):
@@ -89,9 +89,19 @@ class StreamProfile(KindProfile):
         return ""
 
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
-        """Return epoch and buffer after a run."""
-        state = StreamState.of(outcome.after)
-        return {"epoch": state.epoch, "buffered": sum(segment.rows for segment in state.segments)}
+        """Return epoch, global watermark, what became of the rows, and the slowest splits."""
+        state, told = StreamState.of(outcome.after), outcome.stream or {}
+        sums: dict[str, Any] = {
+            name: told[name] for name in ("rows_in", "emitted", "late", "quarantined") if name in told
+        }
+        reach = "undefined" if state.value is None else time_in_words(state.value)
+        shown: dict[str, Any] = {
+            "epoch": state.epoch,
+            "global_watermark": reach,
+            **sums,
+            "buffered": state.buffered,
+        }
+        return shown | ({"splits": _slowest(state)} if state.splits else {})
 
     def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
         """Return the input of an epoch."""
@@ -150,6 +160,29 @@ class StreamProfile(KindProfile):
         covered = document["covered"]
         up_to = watermark_in_words(covered["up_to"]) if covered["up_to"] else "nothing"
         click.secho(f"{dataflow.name}: sorted {up_to}: {counted(covered['rows'], 'row')}", bold=True)
+
+
+def _slowest(state: StreamState) -> Any:
+    """Return the splits that are furthest behind as a table of Dagster's."""
+    from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
+
+    awaited = [name for name, split in state.splits.items() if split.watermark is None]
+    behind = sorted(
+        (name for name, split in state.splits.items() if split.watermark is not None),
+        key=lambda name: (state.splits[name].watermark, name),
+    )
+    records = [
+        TableRecord(
+            {
+                "split": name,
+                "watermark": "awaited" if (at := state.splits[name].watermark) is None else time_in_words(at),
+                "epochs_without_rows": state.splits[name].idle,
+            }
+        )
+        for name in [*awaited, *behind][:_SLOWEST]
+    ]
+    columns = [TableColumn("split"), TableColumn("watermark"), TableColumn("epochs_without_rows", "int")]
+    return MetadataValue.table(records, TableSchema(columns))
 
 
 def _input(described: Mapping[str, Any]) -> str:
