@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from partitions.column.definition import ColumnWatermark
 from partitions.errors import ConfigurationError
@@ -22,6 +22,8 @@ from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit, Refusal
 from partitions.sources import FilesSource, FunctionName, Source, TableName
 from partitions.stream.definition import StreamWatermark
+from partitions.stream.operators import SparkOperator
+from partitions.stream.structured import StructuredStream
 from partitions.supported import Parts, bad_records_refusals, refusals
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
@@ -42,6 +44,20 @@ class Input(NamedTuple):
 
 
 _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _engine(given: Any) -> str:
+    named = (
+        given.get("engine", "splits") if isinstance(given, Mapping) else getattr(given, "engine", "splits")
+    )
+    return "structured_streaming" if named == "structured_streaming" else "splits"
+
+
+AnyStream = Annotated[
+    Annotated[StreamWatermark, Tag("splits")] | Annotated[StructuredStream, Tag("structured_streaming")],
+    Discriminator(_engine),
+]
+"""A stream watermark, by its engine."""
 
 
 class Freshness(Model):
@@ -65,6 +81,7 @@ class Dataflow(Model):
         unknown_fields: whether files are looked through for fields that the pinned schema lacks, which are bad then, or such fields are left out.
         show_bad_records: whether messages quote a record that does not parse; it may hold personal data.
         on_bad_file: whether a file that cannot be read stops the run, or is passed over and kept in quarantine.
+        operators: what a stream does to its rows, in their order.
         transform: ``package.module:function``, a function ``(DataFrame, Batch) -> DataFrame``.
         sql: a query over the view ``input``, instead of ``transform``.
         inputs: tables of the lake that ``sql`` or ``transform`` reads beside the dataflow's own rows, by the names that it gives them.
@@ -78,8 +95,9 @@ class Dataflow(Model):
     layer: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "bronze"
     source: Source
     watermark: Annotated[
-        PathWatermark | ColumnWatermark | WindowWatermark | StreamWatermark, Field(discriminator="type")
+        PathWatermark | ColumnWatermark | WindowWatermark | AnyStream, Field(discriminator="type")
     ]
+    operators: tuple[SparkOperator, ...] = ()
     target: Target = Target()
     late_files: Literal["ingest", "quarantine", "alert", "ignore"] = "ingest"
     on_bad_file: Literal["stop", "quarantine"] = "stop"
@@ -151,6 +169,7 @@ class Dataflow(Model):
             self.maintenance,
             self.max_bad_records,
             "sql" if self.sql else "transform" if self.transform else None,
+            self.operators,
         )
         if refused := list(refusals(parts)):
             raise PartsDoNotFit(refused)
@@ -279,6 +298,11 @@ class Dataflow(Model):
             "kind": self.kind,
             "source": self.source.identity() | own.pop("source", {}),
             **own,
+            **(
+                {"operators": [each.model_dump(mode="json") for each in self.operators]}
+                if self.operators
+                else {}
+            ),
             "target": {"table": self.table, "format": self.target.format}
             | ({"shared": True} if self.target.shared else {}),
         }

@@ -19,7 +19,10 @@ from partitions.refusal import Refusal
 from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
 from partitions.sources.formats import FORMATS as FILE_FORMATS
 from partitions.stream import refusals as stream
+from partitions.stream import structured
 from partitions.stream.definition import StreamWatermark
+from partitions.stream.operators import SparkOperator
+from partitions.stream.structured import StructuredStream
 from partitions.target import Target
 from partitions.window import refusals as window
 from partitions.window.definition import WindowWatermark
@@ -170,7 +173,7 @@ class Parts:
     """The parts of a dataflow that must go together."""
 
     source: FilesSource | JdbcSource | ApiSource | PythonSource | TableSource
-    watermark: PathWatermark | ColumnWatermark | WindowWatermark | StreamWatermark
+    watermark: PathWatermark | ColumnWatermark | WindowWatermark | StreamWatermark | StructuredStream
     target: Target
     schedule: str | None
     unknown_fields: str
@@ -179,6 +182,7 @@ class Parts:
     maintenance: Maintenance | None = None
     max_bad_records: int = 0
     step: str | None = None
+    operators: tuple[SparkOperator, ...] = ()
 
 
 def refusals(parts: Parts) -> Iterator[Refusal]:
@@ -188,10 +192,11 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
     yield from _fields(source.form, parts.unknown_fields)
     yield from bad_records_refusals(source.form, watermark.type, parts.max_bad_records)
     yield from _schema_mode(source.form, target, parts.unknown_fields)
-    if (refused := source_refusal(watermark.type, source.type)) is not None:
-        yield refused
-    if (expected := KINDS[watermark.type].loads[target.load]) is not None:
-        yield Refusal(("target", "load"), target.load, expected)
+    if isinstance(watermark, StructuredStream):
+        given = (source, watermark, parts.operators, target, parts.on_bad_file, parts.late_files)
+        yield from structured.refusals(*given)
+    else:
+        yield from _of_kind(parts)
     if (expected := FORMATS[target.format][target.way]) is not None:
         yield Refusal(("target", "load"), f"{target.load} beside format {target.format}", expected)
     if target.shared and (expected := SHARED.get(target.format, _NOT_SHARED)) is not None:
@@ -208,8 +213,23 @@ def refusals(parts: Parts) -> Iterator[Refusal]:
         yield from stream.refusals(
             source, watermark, target, parts.step, parts.maintenance, parts.on_bad_file, parts.late_files
         )
+    elif isinstance(watermark, StructuredStream):
+        return
     else:
         yield from window.refusals(source, watermark, target)
+
+
+def _of_kind(parts: Parts) -> Iterator[Refusal]:
+    """Yield what a kind of its own planner does not go together with."""
+    source, watermark, target = parts.source, parts.watermark, parts.target
+    if (refused := source_refusal(watermark.type, source.type)) is not None:
+        yield refused
+    if (expected := KINDS[watermark.type].loads[target.load]) is not None:
+        yield Refusal(("target", "load"), target.load, expected)
+    if parts.operators:
+        names = ", ".join(each.type for each in parts.operators)
+        expected = "no such key, or a watermark of type stream with engine: structured_streaming"
+        yield Refusal(("operators",), names, expected)
 
 
 def source_refusal(kind: str, source: str) -> Refusal | None:

@@ -19,6 +19,7 @@ from partitions.lineage import Lineage
 from partitions.plan import Plan
 from partitions.request import DUE, Request
 from partitions.sources import TableSource
+from partitions.stream.structured import StructuredStream
 from partitions.window.ledger import Ledger, ledger
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.state import WindowState
@@ -32,6 +33,7 @@ from resources.kinds.column import ColumnKind
 from resources.kinds.kind import Kind
 from resources.kinds.path import PathKind
 from resources.kinds.stream import side_tables
+from resources.kinds.structured import SparkStreamKind
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.holder import RunIsLive
@@ -48,6 +50,7 @@ from resources.sources.files.source import FileSource
 from resources.sources.jdbc.units import distinct_rows
 from resources.spark import SparkEngine
 from resources.staging import Staging
+from resources.streaming.folder import STREAMS
 from resources.tables import PACKAGES, find_format, find_table, open_table
 from resources.tables.table import Table, share_of
 from resources.watermarks.blobs import open_blobs
@@ -107,6 +110,10 @@ class Platform:
             dataflow: its definition.
             staging: of the run that reads; None for who reads no rows.
         """
+        given = self.source_of(dataflow)
+        if isinstance(dataflow.watermark, StructuredStream) and isinstance(given, Place):
+            folders = self.lake.child(f"{STREAMS}/{dataflow.table}/{dataflow.name}")
+            return SparkStreamKind(dataflow, given, folders, self.log, self.folder)
         return open_kind(
             dataflow,
             self.source(dataflow, staging),

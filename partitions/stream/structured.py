@@ -6,15 +6,20 @@ Belongs here: the declaration, and Spark's refusals that need no Spark, in Spark
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, timedelta, tzinfo
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from partitions.model import Duration, Model
+from partitions.refusal import PartsDoNotFit, Refusal
+from partitions.sources import FilesSource, TableSource
+from partitions.sources.definition import SourceDefinition
+from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import Join, SparkOperator, TransformWithState, Union
+from partitions.target import Target
 
 _MICROSECONDS = {
     "microsecond": 1,
@@ -108,6 +113,9 @@ class StreamCheckpoint(Model):
         interval_files: Spark's ``maxFilesPerTrigger``; None: all there are.
     """
 
+    interval_secs: ClassVar[int] = 60
+    """Of no meaning here: a batch cannot be halved."""
+
     interval_files: Annotated[int, Field(ge=1)] | None = None
 
 
@@ -133,6 +141,33 @@ class StructuredStream(Model):
     trigger: Trigger = Trigger()
     checkpoint: StreamCheckpoint = StreamCheckpoint()
     max_slices: Annotated[int, Field(ge=1)] = 100
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_splits(cls, given: Any) -> Any:
+        others = [key for key in StreamWatermark.SPLITS_ONLY if isinstance(given, dict) and key in given]
+        if others:
+            raise PartsDoNotFit(
+                [
+                    Refusal(
+                        ("watermark", key),
+                        f"{key} beside engine: structured_streaming",
+                        "no such key, or engine: splits",
+                    )
+                    for key in others
+                ]
+            )
+        return given
+
+    @property
+    def timezone(self) -> str:
+        """Of days."""
+        return "UTC"
+
+    @property
+    def zone(self) -> tzinfo:
+        """Of days."""
+        return UTC
 
     def identity(self) -> dict[str, Any]:
         """What the state depends on: a change of any of it needs a decision."""
@@ -164,3 +199,54 @@ def misplaced(operators: Sequence[SparkOperator], sources: int) -> str | None:
     if any(isinstance(each, TransformWithState) for each in operators[:-1]):
         return "expected nothing after transform_with_state: Spark knows no event time of what it yields"
     return None
+
+
+_LOADS = {"append": "append", "update": "merge_upsert", "complete": "overwrite"}
+"""By output mode: the load that keeps what Spark means by its rows."""
+FORMS = ("ndjson", "csv", "parquet")
+"""Formats of files that a stream reads."""
+
+
+def refusals(
+    source: SourceDefinition,
+    watermark: StructuredStream,
+    operators: Sequence[SparkOperator],
+    target: Target,
+    on_bad_file: str,
+    late_files: str,
+) -> Iterator[Refusal]:
+    """Yield what a stream on Spark's engine does not go together with."""
+    if not isinstance(source, FilesSource | TableSource):
+        expected = "a source of type files or table (Spark reads on where its checkpoint says)"
+        yield Refusal(("source", "type"), source.type, expected)
+    if isinstance(source, FilesSource):
+        if source.format not in FORMS:
+            yield Refusal(
+                ("source", "format"), source.format, f"{', '.join(FORMS)} beside engine: {watermark.engine}"
+            )
+        if source.schema_ is None:
+            yield Refusal(
+                ("source", "schema"),
+                "nothing",
+                "a schema (a stream's columns are fixed before its first file)",
+            )
+    if (load := _LOADS[watermark.output_mode]) != target.load:
+        yield Refusal(("target", "load"), target.load, f"{load} beside output_mode: {watermark.output_mode}")
+    if (why := misplaced(operators, 1)) is not None:
+        yield Refusal(
+            ("operators",),
+            ", ".join(each.type for each in operators) or "none",
+            why.removeprefix("expected "),
+        )
+    if target.schema_mode != "strict":
+        yield Refusal(
+            ("target", "schema_mode"),
+            target.schema_mode,
+            "strict (a query's columns are those of its checkpoint)",
+        )
+    if target.shared:
+        yield Refusal(("target", "shared"), "true", "a table of its own beside a stream")
+    if on_bad_file != "stop":
+        yield Refusal(("on_bad_file",), on_bad_file, "stop (Spark reads each file once)")
+    if late_files != "ingest":
+        yield Refusal(("late_files",), late_files, "no such key (what is late is told by the event time)")

@@ -101,8 +101,11 @@ def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> N
     elif source.connection_type is not None:
         check_connection(flow, key, connections, source.connection_type)
     _no_secrets(flow)
+    on_spark = (
+        flow.text("watermark", "engine") == "structured_streaming"
+    )  # of which the model says what it reads
     refused = source_refusal(flow.text("watermark", "type") or "", kind or "")
-    if refused is not None:
+    if refused is not None and not on_spark:
         flow.refuse(refused.key, refused.found, refused.expected)
 
 

@@ -72,13 +72,7 @@ SETTINGS: tuple[Pending, ...] = (
     ),
 )
 
-DATAFLOW: tuple[Pending, ...] = (
-    Pending("source.path", scheme(*_STORES), "other object stores are", _PLACE),
-    Pending(
-        "watermark.engine", one_of("structured_streaming"), "streams on Spark's own watermark are", "splits"
-    ),
-    Pending("operators", bool, "operators of streams are", "no such key"),
-)
+DATAFLOW: tuple[Pending, ...] = (Pending("source.path", scheme(*_STORES), "other object stores are", _PLACE),)
 
 
 def not_there(

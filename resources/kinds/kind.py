@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from resources.sources.files.misfit import BadRecord
+    from resources.streaming.progress import BatchProgress
 
 WriteStats = Mapping[Any, Sequence[Any]]
 """What a write counted of the parts of a slice, by the part's key."""
@@ -238,4 +239,22 @@ class WatchesRows(Protocol[_SliceContra]):
 
     def observe(self, rows: DataFrame, slice_: _SliceContra) -> tuple[DataFrame, StatsReader]:
         """Have the write of a slice count what it writes."""
+        ...
+
+
+@runtime_checkable
+class RunsAhead(Protocol):
+    """A kind whose source is read by an engine with a state of its own, which a run asks for what is new before it plans what to commit."""
+
+    def run_ahead(self, spark: SparkSession, entry: Entry | None) -> None:
+        """Have the engine read all that is new, on top of the entry; what it has read can be planned then."""
+        ...
+
+
+@runtime_checkable
+class ReportsBatches(Protocol[_SliceContra]):
+    """A kind whose engine says of each of its batches what it did."""
+
+    def reports(self, slice_: _SliceContra) -> Sequence[BatchProgress]:
+        """Return what the engine has said of the batches of a slice."""
         ...

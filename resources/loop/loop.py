@@ -17,7 +17,7 @@ from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, Str
 from partitions.plan import Plan, counted
 from partitions.request import LateOnly, Replay, ReplayFiles
 from resources.attempts import note_attempt, said_before
-from resources.kinds.kind import ReadsVersions, SliceT
+from resources.kinds.kind import ReadsVersions, ReportsBatches, RunsAhead, SliceT
 from resources.listing import OUTDATED
 from resources.looks import note_look
 from resources.loop.appending import follow_up
@@ -180,6 +180,10 @@ class _Run(Generic[SliceT]):
         left, slower = run.dataflow.watermark.max_slices, 0
         while left > 0:
             plan = self._plan()
+            if plan.slices and isinstance(run.kind, RunsAhead):
+                run.kind.run_ahead(run.spark, outcome.newest)
+                outcome.batches = outcome.batches or []
+                plan = self._plan()
             due = self._bad_parts.not_left_out(plan.slices)
             pinned = self._pinned(due) if due else None
             if pinned is None:
@@ -261,6 +265,9 @@ class _Run(Generic[SliceT]):
         if isinstance(result, NotCommitted):
             return result.why
         self._outcome.committed.append(result)
+        if isinstance(self._run.kind, ReportsBatches) and result.slice is not None:
+            told = self._run.kind.reports(result.slice)
+            self._outcome.batches = [*(self._outcome.batches or ()), *told]
         return result.changed
 
     def _load_before(self, slice_: SliceT, bad: BadPart, pinned: str) -> None:

@@ -12,6 +12,7 @@ from partitions.plan import CountsRows, Plan, ReadsBack, Slice
 from partitions.sentinels import Watermark, encode
 from partitions.states import shortened
 from partitions.stream.state import StreamState
+from resources.streaming.progress import BatchProgress
 from resources.watermarks.entry import Entry
 
 Status = Literal["committed", "nothing", "recovered", "failed", "held", "blocked", "skipped"]
@@ -109,6 +110,7 @@ class Outcome:
         before: the watermark that the run found.
         calls: LIST calls, or folders opened.
         left_out: by part, what held back nothing but itself.
+        batches: what Spark said of those that the run has committed, of a stream on its engine; None of all others.
         repeated: those of the warnings that an earlier run has given already; people are not told them again.
     """
 
@@ -124,6 +126,7 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     repeated: frozenset[str] = frozenset()
+    batches: list[BatchProgress] | None = None
     error: StrandlineError | None = None
 
     @property
@@ -175,6 +178,9 @@ class Outcome:
     @property
     def stream(self) -> dict[str, Any] | None:
         """What became of a stream's rows, in all and by epoch; None of other kinds."""
+        if self.batches is not None:
+            told = [batch.as_json() for batch in self.batches[-_MOST_EPOCHS:]]
+            return {"engine": "structured_streaming", "batches": told}
         if self.kind != "stream":
             return None
         epochs = self._epochs
@@ -187,9 +193,9 @@ class Outcome:
 
     @property
     def rows_add_up(self) -> bool:
-        """Whether each row of a stream that came in, or waited before, is in one place after the run; True of other kinds."""
+        """Whether each row of a stream that came in, or waited before, is in one place after the run; True of other kinds, and of Spark's engine."""
         told = self.stream
-        if told is None or self.error is not None:
+        if told is None or self.batches is not None or self.error is not None:
             return True
         waited = StreamState.of(self.before).buffered
         places = ("emitted", "late", "quarantined", "buffered")
@@ -236,8 +242,8 @@ class Outcome:
             "slices": len(self.committed),
             "rows": self.rows,
             "files": self.files,
-            "late": self.late,
-            "quarantined": self.quarantined,
+            "late": self.late if self.batches is None else None,
+            "quarantined": self.quarantined if self.batches is None else None,
             "work_units": self.work_units,
             "failed_units": self.failed_units,
             "watermark_before": self._short(self.before),

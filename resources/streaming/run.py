@@ -53,7 +53,10 @@ def run_available(
         query = _started(rows, output_mode, checkpoint, outbox)
         try:
             query.awaitTermination()
-            return [BatchProgress.of(told) for told in query.recentProgress]
+            # Spark reports its idle moments, too, under the number of a batch that there is not.
+            return [
+                BatchProgress.of(told) for told in query.recentProgress if "addBatch" in told["durationMs"]
+            ]
         finally:
             query.stop()
 

@@ -11,6 +11,7 @@ from dagster import AssetCheckResult, AssetCheckSeverity, AssetCheckSpec, Dagste
 from partitions.dataflow import Dataflow
 from partitions.predicate import Among
 from partitions.stream.state import StreamState
+from partitions.stream.structured import StructuredStream
 from partitions.stream.ticks import ticks
 from platform_assets.factory.checks import RunCheck, TableCheck
 from platform_assets.factory.keys import run_request, table_key
@@ -31,7 +32,9 @@ class StreamDefinitions(KindDefinitions):
     """The Dagster definitions of stream watermarks."""
 
     def run_checks(self, dataflow: Dataflow) -> Sequence[RunCheck]:
-        """Return the checks of epochs and of splits."""
+        """Return the checks of epochs and of splits; Spark's engine has neither."""
+        if isinstance(dataflow.watermark, StructuredStream):
+            return ()
         bounds = AssetCheckSpec(
             "epoch_bounds",
             asset=table_key(dataflow),

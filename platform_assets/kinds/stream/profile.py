@@ -12,6 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.sentinels import Watermark, encode
 from partitions.stream.state import StreamState
+from partitions.stream.structured import StructuredStream
 from platform_assets.kinds.profile import KindProfile, PlanRow
 from platform_assets.kinds.stream.words import short, state_in_words, time_in_words, watermark_in_words
 from resources.loop.definition_guard import check_definition
@@ -59,7 +60,10 @@ class StreamProfile(KindProfile):
 
     def state_document(self, dataflow: Dataflow, entry: Entry, *, full: bool) -> Mapping[str, Any]:
         """Return splits, totals and the buffer."""
-        state, definition = StreamState.of(entry.state()), dataflow.stream
+        state = StreamState.of(entry.state())
+        if isinstance(dataflow.watermark, StructuredStream):
+            return {**short(state.watermark()), "splits": None, "totals": None, "buffer": None}
+        definition = dataflow.stream
         asleep = sum(1 for split in state.splits.values() if split.idle >= definition.idle_after)
         awaited = {name for name, split in state.splits.items() if split.watermark is None}
         awaited |= set(definition.splits) - set(state.splits)
@@ -91,6 +95,7 @@ class StreamProfile(KindProfile):
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
         """Return epoch, global watermark, what became of the rows, and the slowest splits."""
         state, told = StreamState.of(outcome.after), outcome.stream or {}
+        batches: dict[str, Any] = {name: told[name] for name in ("batches",) if told.get(name)}
         sums: dict[str, Any] = {
             name: told[name] for name in ("rows_in", "emitted", "late", "quarantined") if name in told
         }
@@ -100,6 +105,7 @@ class StreamProfile(KindProfile):
             "global_watermark": reach,
             **sums,
             "buffered": state.buffered,
+            **batches,
         }
         return shown | ({"splits": _slowest(state)} if state.splits else {})
 
@@ -187,5 +193,7 @@ def _slowest(state: StreamState) -> Any:
 
 def _input(described: Mapping[str, Any]) -> str:
     versions = described["versions"]
+    if versions is None:  # Spark knows what it has read
+        return "new input" if described["reason"] == "new input" else "a batch of Spark's"
     first, last = versions["first"], versions["last"]
     return f"version {first}" if first == last else f"versions {first} to {last}"

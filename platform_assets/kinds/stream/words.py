@@ -17,7 +17,7 @@ def state_in_words(state: StreamState) -> str:
         return "none"
     reach = "no global watermark yet" if state.value is None else f"up to {time_in_words(state.value)}"
     waiting = sum(1 for split in state.splits.values() if split.watermark is None)
-    parts = [reach, counted(len(state.splits), "split")]
+    parts = [reach, *([counted(len(state.splits), "split")] if state.splits else [])]
     parts += [f"{waiting:,} of them awaited"] if waiting else []
     buffered = sum(segment.rows for segment in state.segments)
     parts += [f"{counted(buffered, 'row')} buffered"] if buffered else []

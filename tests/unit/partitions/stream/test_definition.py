@@ -46,14 +46,6 @@ def test_whole_numbers_take_a_whole_number_as_timeout() -> None:
     assert flow({"timeout": 10}).stream.policy.timeout == 10
 
 
-@pytest.mark.parametrize("engine", ["splits", "structured_streaming"])
-def test_an_engine_that_does_not_work_yet_is_refused_by_name(
-    engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(refusals, "WORKING_ENGINES", frozenset())
-    assert f"engine {engine} does not work yet" in refused({"engine": engine})
-
-
 @pytest.mark.parametrize("key", StreamWatermark.SPLITS_ONLY)
 def test_keys_of_splits_are_refused_beside_structured_streaming(key: str) -> None:
     values: dict[str, Any] = {

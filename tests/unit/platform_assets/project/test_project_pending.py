@@ -13,21 +13,12 @@ if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make
 
 SOURCE = "source: {type: files, path: x, format: csv}\n"
-TABLE = "source: {type: table, table: bronze/events}\n"
 GOOD = SOURCE + "watermark: {type: path}\n"
 
 FLOWS = [
     (
-        TABLE + "watermark: {type: stream, event_time: ts, timeout: PT5M, engine: structured_streaming}\n",
-        [("watermark.engine", "structured_streaming", "splits (streams on Spark's own watermark are")],
-    ),
-    (
         "source: {type: files, path: 'gs://b/x', format: csv}\nwatermark: {type: path}\n",
         [("source.path", "gs://b/x", "a folder or s3://bucket/prefix (other object stores are")],
-    ),
-    (
-        TABLE + "watermark: {type: stream, event_time: ts, timeout: PT5M}\noperators: [{type: over}]\n",
-        [("operators", "a list", "no such key (operators of streams are")],
     ),
 ]
 

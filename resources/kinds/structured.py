@@ -1,0 +1,330 @@
+"""The stream kind on Spark's own engine: batches that Structured Streaming has written to its outbox (docs/streams-on-spark.md).
+
+A run has Spark read what is new (:meth:`SparkStreamKind.run_ahead`), and commits what lies in the outbox then, batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from partitions.dataflow import Dataflow
+from partitions.errors import BadPart, ConfigurationError, NeedsDecision, StrandlineError
+from partitions.load import ByValue, Load, ReplaceAll, load_into
+from partitions.look import Look
+from partitions.plan import Plan, counted
+from partitions.predicate import NOTHING
+from partitions.request import DUE, LateOnly, Request
+from partitions.sentinels import Watermark, deserialise
+from partitions.sources import FilesSource
+from partitions.stream.batches import BatchSlice
+from partitions.stream.state import StreamState
+from partitions.stream.structured import StructuredStream
+from resources.functions import user_function
+from resources.kinds.states import state_of
+from resources.looks import last_look
+from resources.places import Place
+from resources.sources.files.failures import cause
+from resources.sources.files.pinned import PinnedSchema
+from resources.spark import EngineLost
+from resources.spark_process import engine_lost
+from resources.streaming.folder import StreamFolder, listed, remove_others
+from resources.streaming.progress import BatchProgress
+from resources.streaming.query import StreamInput, stream_query
+from resources.streaming.run import batch_folder, run_available
+from resources.streaming.sources import files_stream, table_stream
+from resources.tables import find_table
+from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.lists import ListKind, StoredList
+from resources.watermarks.log import WatermarkLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+STREAM_BATCHES = ListKind("stream_batches", 1, ("batch", "bytes"))
+"""The batches of a slice. The head has the folder that they lie in."""
+
+
+class SparkStreamKind:
+    """Batches above the last committed one."""
+
+    def __init__(
+        self, dataflow: Dataflow, root: Place, folders: Place, log: WatermarkLog, project: Path
+    ) -> None:
+        """Bind a dataflow to its source, and to the folder of its checkpoints.
+
+        Args:
+            dataflow: with a watermark of this engine.
+            root: of its files, or its table.
+            folders: one for each life of its state.
+            log: the watermark log.
+            project: folder in which modules of the user may lie.
+        """
+        self._dataflow, self._root, self._folders, self._project = dataflow, root, folders, project
+        self._log, self._is_ahead = log, False
+
+    @property
+    def _definition(self) -> StructuredStream:
+        return cast("StructuredStream", self._dataflow.watermark)
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+    @property
+    def replans_after_load(self) -> bool:
+        """Spark reads what is there when a run begins; what comes later is the next run's."""
+        return False
+
+    @property
+    def one_query(self) -> bool:
+        """Folders are what slices differ in."""
+        return True
+
+    @property
+    def pacing(self) -> timedelta:
+        """None."""
+        return timedelta(0)
+
+    def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[BatchSlice]:
+        """Look at the outbox, and whether the source looks as it did. Starts no Spark.
+
+        Raises:
+            ConfigurationError: something else than what is due is asked for.
+            NeedsDecision: the checkpoint is not the one that the state belongs to.
+        """
+        number = entry.number if entry else 0
+        made = Plan[BatchSlice](self._dataflow.name, "stream", number, now, "")
+        if isinstance(request, LateOnly):
+            return replace(made, why="a stream has no late files")
+        if request != DUE:
+            raise ConfigurationError(
+                f"dataflow {self._dataflow.name}: expected a run of what is due; a stream on Spark's engine reads nothing again"
+            )
+        state = state_of(StreamState, self._dataflow, entry)
+        folder = self._folder(entry, state)
+        waiting, look = self._waiting(folder, state), self._look()
+        made = replace(made, look=look)
+        seen = last_look(self._log, self._dataflow.name, entry)
+        if not waiting and not self._is_ahead and (seen is None or seen.contents != look.contents):
+            new = BatchSlice((), state)
+            return replace(made, why="new input, which Spark has not read yet", slices=(new,))
+        why = f"{counted(len(waiting), 'batch')} of Spark's to commit".replace("batchs", "batches")
+        return replace(made, why=why if waiting else "no new input", slices=tuple(waiting))
+
+    def run_ahead(self, spark: SparkSession, entry: Entry | None) -> None:
+        """Have Spark read all that is new into the outbox; what is in the table already goes from there.
+
+        Raises:
+            NeedsDecision: as :meth:`plan`.
+            StrandlineError: code ``query``: the query failed; batches that have ended stay.
+        """
+        state = state_of(StreamState, self._dataflow, entry)
+        folder = self._folder(entry, state)
+        self._waiting(folder, state)
+        remove_others(self._folders, folder.place.url.rpartition("/")[2])
+        folder.remove_up_to(_batch(state))
+        rows, definition = self._query(spark), self._definition
+        try:
+            reports = run_available(
+                rows,
+                output_mode=definition.output_mode,
+                policy=definition.policy,
+                checkpoint=folder.checkpoint,
+                outbox=folder.outbox,
+            )
+        except Exception as error:
+            if lost := engine_lost(error):
+                raise EngineLost.of(self._dataflow.name, "Spark read its stream", lost) from error
+            raise StrandlineError(
+                f"dataflow {self._dataflow.name}: Spark's query failed: {cause(error).rstrip(' .;')}. Batches that had ended are committed by"
+                " the next run, which goes on behind them",
+                code="query",
+            ) from error
+        folder.keep(reports)
+        self._is_ahead = True
+
+    def _folder(self, entry: Entry | None, state: StreamState) -> StreamFolder:
+        """The folder that a state belongs to; for a state that holds nothing a new one, named by the entry that it begins behind."""
+        name = state.position.get("folder") or (f"after-{entry.id}" if entry else "first")
+        return StreamFolder(self._folders.child(name))
+
+    def _waiting(self, folder: StreamFolder, state: StreamState) -> list[BatchSlice]:
+        """The slices of the batches that the table does not have, once the checkpoint is known to be the state's."""
+        query, newest, batch = folder.query(), folder.newest(), _batch(state)
+        known = state.position.get("query")
+        if known is not None and query != known:
+            found = f"that of another query ({query})" if query else "none"
+            raise self._guarded(
+                "checkpoint_lost" if query is None else "checkpoint_foreign",
+                folder,
+                f"the checkpoint of Spark's query {known}",
+                found,
+            )
+        if newest < batch:
+            raise self._guarded(
+                "checkpoint_behind",
+                folder,
+                f"a checkpoint up to batch {batch}, which is in the table",
+                f"one up to {newest}",
+            )
+        written = folder.batches(batch)
+        gone = sorted(set(range(batch + 1, newest + 1)) - {each.number for each in written})
+        if gone:
+            raise self._guarded(
+                "checkpoint_foreign",
+                folder,
+                f"rows of batch {gone[0]}, which its checkpoint says has ended",
+                "none in the outbox",
+            )
+        slices: list[BatchSlice] = []
+        waiting: list[int] = []
+        for each in written:
+            waiting.append(each.number)
+            last = each.number == newest
+            if each.has_rows or last:
+                after = self._after(folder, state, each.number, query)
+                if last and not each.has_rows and slices:
+                    before = slices.pop()
+                    slices.append(BatchSlice((*before.batches, *waiting), after, before.bytes))
+                else:
+                    slices.append(BatchSlice(tuple(waiting), after, each.bytes))
+                waiting = []
+        return slices
+
+    def _after(self, folder: StreamFolder, state: StreamState, number: int, query: str | None) -> StreamState:
+        reached = folder.watermark_after(number)
+        value = max(filter(None, (state.value, reached)), default=None)
+        position = {
+            "folder": folder.place.url.rpartition("/")[2],
+            "query": query,
+            "batch": number,
+        }
+        return StreamState(value=value, epoch=number + 1, position=position)
+
+    def _guarded(self, code: str, folder: StreamFolder, expected: str, found: str) -> NeedsDecision:
+        name = self._dataflow.name
+        return NeedsDecision(
+            f"dataflow {name}: expected {expected}, found {found}, in {folder.place}. What Spark has read and remembers is not what the"
+            " watermark log says, so nothing was done: rows would be lost, or loaded twice. Put the folder back as it was; or empty the"
+            " table and read the source from its start",
+            code=code,
+            choices=(f"strandline state reset {name} --replace --reason TEXT",),
+        )
+
+    def _look(self) -> Look:
+        """How the source looks from outside."""
+        if isinstance(self._dataflow.source, FilesSource):
+            return Look(listed(self._root), 0, 0)
+        return Look(str(find_table(self._root).newest_version()), 0, 0)
+
+    def _query(self, spark: SparkSession) -> DataFrame:
+        source, definition = self._dataflow.source, self._definition
+        most = definition.checkpoint.interval_files
+        if isinstance(source, FilesSource):
+            options = {
+                key: str(value).lower() if isinstance(value, bool) else str(value)
+                for key, value in source.options.items()
+            }
+            rows = files_stream(spark, self._root, source.format, source.schema_ or "", options, most)
+        else:
+            rows = table_stream(spark, self._root, most)
+        return stream_query(
+            [StreamInput("input", rows, definition.timeout)],
+            definition.event_time,
+            self._dataflow.operators,
+            output_mode=definition.output_mode,
+            load_class=self._user_class,
+        )
+
+    def _user_class(self, name: str) -> type[Any]:
+        """A class of the user, which goes to Spark's Python processes with its whole module: they do not have the project's folder."""
+        import sys
+
+        from pyspark import cloudpickle
+
+        found: Any = user_function("operators.function", name, self._project)
+        cloudpickle.register_pickle_by_value(sys.modules[found.__module__])  # type: ignore[no-untyped-call]
+        return found  # type: ignore[no-any-return]
+
+    def covers(self, state: str, other: str) -> bool:
+        """Compare the numbers of batches; after a reset they begin again."""
+        newer, older = (StreamState.of(deserialise(text)) for text in (state, other))
+        return newer.epoch >= older.epoch
+
+    def modified(self, slice_: BatchSlice, before: Watermark, now: datetime) -> int | None:
+        """None: a batch does not say what it was read from."""
+        return None
+
+    @property
+    def list_kind(self) -> ListKind:
+        """Batches."""
+        return STREAM_BATCHES
+
+    def slice_to_rows(self, slice_: BatchSlice) -> StoredList:
+        """The batches' numbers, in their folder."""
+        rows = [(number, slice_.bytes) for number in slice_.batches]
+        return StoredList(STREAM_BATCHES, rows, {"folder": slice_.after.position["folder"]})
+
+    def slice_from_rows(self, intent: Intent, stored: StoredList) -> BatchSlice:
+        """The same batches, and the same state after them."""
+        size = next((size for _, size in stored.rows), None)
+        after = StreamState.of(deserialise(intent.watermark))
+        return BatchSlice(tuple(number for number, _ in stored.rows), after, size)
+
+    def pin(self, spark: SparkSession, pending: Sequence[BatchSlice]) -> str | None:
+        """The columns of the query."""
+        return PinnedSchema(self._query(spark).schema.json(), ()).to_text()
+
+    def check_schema(self, spark: SparkSession, pinned: str) -> None:
+        """Nothing: the definition is the one that the checkpoint was begun with, and Spark itself compares the source with it."""
+
+    def fix(self, slice_: BatchSlice) -> BatchSlice:
+        """Itself: what is in the outbox does not change."""
+        return slice_
+
+    def check_unchanged(self, slice_: BatchSlice) -> None:
+        """Nothing, as above."""
+
+    def read(self, spark: SparkSession, slice_: BatchSlice | None, pinned: str) -> DataFrame:
+        """Return the rows of the batches."""
+        schema = PinnedSchema.of(pinned).struct
+        if slice_ is None:
+            return spark.createDataFrame([], schema)
+        outbox = self._folder_of(slice_).outbox
+        folders = [outbox.child(batch_folder(number)).spark_url for number in slice_.batches]
+        return spark.read.schema(schema).parquet(*folders)
+
+    def _folder_of(self, slice_: BatchSlice) -> StreamFolder:
+        return StreamFolder(self._folders.child(slice_.after.position["folder"]))
+
+    def reports(self, slice_: BatchSlice) -> Sequence[BatchProgress]:
+        """Return what Spark has said of a slice's batches, those that were kept."""
+        folder = self._folder_of(slice_)
+        return [report for number in slice_.batches if (report := folder.report(number)) is not None]
+
+    def load(self, slice_: BatchSlice, rows: DataFrame) -> Load:
+        """Append; in mode update by keys, of which a batch has each once; in mode complete all rows anew."""
+        if self._definition.output_mode == "complete":
+            return ReplaceAll()
+        order = tuple(ByValue(name) for name in rows.columns if name == "window_end")
+        return load_into(self._dataflow.target, NOTHING, order)
+
+    def find_bad_part(
+        self, spark: SparkSession, slice_: BatchSlice, pinned: str, error: Exception
+    ) -> BadPart | None:
+        """None: nothing in an outbox is a source's fault."""
+        return None
+
+    def slice_without(self, slice_: BatchSlice, bad: BadPart) -> BatchSlice | None:
+        """None: there is no such part."""
+        return None
+
+
+def _batch(state: StreamState) -> int:
+    """The number of the newest batch in the table; -1 if none is."""
+    return int(state.position.get("batch", -1))

@@ -1,0 +1,170 @@
+"""What a stream's engine keeps beside the table: Spark's checkpoint, and the outbox with the batches that it has written.
+
+A folder belongs to one life of a dataflow's state: a reset begins a new one (docs/streams-on-spark.md).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from partitions.errors import CorruptWatermark
+from resources.listing.failures import store_failures
+from resources.listing.removal import remove_folder
+from resources.places import Place
+from resources.streaming.progress import BatchProgress
+from resources.streaming.run import batch_folder
+
+STREAMS = "_streams"
+"""Folder of the lake. No layer has a name that begins with an underscore."""
+
+_LARGE = 2**20
+"""Bytes of a file above which it has rows for certain, and is not opened to see."""
+
+
+@dataclass(frozen=True)
+class WrittenBatch:
+    """A batch in the outbox.
+
+    Attributes:
+        number: Spark's.
+        bytes: of its files.
+        has_rows: whether there are any.
+    """
+
+    number: int
+    bytes: int
+    has_rows: bool
+
+
+@dataclass(frozen=True)
+class StreamFolder:
+    """Checkpoint and outbox of one life of a stream.
+
+    Attributes:
+        place: below which both lie.
+    """
+
+    place: Place
+
+    @property
+    def checkpoint(self) -> Place:
+        """Spark's."""
+        return self.place.child("checkpoint")
+
+    @property
+    def outbox(self) -> Place:
+        """A folder for each batch."""
+        return self.place.child("outbox")
+
+    def query(self) -> str | None:
+        """Return the id that Spark gave the query; None if there is no checkpoint.
+
+        Raises:
+            CorruptWatermark: Spark's file does not read.
+        """
+        text = _read(self.checkpoint, "metadata")
+        try:
+            return str(json.loads(text)["id"]) if text is not None else None
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptWatermark(
+                f'{self.checkpoint}/metadata: expected {{"id": …}}, found {text!r}: put the checkpoint of a backup back'
+            ) from error
+
+    def newest(self) -> int:
+        """Return the number of the newest batch that has ended; -1 if none has."""
+        _, files = _names(self.checkpoint.child("commits"))
+        return max((int(name) for name in files if name.isdigit()), default=-1)
+
+    def watermark_after(self, number: int) -> datetime | None:
+        """Return the watermark that a batch has left, aware; None if it had none, or Spark does not keep it any more."""
+        text = _read(self.checkpoint.child("commits"), str(number))
+        lines = (text or "").splitlines()
+        milliseconds = json.loads(lines[1]).get("nextBatchWatermarkMs", 0) if len(lines) > 1 else 0
+        return (
+            datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds) if milliseconds else None
+        )
+
+    def batches(self, above: int) -> Sequence[WrittenBatch]:
+        """Return the batches in the outbox that have ended, above a number, ascending."""
+        newest = self.newest()
+        folders, _ = _names(self.outbox)
+        numbers = sorted(int(name) for name in folders if name.isdigit())
+        return [self._written(number) for number in numbers if above < number <= newest]
+
+    def _written(self, number: int) -> WrittenBatch:
+        folder = self.outbox.child(batch_folder(number))
+        with store_failures(folder):
+            found = [
+                meta for page in folder.store.list() for meta in page if meta["path"].endswith(".parquet")
+            ]
+        filled = (meta["size"] > _LARGE or _rows(folder, meta["path"]) for meta in found)
+        return WrittenBatch(number, sum(meta["size"] for meta in found), any(filled))
+
+    def keep(self, reports: Sequence[BatchProgress]) -> None:
+        """Keep what Spark has said of batches, for who commits them after a crash."""
+        for report in reports:
+            folder = self.outbox.child(batch_folder(report.batch_id))
+            with store_failures(folder):
+                folder.store.put("_progress.json", json.dumps(report.as_json()).encode())
+
+    def report(self, number: int) -> BatchProgress | None:
+        """Return what Spark has said of a batch; None if the run that wrote it died before it was kept."""
+        text = _read(self.outbox.child(batch_folder(number)), "_progress.json")
+        return BatchProgress.from_json(json.loads(text)) if text is not None else None
+
+    def remove_up_to(self, number: int) -> None:
+        """Remove batches that are in the table."""
+        folders, _ = _names(self.outbox)
+        for name in folders:
+            if name.isdigit() and int(name) <= number:
+                remove_folder(self.outbox.child(name))
+
+
+def remove_others(folders: Place, name: str) -> None:
+    """Remove the folders of a stream's earlier lives."""
+    for other in _names(folders)[0]:
+        if other != name:
+            remove_folder(folders.child(other))
+
+
+def listed(root: Place) -> str:
+    """Return how a folder of files looks, as text: how many there are, their bytes, and when the last was modified."""
+    count = size = newest = 0
+    with store_failures(root):
+        for page in root.store.list():
+            for meta in page:
+                count, size = count + 1, size + meta["size"]
+                newest = max(newest, int(meta["last_modified"].timestamp() * 1000))
+    return f"{count} files, {size} bytes, {newest}"
+
+
+def _names(place: Place) -> tuple[list[str], list[str]]:
+    """The names of folders and files right below a place; none if it is not there."""
+    if place.local is not None and not place.local.is_dir():
+        return [], []
+    with store_failures(place):
+        found = place.store.list_with_delimiter()
+    folders = [prefix.strip("/").rpartition("/")[2] for prefix in found["common_prefixes"]]
+    return folders, [meta["path"].rpartition("/")[2] for meta in found["objects"]]
+
+
+def _read(place: Place, name: str) -> str | None:
+    if place.local is not None and not place.local.is_dir():
+        return None
+    with store_failures(place):
+        try:
+            return bytes(place.store.get(name).bytes()).decode()
+        except FileNotFoundError:
+            return None
+
+
+def _rows(folder: Place, path: str) -> bool:
+    import pyarrow.parquet as pq
+
+    with store_failures(folder):
+        content = bytes(folder.store.get(path).bytes())
+    return bool(pq.ParquetFile(io.BytesIO(content)).metadata.num_rows)
