@@ -24,22 +24,28 @@ _SHORTEST_HIDDEN = 4
 _COMMON = {
     "preferTimestampNTZ": "true",
     "fetchsize": "10000",  # PostgreSQL's driver would hold the whole answer in memory
-    "tcpKeepAlive": "true",
 }
 _OPTIONS: dict[System, dict[str, str]] = {
     "postgresql": {
         "driver": "org.postgresql.Driver",
-        "connectTimeout": "10",
-        "ApplicationName": "strandline",
         # Else it is the zone of the machine that Spark happens to run on.
         "sessionInitStatement": "SET TIME ZONE 'UTC'",
     },
     "mariadb": {
         "driver": "org.mariadb.jdbc.Driver",
-        "connectTimeout": "10000",
         "sessionInitStatement": "SET time_zone = '+00:00'",
     },
 }
+_PARAMETERS: dict[System, dict[str, str]] = {
+    "postgresql": {
+        "connectTimeout": "10",
+        "socketTimeout": "3600",
+        "tcpKeepAlive": "true",
+        "ApplicationName": "strandline",
+    },
+    "mariadb": {"connectTimeout": "10000", "socketTimeout": "3600000", "tcpKeepAlive": "true"},
+}
+"""Of the driver, for what the URL does not say. They stand in the URL: a Connect server gives the names of options to the driver in lower case."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,15 @@ class JdbcConnection:
     def options(self) -> dict[str, str]:
         """Options of Spark's reader, secrets among them. Spark shows none of them in a plan."""
         named = {"user": self.user} if self.user is not None else {}
-        return {**_COMMON, **_OPTIONS[self.system], "url": self.url, **named, **dict(self.secrets)}
+        return {**_COMMON, **_OPTIONS[self.system], "url": self._driver_url, **named, **dict(self.secrets)}
+
+    @property
+    def _driver_url(self) -> str:
+        address, _, query = self.url.partition("?")
+        said = query.split("&") if query else []
+        names = {each.partition("=")[0] for each in said}
+        usual = [f"{name}={value}" for name, value in _PARAMETERS[self.system].items() if name not in names]
+        return f"{address}?{'&'.join([*said, *usual])}"
 
     @property
     def libpq(self) -> dict[str, str]:

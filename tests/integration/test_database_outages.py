@@ -6,11 +6,13 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from partitions.errors import SourceInterrupted
+from resources import jdbc
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
 from scripts import postgres as pg
@@ -110,6 +112,29 @@ def test_a_read_that_breaks_off_is_read_again_in_the_same_run(
     assert said.text.count("trying again in") == 1, said.text
     assert [(entry.why, entry.rows) for entry in flow.feed.entries] == [("run", ROWS)]
     assert (outcome.status, outcome.rows, len(flow.feed.commits)) == ("committed", ROWS, 1)
+    assert_each_row_once(flow)
+
+
+def test_a_server_that_falls_silent_in_a_read_is_given_up_and_the_read_is_tried_again(
+    rows: DatabaseRows,
+    proxy: TcpProxy,
+    tmp_path: Path,
+    engine: SparkEngine,
+    said: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    system = rows.connection.system
+    usual = jdbc._PARAMETERS[system]["socketTimeout"]
+    monkeypatch.setitem(jdbc._PARAMETERS[system], "socketTimeout", usual.replace("3600", "2"))
+    rows.fill(ROWS)
+    spoken = Event()
+    proxy.break_off(MIDDLE, spoken.wait)
+    try:
+        flow = rows.flow(tmp_path, engine)
+        assert flow.run().rows == ROWS
+    finally:
+        spoken.set()
+    assert (proxy.breakage.happened, said.text.count("trying again in")) == (True, 1), said.text
     assert_each_row_once(flow)
 
 

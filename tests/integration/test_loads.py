@@ -11,7 +11,7 @@ import pytest
 from partitions.errors import ConfigurationError
 from resources.late import look
 from resources.spark import SparkEngine
-from tests.support.columns import BY_TIME, at, on_lake
+from tests.support.columns import BY_TIME, REPLACED, at, on_lake
 from tests.support.feed import NAME, NOW, Feed
 from tests.support.window_feed import event, watermark
 from tests.support.window_feed import on_lake as windows_on_lake
@@ -108,6 +108,35 @@ def test_a_changed_row_of_a_table_is_updated_and_moved_to_its_new_partition(
     rows = [(1, 10, date(2026, 1, 3)), (2, 2, date(2026, 1, 2)), (3, 3, date(2026, 1, 3))]
     assert flow.feed.rows("id", "value", "day") == rows
     assert flow.feed.entries[-1].total_rows == 3
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("format_", "target"),
+    [
+        ("iceberg", {"load": "append"}),
+        ("parquet", {"load": "append"}),
+        ("delta", UPSERT),
+        ("iceberg", UPSERT),
+        ("delta", BY_KEYS),
+        ("iceberg", BY_KEYS),
+        ("delta", REPLACED),
+        ("iceberg", REPLACED),
+        ("parquet", REPLACED),
+    ],
+)
+def test_each_load_saves_the_highest_value_that_was_read_and_never_the_bound(
+    tmp_path: Path, engine: SparkEngine, format_: str, target: dict[str, Any]
+) -> None:
+    backward = {"backward": {"days": 2}} if target == REPLACED else {}
+    flow, table = on_lake(tmp_path, engine, watermark=BY_TIME | backward, target=target | {"format": format_})
+    table.put({"id": 1, "at": at(1), "value": 1})
+    flow.run()
+    table.put({"id": 2, "at": at(3), "value": 1})
+    flow.run()
+    assert flow.watermark == {"at": at(3)}, "rows may still come between it and the bound"
+    table.put({"id": 3, "at": at(4), "value": 1})
+    assert flow.run().rows
 
 
 @pytest.mark.full

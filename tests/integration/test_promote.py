@@ -11,15 +11,12 @@ from deltalake import DeltaTable
 from resources.aside import drop, promote
 from resources.loop.outcome import Step
 from resources.spark import SparkEngine
-from tests.integration.test_crash_matrix import settings, store
 from tests.integration.test_dagster import run
 from tests.support.asides import TABLE, stand_aside
 from tests.support.columns import BY_TIME, REPLACED, Columns, at, on_lake
 from tests.support.decision_crash import crash_deciding
 from tests.support.feed import Answer, Feed, dies_after
 from tests.support.window_feed import LakeTable, instant
-
-__all__ = ["settings", "store"]
 
 NOW = instant("2026-06-01")
 UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
@@ -209,38 +206,15 @@ def test_a_promote_that_died_is_ended_by_the_same_command(
     assert (replays(flow), flow.feed.open_intent) == ([], None)
 
 
-def _killed(
-    tmp_path: Path, engine: SparkEngine, command: str, folder: str, form: str, **settings: Any
-) -> None:
-    flow, _ = loaded(tmp_path, engine, "append", form, **settings)
+def test_a_promote_that_was_killed_is_ended_by_the_same_command(tmp_path: Path, engine: SparkEngine) -> None:
+    flow, _ = loaded(tmp_path, engine, "append", "delta")
     stand_aside(flow.feed, at(1), at(4), now=NOW)
-    words = (command, flow.feed.name, TABLE, "--reason", "r", "--yes")
-    crash_deciding(flow.feed, folder, *words)
+    words = ("promote", flow.feed.name, TABLE, "--reason", "r", "--yes")
+    crash_deciding(flow.feed, "intents", *words)
     answer = flow.feed.cli(*words)
     assert answer.code == 0, answer.out
-    assert (rows(flow), replays(flow)) == (AFTER if command == "promote" else BEFORE, [])
+    assert (rows(flow), replays(flow)) == (AFTER, [])
     assert (flow.run().status, flow.feed.open_intent) == ("nothing", None)
-
-
-def test_a_promote_that_was_killed_is_ended_by_the_same_command(tmp_path: Path, engine: SparkEngine) -> None:
-    _killed(tmp_path, engine, "promote", "intents", "delta")
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("form", ["delta", "iceberg"])
-@pytest.mark.parametrize(
-    ("command", "folder"),
-    [("promote", "marks"), ("promote", "files"), ("promote", "intents"), ("promote", "entries"), ("drop", "marks")],
-)  # fmt: skip
-def test_matrix_of_promotes_and_drops(
-    tmp_path: Path,
-    engine: SparkEngine,
-    settings: tuple[dict[str, Any], dict[str, str]],
-    command: str,
-    folder: str,
-    form: str,
-) -> None:
-    _killed(tmp_path, engine, command, folder, form, project=settings[0], variables=settings[1])
 
 
 def test_of_a_shared_table_a_promote_swaps_the_rows_of_its_own_dataflow(

@@ -1,4 +1,4 @@
-"""Any schedule of arrivals, corrections, live runs, replays aside, promotes, drops and deaths: each key once, and in the end the source's rows."""
+"""Any schedule of arrivals, corrections, live runs, replays in place and aside, promotes, drops and deaths: each key once, and in the end the source's rows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from partitions.errors import NeedsDecision
 from resources.aside import drop, promote
 from resources.aside.standing import stored_asides
 from resources.loop.outcome import Step
+from resources.replay import Asked, replay_in_place
 from resources.spark import SparkEngine
 from tests.support.asides import stand_aside
 from tests.support.columns import Columns, at, on_lake
@@ -70,6 +71,20 @@ class Schedule:
             last = self.random.randint(first + 1, 28)
             stand_aside(feed, at(first), at(last), now=NOW, table=free[0])
 
+    def again(self) -> None:
+        """A replay of some days in place, by a process that may die; the same days go on where they have stopped."""
+        first = self.random.choice((1, 8, 15))
+        self.in_place(first, first + self.random.choice((7, 14)), self.random.choice(STEPS))
+
+    def in_place(self, first: int, last: int, step: Step | None = None) -> None:
+        """A replay of days in place."""
+        feed = self.flow.feed
+        asked = Asked(f"2026-01-{first:02}", f"2026-01-{last:02}", every="3 days", replace=True)
+        how: dict[str, Any] = {"observer": dies_after(step)} if step else {}
+        with suppress(KeyboardInterrupt):
+            done = replay_in_place(feed.platform, feed.dataflow, asked, NOW, **how)
+            assert done.outcome.error is None, self.told
+
     def end(self) -> None:
         """One of the replays is promoted or dropped, by a process that may die."""
         feed = self.flow.feed
@@ -84,7 +99,7 @@ class Schedule:
 
     def go(self) -> None:
         """Something happens."""
-        words = ("arrive", "arrive", "correct", "live", "live", "replay", "end", "end")
+        words = ("arrive", "arrive", "correct", "live", "live", "again", "again", "replay", "end", "end")
         word = self.random.choice(words)
         self.told.append(word)
         getattr(self, word)()
@@ -100,8 +115,11 @@ class Schedule:
         for aside in stored_asides(feed.platform.log, feed.name):
             drop(feed.platform, feed.dataflow, aside.table, "r", NOW)
         self.flow.run()
-        stand_aside(feed, at(1), at(29), now=NOW, table=TABLES[0])
-        promote(feed.platform, feed.dataflow, TABLES[0], "r", NOW)
+        if self.random.random() < 0.5:
+            self.in_place(1, 30)
+        else:
+            stand_aside(feed, at(1), at(29), now=NOW, table=TABLES[0])
+            promote(feed.platform, feed.dataflow, TABLES[0], "r", NOW)
         self.flow.run()
         wanted = sorted((row["id"], row["value"]) for row in self.source.rows.values())
         assert feed.rows("id", "value") == wanted, self.told

@@ -249,10 +249,11 @@ class JdbcRows(PinsColumns):
 
     def _load_parts(self, spark: SparkSession, table: str, conditions: Sequence[str]) -> DataFrame:
         """One relation, whose columns Spark looks up once: of one for each part it asks the database for each, over two connections."""
-        options = {name: text for name, text in self._connection.options.items() if name != "url"}
+        options = self._connection.options
+        url = options.pop("url")
         with self._without_secrets():
             frame = spark.read.jdbc(
-                self._connection.url,
+                url,
                 self._for_driver(table),
                 predicates=[self._for_driver(condition) for condition in conditions],
                 properties=options,

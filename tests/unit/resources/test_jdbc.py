@@ -67,6 +67,13 @@ def test_what_is_no_address_is_refused_and_not_shown(text: str) -> None:
     assert SECRET not in refused.value.message
 
 
+@pytest.mark.parametrize(("system", "usual"), [("postgresql", "3600"), ("mariadb", "3600000")])
+def test_silence_has_an_end_which_the_address_may_set(system: str, usual: str) -> None:
+    assert f"&socketTimeout={usual}&" in JdbcConnection.parse(f"jdbc:{system}://h/db").options["url"]
+    url = JdbcConnection.parse(f"jdbc:{system}://h/db?a=b&socketTimeout=7").options["url"]
+    assert [each for each in url.split("&") if "socketTimeout" in each] == ["socketTimeout=7"]
+
+
 def test_secrets_of_an_address_are_options_and_are_shown_nowhere() -> None:
     url = f"jdbc:postgresql://h/db?user=me&password={SECRET}%2B1&sslpassword=other-one&ssl=true"
     found = JdbcConnection.parse(url)
