@@ -256,7 +256,7 @@ def test_a_database_has_its_secrets_when_it_is_used_and_shows_none(make: Make) -
     project = make(platform=ERP, environment={"PW": SECRET})
     assert project.errors == []
     connection = project.connection("erp", JdbcConnection)
-    assert (connection.options["url"], connection.user, connection.options["password"]) == (
+    assert (connection.url, connection.user, connection.options["password"]) == (
         "jdbc:postgresql://h:5433/erp",
         "me",
         SECRET,
