@@ -327,15 +327,13 @@ class SparkEngine:
     def environment(self) -> dict[str, str]:
         """What a process that starts Spark's JVM must have in its environment."""
         variables = java_environment()
-        if self.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-            # Spark's processes for Python code (streams, functions of the user) are those of this environment, not the first python3 on PATH.
-            variables["PYSPARK_PYTHON"] = sys.executable
         if self.master.startswith("local") and "SPARK_LOCAL_IP" not in os.environ:
             variables["SPARK_LOCAL_IP"] = (
                 "127.0.0.1"  # else Spark does not start if the host's name does not resolve
             )
         if "PYSPARK_PYTHON" not in os.environ:
-            # pyspark reads the setting only in what spark-submit starts, and takes the first python3 of the PATH else.
+            # Of Spark's processes for Python code (streams, functions of the user). pyspark reads the setting only in what spark-submit starts, and takes
+            # the first python3 of the PATH else.
             python = self.conf.get("spark.pyspark.python") or (
                 self.master.startswith("local") and sys.executable
             )

@@ -202,20 +202,3 @@ def put_plane(feed: Feed, name: str, text: str) -> None:
 def put_row(feed: Feed, name: str, number: int, day: str) -> None:
     """A file with a row of a day."""
     feed.put(name, {"id": number, "at": f"{day}T06:00:00Z"})
-
-
-def test_functions_of_the_project_s_modules_run_on_python_workers_which_cannot_import_them(
-    chain: Feed,
-) -> None:
-    (chain.folder / "words_of_chain.py").write_text(
-        "def word_of(number):\n    return 'odd' if number % 2 else 'even'\n"
-    )
-    (chain.folder / "udfs_of_chain.py").write_text(
-        "from pyspark.sql import functions as F\n"
-        "from words_of_chain import word_of\n\n\n"
-        "def named(rows, batch):\n    return rows.withColumn('word', F.udf(word_of, 'string')('id'))\n"
-    )
-    chain.define(sql=None, transform="udfs_of_chain:named", inputs={})
-    chain.put("1.ndjson", 1, 2)
-    chain.load()
-    assert chain.rows("id", "word") == [(1, "odd"), (2, "even")]
