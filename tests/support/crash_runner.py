@@ -57,7 +57,9 @@ def main(folder: Path, wanted: str, occurrence: int, whom: str) -> None:
     flow = project.dataflows[NAME]
 
     def data_files() -> set[str]:
-        """Of the whole lake: some formats stage files beside the table."""
+        """Of the whole lake, which may not be there yet: some formats stage files beside the table."""
+        if project.lake.local is not None:
+            return {str(path) for path in project.lake.local.rglob("*.parquet")}
         listed = (meta["path"] for page in project.lake.store.list() for meta in page)
         return {path for path in listed if path.endswith(".parquet")}
 
