@@ -54,6 +54,10 @@ class _Counted(Model):
     def _sizes(self) -> dict[str, Any]:
         return {self.size_param: self.size} if self.size_param is not None else {}
 
+    def promises(self, page: PageSeen) -> bool:
+        """Whether a page says that there is one behind it; a number alone may lead to none."""
+        return _flag(self.more, page) is True
+
     def _has_more(self, page: PageSeen) -> bool:
         flag = _flag(self.more, page)
         if flag is not None:
@@ -159,6 +163,10 @@ class Cursor(Model):
             raise PagingError(f"text or a number as the cursor at {self._place}", "another value")
         return Position({**position.parameters, self.param: page.next})
 
+    def promises(self, page: PageSeen) -> bool:  # noqa: ARG002 - part of what all pages have
+        """A cursor leads to a page."""
+        return True
+
     @property
     def _place(self) -> str:
         return self.next or f"the header {self.header}"
@@ -194,6 +202,10 @@ class NextLink(Model):
         if not isinstance(page.next, str):
             raise PagingError(f"an address as text at {self.next}", "another value")
         return Position({}, page.next)
+
+    def promises(self, page: PageSeen) -> bool:  # noqa: ARG002 - part of what all pages have
+        """A link leads to a page."""
+        return True
 
 
 Paging = Annotated[PageNumbers | Offsets | Cursor | NextLink, Field(discriminator="type")]
@@ -240,6 +252,7 @@ class PageWalk:
     Attributes:
         position: of the page that is asked for now; None behind the last.
         number: of this page, from 1.
+        is_promised: whether the page before leads to it by a cursor, a link or a flag, so that it must be there.
     """
 
     def __init__(self, paging: PageNumbers | Offsets | Cursor | NextLink | None, most: int) -> None:
@@ -250,7 +263,7 @@ class PageWalk:
             most: pages that are asked for at most.
         """
         self._paging, self._most = paging, most
-        self.number = 1
+        self.number, self.is_promised = 1, False
         self.position: Position | None = paging.first() if paging else Position()
         self._asked = {self.position.identity}
         self._read: dict[bytes, int] = {}
@@ -274,6 +287,7 @@ class PageWalk:
                 raise PagingError(f"at most {self._most} pages (max_pages)", "more")
             self._asked.add(following.identity)
             self.number += 1
+            self.is_promised = self._paging.promises(page)
         self.position = following
 
     def _compare(self, page: PageSeen) -> None:

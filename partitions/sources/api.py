@@ -20,6 +20,7 @@ from partitions.refusal import Refusal
 from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, ConnectionType
 from partitions.sources.rows import ColumnName, RowsSource
 
+_NEVER_EMPTY = frozenset({401, 403, 407, 408, 425, 429})
 _DOTTED = re.compile(r"[^.\s]+(\.[^.\s]+)*")
 
 
@@ -44,6 +45,16 @@ def _template(value: Any) -> Any:
     return value
 
 
+def _ignored(status: int) -> int:
+    if status in _NEVER_EMPTY or not 400 <= status < 500:
+        raise ValueError(
+            "expected statuses from 400 to 499 that an API gives where it has no rows, such as 404; those of credentials (401, 403, 407) and those"
+            " that pass (408, 425, 429, 5xx) never say so"
+        )
+    return status
+
+
+Ignored = Annotated[int, Field(strict=True), AfterValidator(_ignored)]
 Param = Annotated[str | int | float | bool, AfterValidator(_template)]
 
 
@@ -74,6 +85,7 @@ class ApiSource(RowsSource):
         watermark_param_timezone: that bounds are said in.
         watermark_from_exclusive: whether the API leaves out rows at the lower bound itself.
         schema_: Spark DDL; without it the schema is inferred once from the first pages and pinned.
+        ignore_http_codes: statuses that mean "no rows" instead of a refusal, such as 404 for a window without rows.
         max_pages: of one request; more are an error.
         max_page_bytes: of one page, unpacked; more are an error.
     """
@@ -99,6 +111,7 @@ class ApiSource(RowsSource):
     watermark_param_timezone: str | None = None
     watermark_from_exclusive: bool = False
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
+    ignore_http_codes: tuple[Ignored, ...] = ()
     max_pages: Annotated[int, Field(ge=1, strict=True)] = 10_000
     max_page_bytes: Annotated[ByteSize, Field(ge=1024)] = ByteSize(64 * 2**20)
 

@@ -39,13 +39,16 @@ def look_at_database(connection: JdbcConnection, source: JdbcSource) -> str:
 def look_at_api(connection: ApiConnection, source: ApiSource) -> str:
     """What an API answers to a request of one page; one line for people. With placeholders, whose values only windows have, none is asked.
 
+    A status that means "no rows" (``ignore_http_codes``) is an error here: it may come from a mistyped path.
+
     Raises:
         SourceError: if the API refuses, or does not answer (SourceUnreachable).
     """
     if source.placeholders:
         return f"{connection}: not asked (its requests are for windows and units)"
     with ApiClient(connection, int(source.max_page_bytes), retry_for=timedelta(seconds=_SECONDS)) as client:
-        page = next(pages(client, source, sample_request(source)))
+        strict = source.model_copy(update={"ignore_http_codes": ()})
+        page = next(pages(client, strict, sample_request(source)))
     return f"{connection}: answers, {counted(len(page.document.records), 'record')} on the first page of {source.path}"
 
 

@@ -351,6 +351,44 @@ def test_a_unit_that_the_api_refuses_is_passed_over_and_asked_for_again(
     assert feed.ids == [1, 2]
 
 
+def test_a_window_that_the_api_answers_with_404_is_loaded_empty_if_that_means_no_rows(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    source = WINDOWS["parameters"] | {"schema": f"{SCHEMA}, unit string", "ignore_http_codes": [404]}
+    given = watermark("2026-01-01", "2026-01-02", grace="P9D")
+    feed = ApiFeed(tmp_path, engine, server, source, {"watermark": given, "target": REPLACED}).feed()
+    server.rows = [row(1, unit="a"), row(2, 1, unit="b")]
+    server.faults.extend([None, status(404, "no rows")])
+    assert feed.run(now=instant("2026-01-03")).error is None
+    assert feed.ids == [1]
+    assert feed.cli("ledger", "flow").code == 0
+    server.faults.extend([status(404)])  # what was taken back at the source goes from the table, too
+    assert feed.run(now=instant("2026-01-04")).error is None
+    assert feed.ids == [2]
+
+
+def test_a_404_that_means_no_rows_moves_no_watermark_and_doctor_still_names_it(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    flow = ApiFeed(
+        tmp_path, engine, server, BY_TIME | OFFSETS | {"schema": SCHEMA, "ignore_http_codes": [404]}
+    ).flow()
+    server.rows = [row(1)]
+    flow.run("2026-01-05")
+    server.faults.append(status(404))
+    assert flow.run("2026-01-06").status == "nothing"
+    assert flow.watermark["at"] == datetime(2026, 1, 5, tzinfo=UTC)
+    server.rows.append(row(6))
+    server.faults.extend(
+        [None, None, status(404)]
+    )  # the look, and one page: a number may lead behind the last
+    assert flow.run("2026-01-07").rows == 1
+    assert flow.ids == [1, 6]
+    server.faults.extend([status(404)] * 2)
+    doctor = flow.feed.cli("doctor")
+    assert (doctor.code, "found HTTP 404" in doctor.out + doctor.err) == (1, True)
+
+
 @pytest.mark.parametrize("value", ["a/../b", "x?y=1&z", "ü #"])
 def test_a_unit_is_data_in_a_path(tmp_path: Path, engine: SparkEngine, server: Api, value: str) -> None:
     units = [{"name": "u", "type": "unit", "units": json.dumps([{"u": value}])}]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -107,7 +107,15 @@ class ApiClient:
         """Close its connections."""
         self._session.close()
 
-    def ask(self, request: Request, position: Position, page: str, read: Callable[[Answer], T]) -> T:
+    def ask(
+        self,
+        request: Request,
+        position: Position,
+        page: str,
+        read: Callable[[Answer], T],
+        *,
+        ignored: Collection[int] = (),
+    ) -> T:
         """Return what ``read`` makes of a page.
 
         Args:
@@ -115,6 +123,7 @@ class ApiClient:
             position: of the page; its parameters are in the request.
             page: the page in words, for errors.
             read: raises DocumentError if the answer does not hold what was expected; if it is broken, it is asked for again.
+            ignored: statuses that mean that there is nothing.
 
         Raises:
             SourceError: the API refuses, or answers with something else than expected.
@@ -134,7 +143,7 @@ class ApiClient:
         try:
             for attempt in tries:
                 with attempt:
-                    return self._once(request, position, url, where, read)
+                    return self._once(request, position, url, where, read, ignored)
         except _Passing as error:
             asked = "" if self._attempts else f"; it was asked for {self._retry_for.total_seconds():g} s"
             raise SourceUnreachable(
@@ -151,14 +160,20 @@ class ApiClient:
         return error.pause if error.pause <= self._retry_for.total_seconds() else False
 
     def _once(
-        self, request: Request, position: Position, url: str, where: str, read: Callable[[Answer], T]
+        self,
+        request: Request,
+        position: Position,
+        url: str,
+        where: str,
+        read: Callable[[Answer], T],
+        ignored: Collection[int],
     ) -> T:
         import requests
         from urllib3.exceptions import HTTPError
 
         deadline = time.monotonic() + self._timeout.total_seconds()
         try:
-            answer = self._answer(request, position, url, where, deadline)
+            answer = self._answer(request, position, url, where, deadline, ignored)
         except PassingRefusal as refusal:
             raise _Passing(str(refusal)) from None
         except requests.exceptions.SSLError:
@@ -180,7 +195,15 @@ class ApiClient:
                 code="source_answer",
             ) from None
 
-    def _answer(self, request: Request, position: Position, url: str, where: str, deadline: float) -> Answer:
+    def _answer(
+        self,
+        request: Request,
+        position: Position,
+        url: str,
+        where: str,
+        deadline: float,
+        ignored: Collection[int],
+    ) -> Answer:
         for _ in range(_REDIRECTS + 1):
             prepared = self._prepared(request, position, url)
             if self._connection.token_url is not None:
@@ -191,7 +214,7 @@ class ApiClient:
                 prepared, timeout=(min(_CONNECT_SECONDS, left), left), allow_redirects=False, **settings
             ) as response:
                 if response.status_code not in _MOVED:
-                    return self._read(response, where, deadline)
+                    return self._read(response, where, deadline, ignored)
                 url = self._target(response, prepared.url or url, where)
                 position = Position({}, url)
                 if response.status_code == 303:
@@ -244,13 +267,15 @@ class ApiClient:
                 code="source_other_host",
             )
 
-    def _read(self, response: requests.Response, where: str, deadline: float) -> Answer:
+    def _read(
+        self, response: requests.Response, where: str, deadline: float, ignored: Collection[int]
+    ) -> Answer:
         status = response.status_code
         if status == 401 and forget_token(self._connection):
             raise _Passing(f"{where}: expected to be let in, found HTTP 401: the token has ended")
         if status < 400:
             self._connection.given.is_accepted = True
-        if status == 204:
+        if status == 204 or status in ignored:
             return Answer(response.url, "", False, None, response.headers, is_empty=True)
         if status in _PASSING or (status == 403 and "Retry-After" in response.headers):
             pause = _retry_after(response.headers)

@@ -54,7 +54,10 @@ def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool
 
     def ask(position: Position) -> _Read:
         asked = request.at(position, in_body=in_body)
-        return client.ask(asked, position, f"page {walk.number}", lambda answer: _read(source, answer))
+        ignored = () if walk.is_promised else source.ignore_http_codes
+        return client.ask(
+            asked, position, f"page {walk.number}", lambda answer: _read(source, answer), ignored=ignored
+        )
 
     coming: Callable[[], _Read] | None = None
     while (position := walk.position) is not None:

@@ -83,6 +83,8 @@ REFUSED = [
     (UNIT + ", window_column: at, " + BOUNDS, WINDOW, [("source.watermark_param_mapping", "updated_at", "at, the window_column")]),
     (UNIT + ", window_column: updated_at, " + BOUNDS + ", watermark_param_range: {amount: 1, unit: day}", WINDOW, [("source.watermark_param_range", "a range beside windows", "no such key")]),
     ("params: {a: 1}", "watermark: {type: path}\n", [("watermark.type", "path beside a source of type api", "files")]),
+    ("ignore_http_codes: [404, 429]", COLUMN, [("source.ignore_http_codes.1", "429", "from 400 to 499")]),
+    ("ignore_http_codes: [204]", COLUMN, [("source.ignore_http_codes.0", "204", "from 400 to 499")]),
     ("params: {api_key: 1}", COLUMN, [("source.params.api_key", "the parameter api_key, a secret by its name", "of the connection")]),
     ("method: POST, body: {access_token: {env: TOKEN}}", COLUMN, [("source.body.access_token", "a secret by its name", "of the connection")]),
 ]  # fmt: skip
@@ -144,7 +146,9 @@ def test_other_page_sizes_formats_and_limits_keep_the_state_and_other_requests_d
         "type: api, connection: shop, path: /orders, paging: {type: offset, param: o, size_param: n, size: 5}"
     )
     flows = {
-        "same": f"{base}, max_pages: 7, watermark_param_format: date".replace("size: 5", "size: 9"),
+        "same": f"{base}, max_pages: 7, ignore_http_codes: [404], watermark_param_format: date".replace(
+            "size: 5", "size: 9"
+        ),
         "base": base,
         "params": f"{base}, params: {{kind: new}}",
         "paging": base.replace("param: o", "param: offset"),

@@ -215,6 +215,40 @@ def test_an_empty_page_is_the_end_of_counted_pages_and_not_of_those_with_a_curso
     assert read(server, paging=CURSOR) == [1]
 
 
+@pytest.mark.parametrize("code", [404, 410, 422])
+def test_a_status_that_means_no_rows_ends_counted_pages_and_others_stay_errors(
+    server: Api, code: int
+) -> None:
+    server.faults.append(status(code, "<html>no rows</html>"))
+    assert read(server, ignore_http_codes=[code]) == []
+    server.faults.extend([None, None, status(code)])
+    assert read(server, ignore_http_codes=[code]) == ALL[:6]
+    server.faults.append(status(code))
+    with pytest.raises(SourceError, match=f"HTTP {code}"):
+        read(server, ignore_http_codes=[409])
+    server.faults.append(status(code))
+    with pytest.raises(SourceError, match=f"HTTP {code}"):
+        read(server)
+
+
+@pytest.mark.parametrize(
+    "paging",
+    [
+        CURSOR | {"size_param": "size", "size": 2},
+        {"type": "link", "next": "link", "size_param": "size", "size": 2},
+        OFFSETS | {"more": "more"},
+    ],
+)
+def test_a_page_that_was_promised_must_be_there_whatever_status_means_no_rows(
+    server: Api, paging: dict[str, Any]
+) -> None:
+    server.faults.append(status(404))
+    assert read(server, paging=paging, ignore_http_codes=[404]) == []
+    server.faults.extend([None, status(404)])
+    with pytest.raises(SourceError, match=r"page 2: expected something there, found HTTP 404"):
+        read(server, paging=paging, ignore_http_codes=[404])
+
+
 def test_no_page_is_asked_for_before_it_is_wanted_unless_all_are_read(server: Api) -> None:
     definition = ApiSource.model_validate(
         {"type": "api", "connection": "shop", "path": "/rows", "records": ITEMS, "paging": OFFSETS}
