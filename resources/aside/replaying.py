@@ -12,9 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.plan import Plan, Skip, counted
 from partitions.replay.chunks import Chunk
-from partitions.replay.every import fitted_chunks
 from partitions.request import Replay
-from partitions.sentinels import serialise
 from resources.aside.promoting import promoted_entry
 from resources.aside.standing import (
     Aside,
@@ -28,6 +26,7 @@ from resources.aside.standing import (
 from resources.loop.outcome import Observer
 from resources.platform import Platform
 from resources.replay.asked import Asked, asked_chunks
+from resources.replay.columns import typed_range
 from resources.replay.reading import Piece, Replayed, Told, read_chunks
 from resources.tables import find_format
 from resources.tables.table import CanStandAside
@@ -184,20 +183,15 @@ def _new(
 ) -> Aside:
     """Return a replay that begins now. Its bounds are values of the column, which the source tells."""
     assert asked.table is not None
-    column = planned[0].column
-    kind = platform.column_kind(dataflow)
-    seen = kind.above.observe(dataflow.column.columns, now)
-    known = kind.with_kinds(seen)
-    fitted = fitted_chunks(planned, known.get(column))
     newest = platform.log.newest(dataflow.name)
     return Aside(
         id=new_id(),
         dataflow=dataflow.name,
         table=asked.table,
         request=asked.request,
-        column=column,
+        column=planned[0].column,
         interval=asked.interval,
-        range=serialise({"lower": fitted[0].lower, "upper": fitted[-1].upper}),
+        range=typed_range(platform, dataflow, asked, now),
         number=newest.number if newest else 0,
         watermark=newest.watermark if newest else "{}",
         fingerprint=dataflow.fingerprint,

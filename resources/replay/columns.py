@@ -26,6 +26,18 @@ from resources.replay.under_way import InPlace, begin, entries_of, find
 from resources.watermarks.entry import Entry
 
 
+def typed_range(platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> str:
+    """Return the bounds that are asked for as values of the column, whose type the source tells; sentinel JSON text.
+
+    Raises:
+        ConfigurationError: the column holds something else.
+    """
+    planned, kind = asked_chunks(dataflow, asked), platform.column_kind(dataflow)
+    known = kind.with_kinds(kind.above.observe(dataflow.column.columns, now))
+    fitted = fitted_chunks(planned, known.get(planned[0].column))
+    return serialise({"lower": fitted[0].lower, "upper": fitted[-1].upper})
+
+
 @dataclass(frozen=True)
 class ColumnReplay:
     """Chunks of a range of a column.
@@ -72,7 +84,9 @@ class ColumnReplay:
     def pieces(self, loop: Loop[Any]) -> tuple[Sequence[Piece], Sequence[str]]:
         """Begin, or go on: return all chunks, and what there is to warn of."""
         log, name = self.platform.log, self.dataflow.name
-        begun = find(log, name, self.asked) or begin(log, name, self.asked, self._typed_range())
+        begun = begin(
+            log, name, self.asked, lambda: typed_range(self.platform, self.dataflow, self.asked, self.now)
+        )
         planned, newest = self._chunks(begun), log.newest(name)
         left = self._left(begun, planned, newest)
         pieces = [
@@ -86,14 +100,6 @@ class ColumnReplay:
             for chunk in planned
         ]
         return pieces, self._passed_over(newest, left) if self.asked.save_watermark else ()
-
-    def _typed_range(self) -> str:
-        """The bounds as values of the column, whose type the source tells."""
-        planned = asked_chunks(self.dataflow, self.asked)
-        kind = self.platform.column_kind(self.dataflow)
-        known = kind.with_kinds(kind.above.observe(self.dataflow.column.columns, self.now))
-        fitted = fitted_chunks(planned, known.get(planned[0].column))
-        return serialise({"lower": fitted[0].lower, "upper": fitted[-1].upper})
 
     def _chunks(self, begun: InPlace) -> tuple[Chunk, ...]:
         bounds, column = deserialise(begun.range), asked_chunks(self.dataflow, self.asked)[0].column

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from partitions.dataflow import short_hash
@@ -40,11 +40,15 @@ class InPlace(Record):
     time: str
 
 
-def begin(log: WatermarkLog, dataflow: str, asked: Asked, range_: str = "{}") -> InPlace:
-    """Put a replay, unless it is there; return the one that is."""
+def begin(
+    log: WatermarkLog, dataflow: str, asked: Asked, typed_range: Callable[[], str] = lambda: "{}"
+) -> InPlace:
+    """Return the replay that was asked for so; put it, if there is none."""
+    if (known := find(log, dataflow, asked)) is not None:
+        return known
     newest = log.newest(dataflow)
     number = newest.number if newest else 0
-    made = InPlace(dataflow=dataflow, asked=asked.words, range=range_, number=number, time=utc_now())
+    made = InPlace(dataflow=dataflow, asked=asked.words, range=typed_range(), number=number, time=utc_now())
     log.put_object(dataflow, REPLAYING, _name(asked), made.to_bytes())
     return find(log, dataflow, asked) or made
 

@@ -2,70 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.instants import as_datetime
-from partitions.plan import Plan, Skip
+from partitions.plan import Plan
 from partitions.request import Forced, Part
 from partitions.window.slices import WindowSlice
-from resources.loop.loop import Loop
-from resources.platform import Platform
-from resources.replay.asked import Asked, asked_windows
-from resources.replay.reading import Piece
-from resources.replay.under_way import InPlace, begin, done_keys, find
+from resources.kinds.kind import Kind
+from resources.replay.asked import asked_windows
+from resources.replay.parts import PartsReplay
 
 _ALL = 1_000_000
 """Slices of one plan: a replay is not cut short by what a run may take on."""
 
 
-@dataclass(frozen=True)
-class WindowReplay:
-    """Windows of a range; attributes as of :class:`resources.replay.columns.ColumnReplay`."""
-
-    platform: Platform
-    dataflow: Dataflow
-    asked: Asked
-    now: datetime
+class WindowReplay(PartsReplay):
+    """Windows of a range."""
 
     def check(self) -> None:
         """Raise ConfigurationError if the range is none of windows."""
         asked_windows(self.dataflow, self.asked, self.now)
 
-    def plan(self) -> Plan[Any]:
-        """Return the slices that are still to be read. Looks up units only."""
-        return self._plan(find(self.platform.log, self.dataflow.name, self.asked))[0]
-
-    def pieces(self, loop: Loop[Any]) -> tuple[Sequence[Piece], Sequence[str]]:  # noqa: ARG002 - of all replays
-        """Begin, or go on: return all slices as chunks."""
-        log, name = self.platform.log, self.dataflow.name
-        begun = find(log, name, self.asked) or begin(log, name, self.asked)
-        made, done = self._plan(begun)
-        pieces = []
-        for slice_ in (*done, *made.slices):
-            lower, upper = _bounds(slice_)
-            request = partial(Forced, _part(slice_), self.asked.words)
-            zone = self.dataflow.window.zone
-            bounds = as_datetime(lower, zone), as_datetime(upper, zone)
-            pieces.append(Piece(*bounds, request, self.asked.words, done=slice_ in done))
-        return pieces, made.warnings
-
-    def _plan(self, begun: InPlace | None) -> tuple[Plan[Any], Sequence[WindowSlice]]:
-        """The plan of what is left, and the slices that are done."""
-        log, kind = self.platform.log, self.platform.kind(unlimited(self.dataflow))
-        newest = log.newest(self.dataflow.name)
+    def planned(self) -> tuple[Kind[Any], Plan[WindowSlice]]:
+        """Look up units only."""
+        kind, newest = (
+            self.platform.kind(unlimited(self.dataflow)),
+            self.platform.log.newest(self.dataflow.name),
+        )
         asked = asked_windows(self.dataflow, self.asked, self.now)
-        made = kind.plan(newest, self.now, Forced(Part((asked,))))
-        known = done_keys(log, kind, begun)
-        done = [slice_ for slice_ in made.slices if known.issuperset(slice_.keys)]
-        left = tuple(slice_ for slice_ in made.slices if slice_ not in done)
+        return kind, kind.plan(newest, self.now, Forced(Part((asked,))))
+
+    def label(self, slice_: WindowSlice) -> str:
+        """Its first work unit."""
+        return slice_.works[0].label(self.dataflow.window.zone)
+
+    def bounds(self, slice_: WindowSlice) -> tuple[datetime, datetime]:
+        """From the first window to the last."""
+        lower, upper = _bounds(slice_)
         zone = self.dataflow.window.zone
-        skips = [Skip(slice_.works[0].label(zone), "done before") for slice_ in done]
-        return replace(made, slices=left, skips=(*skips, *made.skips)), done
+        return as_datetime(lower, zone), as_datetime(upper, zone)
+
+    def request(self, slice_: WindowSlice, since: int) -> Forced:  # noqa: ARG002 - entries of forced windows tell it by their reason
+        """Its windows and units."""
+        return Forced(_part(slice_), self.asked.words)
 
 
 def unlimited(dataflow: Dataflow) -> Dataflow:
