@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import traceback
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from dagster import DagsterInstance
+from deltalake import DeltaTable
 from psycopg import sql
 
 from partitions.errors import SourceError
@@ -22,6 +24,7 @@ from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.client import client
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
+from tests.support.api import ITEMS, SCHEMA, Api, api, given_token, status
 from tests.support.databases import DatabaseRows, rows_of
 from tests.support.feed import NOW, Feed
 
@@ -30,7 +33,10 @@ pytestmark = pytest.mark.postgres
 PASSWORD = "pa'ss\"w\\ord %{x};$ä#1"
 WRONG = "wrong-pa'ss\"w\\ord %7"
 TOKEN, KEY, STATE = "token-5e0c1a77", "key-91ab/+=c3", "state-pw-7731%2F"
-SECRETS = (PASSWORD, WRONG, TOKEN, KEY, STATE)
+CLIENT, FIRST, BEARER = "client-pw/+=77 %c1", "bearer-88c.1_y~2", "bearer-3f9.0_x~1"
+NAMED = b64encode(f"crm:{quote_plus(CLIENT)}".encode()).decode()
+"""What a client says of itself to the server of tokens."""
+SECRETS = (PASSWORD, WRONG, TOKEN, KEY, STATE, CLIENT, FIRST, BEARER, NAMED)
 
 
 @pytest.fixture
@@ -49,25 +55,40 @@ def rows(postgres: Postgres) -> DatabaseRows:
 
 
 @pytest.fixture
-def project(rows: DatabaseRows, postgres: Postgres, tmp_path: Path, engine: SparkEngine) -> Feed:
-    """A dataflow that loads, one that is not let in, one whose query fails while it is read; the state is in PostgreSQL."""
+def crm() -> Iterator[Api]:
+    """An API that gives tokens to clients, and rows in pages with a cursor in a header."""
+    with api() as running:
+        running.rows = [{"id": number, "at": f"2026-01-0{number}T00:00:00Z"} for number in range(1, 8)]
+        running.tokens.extend([given_token(BEARER, expires_in=3600)] * 50)
+        yield running
+
+
+@pytest.fixture
+def project(rows: DatabaseRows, postgres: Postgres, tmp_path: Path, engine: SparkEngine, crm: Api) -> Feed:
+    """Dataflows that load from a database and an API, some that are not let in, one whose query fails while it is read; the state is in PostgreSQL."""
     assert rows.user is not None
     user = rows.user[0]
     erp = {"type": "jdbc", "url": {"env": "ERP_URL"}, "user": user, "password": {"env": "ERP_PASSWORD"}}
     wrong = {"type": "jdbc", "url": rows.url, "user": user, "password": {"env": "WRONG"}}
     land = {"type": "s3", "endpoint": "http://127.0.0.1:1", "region": "r", "access_key_id": {"env": "TOKEN"}, "secret_access_key": {"env": "KEY"}}  # fmt: skip
+    client = {"client_id": "crm", "client_secret": {"env": "CLIENT"}, "scope": "rows.read"}
     flow = {"watermark": {"type": "column", "columns": ["at"]}, "target": {"load": "append"}}
+    shop = {"type": "api", "base_url": crm.url, "token_url": f"{crm.url}/token", **client}
     made = Feed(
         tmp_path / "project",
         engine,
         flow | {"source": {"type": "jdbc", "connection": "erp", "table": rows.name}},
-        {"connections": {"erp": erp, "wrong": wrong, "land": land}, "state": {"env": "STATE_URL"}},
+        {
+            "connections": {"erp": erp, "wrong": wrong, "land": land, "shop": shop},
+            "state": {"env": "STATE_URL"},
+        },
         {
             "ERP_URL": f"{rows.url}?sslpassword={TOKEN}&ApplicationName=x",
             "ERP_PASSWORD": PASSWORD,
             "WRONG": WRONG,
             "TOKEN": TOKEN,
             "KEY": KEY,
+            "CLIENT": CLIENT,
             "STATE_URL": f"postgresql://s_{rows.name}:{STATE}@127.0.0.1:{postgres.port}/postgres?schema=s_{uuid4().hex[:8]}",
             "DAGSTER_HOME": str(tmp_path / "home"),
         },
@@ -77,12 +98,29 @@ def project(rows: DatabaseRows, postgres: Postgres, tmp_path: Path, engine: Spar
         "refused": {"connection": "wrong", "table": rows.name},
         "failing": {"connection": "erp", "query": f"SELECT at, 1 / (id - 2) AS x FROM {rows.name}"},
         "bucket": {"connection": "land"},
+        "customers": {
+            "connection": "shop",
+            "path": "/rows",
+            "records": ITEMS,
+            "paging": {
+                "type": "cursor",
+                "param": "cursor",
+                "header": "X-Next",
+                "size_param": "size",
+                "size": 3,
+            },
+            "watermark_param_mapping": {"at": "since"},
+            "watermark_to_param": "until",
+            "schema": SCHEMA,
+        },
     }
     for name, source in others.items():
         text = flow | {"source": {"type": "jdbc", **source}}
         if name == "bucket":
             files = {"type": "files", "path": "s3://b/x", "format": "ndjson", "connection": "land"}
             text = {"source": files, "watermark": {"type": "path"}, "target": {"load": "append"}}
+        if name == "customers":
+            text = flow | {"source": {"type": "api", **source}}
         (made.folder / "dataflows" / f"{name}.yaml").write_text(json.dumps(text))
     return made
 
@@ -93,6 +131,10 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("run", "flow"),
     ("run", "refused"),
     ("run", "failing"),
+    ("run", "customers"),
+    ("plan", "customers"),
+    ("schema", "show", "customers"),
+    ("state", "history", "customers", "--intents"),
     ("list",),
     ("state", "show", "flow"),
     ("state", "history", "flow", "--intents"),
@@ -108,6 +150,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 
 def test_no_command_shows_or_stores_a_secret(
     project: Feed,
+    crm: Api,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -117,6 +160,10 @@ def test_no_command_shows_or_stores_a_secret(
     codes = {}
     said = {}
     for words in COMMANDS:
+        if words == ("run", "customers"):  # the second page: the token has ended
+            crm.log.clear()
+            crm.tokens.appendleft(given_token(FIRST, expires_in=3600))
+            crm.faults.extend([None, None, status(401, f"{FIRST} has ended")])
         answer = project.cli(*words)
         codes[" ".join(words)] = answer.code
         said[" ".join(words)] = answer.out + answer.err
@@ -125,6 +172,15 @@ def test_no_command_shows_or_stores_a_secret(
     }  # fmt: skip
     assert "division by zero" in said["run failing"]
     assert "password authentication failed" in said["run refused"]
+    loaded = DeltaTable(str(project.folder / "lake" / "bronze" / "customers")).to_pyarrow_table()
+    assert sorted(loaded["id"].to_pylist()) == list(range(1, 8))
+    sent = [(each.params.get("cursor"), each.headers["Authorization"]) for each in crm.log]
+    first, second = f"Bearer {FIRST}", f"Bearer {BEARER}"
+    assert sent[:5] == [(None, first), (None, first), ("3", first), ("3", second), ("6", second)]
+    crm.tokens.appendleft(status(401, json.dumps({"error": f"{CLIENT} {NAMED}"})))
+    refused = project.cli("run", "customers")
+    said["run customers again"] = refused.out + refused.err
+    assert "expected a token, found HTTP 401 *** ***" in said["run customers again"]
     out, err = capfd.readouterr()
     written = {**said, "out": out, "err": err, "logs": caplog.text}
     with DagsterInstance.from_config(str(tmp_path / "home")) as instance:
@@ -132,7 +188,7 @@ def test_no_command_shows_or_stores_a_secret(
             entries = instance.all_logs(run.run_id)
             assert entries
             written[f"events of {run.run_id}"] = repr(entries) + str(run.run_config) + repr(run)
-    assert sum(name.startswith("events") for name in written) == 3
+    assert sum(name.startswith("events") for name in written) == 5
     schema = project.environment["STATE_URL"].rpartition("=")[2]
     tables = postgres.ask("SELECT table_name FROM information_schema.tables WHERE table_schema = %s", schema)
     assert tables
@@ -148,7 +204,7 @@ def test_no_command_shows_or_stores_a_secret(
 def test_no_object_and_no_chain_of_errors_shows_a_secret(project: Feed) -> None:
     loaded = load_project(project.folder, environment=project.environment)
     shown = {"project": repr(loaded) + str(loaded)}
-    for name in ("flow", "refused", "failing"):
+    for name in ("flow", "refused", "failing", "customers"):
         dataflow = loaded.named([name])[0]
         platform = project.platform
         kind, source = platform.kind(dataflow), platform.source(dataflow)

@@ -157,7 +157,8 @@ class _Handler(QuietHandler):
         else:
             document = self.server.answer_to(asked)
             link = {"Link": f'<{document["link"]}>; rel="next"'} if document.get("link") else {}
-            self.json(document, link)
+            following = document.get("next")
+            self.json(document, link | ({} if following is None else {"X-Next": str(following)}))
 
     do_POST = do_GET  # noqa: N815 - the library's name
 
@@ -182,6 +183,11 @@ def status(code: int, text: str = "", **headers: str) -> Fault:
 def content(text: str, kind: str = "application/json") -> Fault:
     """Answer with a text of a type."""
     return lambda handler: handler.answer(200, {"Content-Type": kind}, text.encode())
+
+
+def given_token(text: str, **more: Any) -> Fault:
+    """Answer a request for a token."""
+    return lambda handler: handler.json({"access_token": text, "token_type": "Bearer", **more})
 
 
 def page(*rows: Row, **rest: Any) -> Fault:

@@ -27,6 +27,7 @@ from tests.support.api import (
     content,
     cut_off,
     endless,
+    given_token,
     page,
     redirect,
     reset,
@@ -380,10 +381,6 @@ def test_a_cursor_may_stand_in_a_header(server: Api) -> None:
 
 
 CLIENT = {"client_id": "me & co", "client_secret": "cl1ent/s3cret"}
-
-
-def given_token(text: str, **more: Any) -> Fault:
-    return lambda handler: handler.json({"access_token": text, "token_type": "Bearer", **more})
 
 
 def client_of(server: Api, **more: Any) -> ApiConnection:
