@@ -6,6 +6,7 @@ Belongs here: the words of URLs and drivers. Does not belong here: SQL (``resour
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import unquote, unquote_plus
@@ -14,12 +15,40 @@ from partitions.errors import ConfigurationError
 from resources.spark_runtime import MARIADB_PACKAGE, POSTGRESQL_PACKAGE
 
 System = Literal["postgresql", "mariadb"]
+TlsMode = Literal["trust", "verify-ca", "verify-full"]
 
 WANTED = "jdbc:postgresql://host:port/database or jdbc:mariadb://host:port/database"
 
 _URL = re.compile(r"jdbc:(postgresql|mariadb|mysql):((?:[a-z]+:)?)//([^/?#\s]*)/([^?#\s]*)(?:\?(\S*))?")
 _SYSTEMS: dict[str, System] = {"postgresql": "postgresql", "mariadb": "mariadb", "mysql": "mariadb"}
-_SECRET = re.compile(r"(?i)password|passwd|pwd|secret|token")
+_SECRETS: dict[System, tuple[str, ...]] = {
+    "postgresql": ("password", "sslpassword"),
+    "mariadb": (
+        "password",
+        "keyStorePassword",
+        "keyPassword",
+        "trustStorePassword",
+        "clientCertificateKeyStorePassword",
+        "trustCertificateKeyStorePassword",
+    ),
+}
+"""Parameters of the drivers that are given to Spark as options. A Connect server gives them on in lower case: PostgreSQL's driver knows no other, and
+MariaDB's takes any."""
+_LIKE_SECRET = re.compile(r"(?i)password|passwd|pwd|secret|token")
+_NO_SECRETS = frozenset({"sslpasswordcallback", "passwordcharacterencoding", "disconnectonexpiredpasswords"})
+_TRUST_STORES = ("truststore", "trustcertificatekeystoreurl")
+_TLS_MODES: dict[str, TlsMode | None] = {
+    "disable": None,
+    "disabled": None,
+    "trust": "trust",
+    "required": "trust",
+    "verify-ca": "verify-ca",
+    "verify_ca": "verify-ca",
+    "verify-full": "verify-full",
+    "verify_full": "verify-full",
+    "verify_identity": "verify-full",
+}
+"""By the values of ``sslMode`` that MariaDB's driver takes."""
 _SHORTEST_HIDDEN = 4
 _COMMON = {
     "preferTimestampNTZ": "true",
@@ -71,17 +100,28 @@ class JdbcConnection:
         """Read a URL; what it says of user and password gives way to the arguments.
 
         Raises:
-            ConfigurationError: for another form. Does not repeat the URL: it may hold a password.
+            ConfigurationError: for another form, and for parameters that cannot work. Does not repeat the URL: it may hold a password.
         """
         match = _URL.fullmatch(url)
         if match is None or "@" in match[3]:
             raise ConfigurationError(f"expected {WANTED}, found a URL of another form")
         system, mode, hosts, database = _SYSTEMS[match[1]], match[2], match[3], match[4]
-        named = [(each.partition("=")[0], each) for each in (match[5] or "").split("&") if each]
-        secrets = {name: unquote_plus(each.partition("=")[2]) for name, each in named if _SECRET.search(name)}
-        users = [unquote_plus(each.partition("=")[2]) for name, each in named if name == "user"]
-        kept = [each for name, each in named if name != "user" and name not in secrets]
+        spelled = {name.lower(): name for name in _SECRETS[system]}
+        kept, secrets, users = list[str](), dict[str, str](), list[str]()
+        for each in filter(None, (match[5] or "").split("&")):
+            name, _, value = each.partition("=")
+            if name.lower() in spelled:
+                secrets[spelled[name.lower()]] = unquote_plus(value)
+            elif name.lower() == "user":
+                users.append(unquote_plus(value))
+            elif _LIKE_SECRET.search(name) and name.lower() not in _NO_SECRETS:
+                raise ConfigurationError(
+                    f"expected of secrets in the URL those that the driver knows: {', '.join(_SECRETS[system])}, found the parameter {name}"
+                )
+            else:
+                kept.append(each)
         if system == "mariadb":
+            _check_tls(kept)
             # Spark knows the dialect by the scheme jdbc:mysql only, and quotes columns as texts by any other.
             kept.append("permitMysqlScheme")
         given = secrets | ({"password": password} if password is not None else {})
@@ -138,16 +178,17 @@ class JdbcConnection:
         """The servers in their order, and the rest of the address in PyMySQL's words, as far as both know them."""
         hosts, _, database = self.shown.partition("://")[2].partition("/")
         servers = [_server(each, "3306") for each in hosts.split(",")]
-        parameters = dict(each.partition("=")[::2] for each in self.url.partition("?")[2].split("&"))
-        mode = parameters.get("sslMode", "trust" if parameters.get("useSsl") == "true" else "disable")
-        verified: dict[str, Any] = {"ssl_verify_cert": True, "ssl_verify_identity": mode == "verify-full"}
-        safe: dict[str, Any] = {} if mode == "disable" else {"ssl": {}} if mode == "trust" else verified
-        ca = {"ssl_ca": parameters["serverSslCert"]} if safe and "serverSslCert" in parameters else {}
         password = dict(self.secrets).get("password")
-        given = {"database": unquote(database), "user": self.user, "password": password, **safe, **ca}
+        given = {"database": unquote(database), "user": self.user, "password": password}
         return [(host, int(port)) for host, port in servers], {
             name: value for name, value in given.items() if value is not None
         }
+
+    @property
+    def mysql_tls(self) -> tuple[TlsMode | None, str | None]:
+        """How MariaDB's driver speaks TLS, if it does, and the file of the authorities that it trusts."""
+        parameters = _lowered(self.url.partition("?")[2].split("&"))
+        return _tls_mode(parameters), parameters.get("serversslcert")
 
     def hide(self, text: str) -> str:
         """A text with all secrets replaced, whatever library put them there."""
@@ -159,6 +200,41 @@ class JdbcConnection:
     def __str__(self) -> str:
         """The address, which holds no secret."""
         return self.shown
+
+
+def _lowered(parameters: Sequence[str]) -> dict[str, str]:
+    """Parameters as MariaDB's driver reads them: whatever the case of their names."""
+    return {name.lower(): value for name, _, value in (each.partition("=") for each in parameters)}
+
+
+def _tls_mode(parameters: Mapping[str, str]) -> TlsMode | None:
+    if "sslmode" in parameters:
+        return _TLS_MODES[parameters["sslmode"].lower()]
+    if parameters.get("usessl", "false").lower() in ("false", "0"):
+        return None
+    if parameters.get("trustservercertificate") == "true":
+        return "trust"
+    return "verify-ca" if parameters.get("disablesslhostnameverification") == "true" else "verify-full"
+
+
+def _check_tls(given: Sequence[str]) -> None:
+    """Refuse what Spark's driver and Python's do not both take.
+
+    Raises:
+        ConfigurationError: another ``sslMode``, or certificates in a form that only Java reads.
+    """
+    parameters = _lowered(given)
+    mode = parameters.get("sslmode", "disable")
+    if mode.lower() not in _TLS_MODES:
+        raise ConfigurationError(
+            f"expected sslMode disable, trust, verify-ca or verify-full in the URL, found {mode}"
+        )
+    store = next((name for name in _TRUST_STORES if name in parameters), None)
+    if store and "serversslcert" not in parameters and _tls_mode(parameters) in ("verify-ca", "verify-full"):
+        raise ConfigurationError(
+            f"expected serverSslCert, a PEM file with the authority's certificate, in the URL, found {store} without it: a plan is made without"
+            " Java, whose stores of certificates it cannot read"
+        )
 
 
 def _server(text: str, default: str = "5432") -> tuple[str, str]:

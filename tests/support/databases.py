@@ -139,14 +139,14 @@ class DatabaseRows(ABC):
     ) -> Columns:
         """A dataflow that appends rows above the time, unless the definition says otherwise."""
         user, password = self.user or self.administrator
-        erp = {"type": "jdbc", "url": self.url, "user": user, "password": {"env": "ERP_PASSWORD"}}
+        erp = {"type": "jdbc", "url": {"env": "ERP_URL"}, "user": user, "password": {"env": "ERP_PASSWORD"}}
         given = {"type": "jdbc", "connection": "erp", **(source or {"table": self.name})}
         feed = Feed(
             folder,
             engine,
             {"watermark": BY_TIME, **definition, "source": given},
             {"connections": {"erp": erp}},
-            {"ERP_PASSWORD": password},
+            {"ERP_PASSWORD": password, "ERP_URL": self.url},
         )
         return Columns(feed)
 

@@ -248,12 +248,14 @@ def _first_server(connection: JdbcConnection, timeout: float | None) -> Any:
     import pymysql
 
     servers, settings = connection.mysql
+    safe = _tls(connection)
     for number, (host, port) in enumerate(servers, 1):
         try:
             return pymysql.connect(
                 host=host,
                 port=port,
                 **settings,
+                **safe,
                 charset="utf8mb4",
                 connect_timeout=_CONNECT_SECONDS,
                 read_timeout=None if timeout is None else timeout + _CONNECT_SECONDS,
@@ -262,6 +264,28 @@ def _first_server(connection: JdbcConnection, timeout: float | None) -> Any:
             if number == len(servers):
                 raise _said(error, connection) from None
     raise AssertionError(servers)
+
+
+def _tls(connection: JdbcConnection) -> Mapping[str, Any]:
+    """Settings of PyMySQL that verify what the driver of Spark verifies. Its own would not compare the host without a file of authorities."""
+    import ssl
+
+    mode, authorities = connection.mysql_tls
+    if mode is None:
+        return {"ssl_disabled": True}
+    try:
+        context = ssl.create_default_context(cafile=authorities)
+    except OSError as error:  # ssl.SSLError, too
+        raise SourceError(
+            f"database {connection}: expected certificates in PEM at serverSslCert of its URL, where the command runs, found {error}. Correct the"
+            " path, which Spark reads, too"
+        ) from None
+    context.verify_flags &= (
+        ~ssl.VERIFY_X509_STRICT
+    )  # the certificates that MariaDB makes for itself are not strict
+    context.check_hostname = mode == "verify-full"
+    context.verify_mode = ssl.CERT_NONE if mode == "trust" else ssl.CERT_REQUIRED
+    return {"ssl": context}
 
 
 def _said(error: Exception, connection: JdbcConnection) -> SourceError:

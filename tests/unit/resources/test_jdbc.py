@@ -233,3 +233,73 @@ def test_what_is_not_the_databases_is_nobodys() -> None:
 )
 def test_what_is_quoted_of_a_database_reads_as_a_sentence(said: str, shown: str) -> None:
     assert shown in error_of(said, JdbcConnection.parse("jdbc:postgresql://h/db")).message
+
+
+@pytest.mark.parametrize(
+    ("system", "written", "known"),
+    [
+        ("postgresql", "sslPassword", "sslpassword"),
+        ("postgresql", "Password", "password"),
+        ("mariadb", "trustStorePassword", "trustStorePassword"),
+        ("mariadb", "TRUSTSTOREPASSWORD", "trustStorePassword"),
+        ("mysql", "keystorepassword", "keyStorePassword"),
+        ("mariadb", "keyPassword", "keyPassword"),
+    ],
+)
+def test_a_secret_of_an_address_is_given_to_the_driver_in_its_own_spelling(
+    system: str, written: str, known: str
+) -> None:
+    found = JdbcConnection.parse(f"jdbc:{system}://h/db?a=b&{written}={SECRET}&ApplicationName=x")
+    assert found.options[known] == SECRET
+    assert SECRET not in found.options["url"] + repr(found)
+    assert "ApplicationName=x" in found.options["url"]
+    assert found.hide(f"a {SECRET}") == "a ***"
+
+
+@pytest.mark.parametrize("name", ["secretKey", "authToken", "sslkeypasswd", "keyStorePasswort_password"])
+def test_a_secret_that_no_driver_knows_is_refused_and_not_shown(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"found the parameter {name}$") as refused:
+        JdbcConnection.parse(f"jdbc:mariadb://h/db?{name}={SECRET}")
+    assert SECRET not in refused.value.message
+
+
+def test_parameters_that_are_no_secrets_stay_in_the_address() -> None:
+    text = "passwordCharacterEncoding=UTF-8&disconnectOnExpiredPasswords=false"
+    assert text in JdbcConnection.parse(f"jdbc:mariadb://h/db?{text}").options["url"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "tls"),
+    [
+        ("a=b", (None, None)),
+        ("sslMode=disable", (None, None)),
+        ("sslmode=TRUST", ("trust", None)),
+        ("sslMode=VERIFY_CA&SERVERSSLCERT=/c", ("verify-ca", "/c")),
+        ("sslMode=verify_identity&serverSslCert=/c", ("verify-full", "/c")),
+        ("useSSL=true", ("verify-full", None)),
+        ("useSsl", ("verify-full", None)),
+        ("useSsl=false", (None, None)),
+        ("useSsl=true&trustServerCertificate=true", ("trust", None)),
+        ("useSsl=true&disableSslHostnameVerification=true", ("verify-ca", None)),
+    ],
+)
+def test_questions_verify_a_server_as_the_driver_does_whatever_the_case(
+    parameters: str, tls: tuple[str | None, str | None]
+) -> None:
+    assert JdbcConnection.parse(f"jdbc:mariadb://h/db?{parameters}").mysql_tls == tls
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ("sslMode=preferred", "expected sslMode disable, trust, verify-ca or verify-full"),
+        ("sslMode=verify-ca&trustStore=/x.jks&trustStorePassword=" + SECRET, "expected serverSslCert, a PEM"),
+        ("useSSL=true&trustCertificateKeyStoreUrl=file:///x", "found trustcertificatekeystoreurl without it"),
+    ],
+)
+def test_certificates_that_only_java_reads_are_refused_with_the_way_out(
+    parameters: str, expected: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=expected) as refused:
+        JdbcConnection.parse(f"jdbc:mariadb://h/db?{parameters}")
+    assert SECRET not in refused.value.message
