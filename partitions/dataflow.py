@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -20,13 +20,14 @@ from partitions.maintenance import Maintenance
 from partitions.model import Duration, Model
 from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit, Refusal
-from partitions.sources import FilesSource, FunctionName, Source, TableName
+from partitions.sources import FilesSource, FunctionName, JdbcSource, Source, TableName
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import SparkOperator
 from partitions.stream.structured import StructuredStream
 from partitions.supported import Parts, bad_records_refusals, refusals
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
+from partitions.window.secondary_input import SecondaryInput
 
 
 class Input(NamedTuple):
@@ -141,20 +142,22 @@ class Dataflow(Model):
 
     @model_validator(mode="after")
     def _units_fit(self) -> Dataflow:
-        inputs = self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
-        if self.source.connection_type != "jdbc" and (
-            refused := [
-                Refusal(
-                    ("watermark", "secondary_input", str(index), "query"),
-                    f"a source of type {self.source.type}",
-                    "a source of type jdbc, whose database the query asks; or table, asset or path",
-                )
-                for index, each in enumerate(inputs)
-                if each.query
-            ]
-        ):
+        if refused := list(self._unit_refusals()):
             raise PartsDoNotFit(refused)
         return self
+
+    def _unit_refusals(self) -> Iterator[Refusal]:
+        inputs = self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
+        for index, each in enumerate(inputs):
+            key = ("watermark", "secondary_input", index)
+            if each.query and self.source.connection_type != "jdbc":
+                yield Refusal(
+                    (*key, "query"),
+                    f"a source of type {self.source.type}",
+                    "a source of type jdbc, whose database the query asks; or source: {type: jdbc, …} for another database; or table, asset or path",
+                )
+            for refusal in each.source.unit_refusals() if each.source else ():
+                yield refusal._replace(key=(*key, *refusal.key))
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Dataflow:
@@ -214,8 +217,23 @@ class Dataflow(Model):
                 tables.append(Input((*key, "table"), each.table))
             elif each.asset:
                 tables.append(Input((*key, "asset"), each.asset, is_asset=True))
+            elif each.source is not None and each.source.lake_table is not None:
+                tables.append(Input((*key, "source", "table"), each.source.lake_table))
         tables += [Input(("inputs", name), table) for name, table in self.inputs.items()]
         return tuple(tables)
+
+    def reading_units(self, given: SecondaryInput) -> Dataflow | None:
+        """Return the dataflow with a source in the place of its own: that of a secondary input; None if it is a table by its name, asset or path."""
+        source = given.source
+        if given.query and isinstance(self.source, JdbcSource):
+            source = JdbcSource(type="jdbc", connection=self.source.connection, query=given.query)
+        return self.model_copy(update={"source": source}) if source is not None else None
+
+    @property
+    def units_read_from(self) -> Sequence[Dataflow]:
+        """The same for each secondary input that has a source."""
+        given = self.watermark.secondary_input if isinstance(self.watermark, WindowWatermark) else ()
+        return [reading for each in given if (reading := self.reading_units(each)) is not None]
 
     @property
     def files(self) -> FilesSource:

@@ -15,13 +15,13 @@ class Refusal(NamedTuple):
         expected: in words, with the reason.
     """
 
-    key: tuple[str, ...]
+    key: tuple[str | int, ...]
     found: str
     expected: str
 
     def __str__(self) -> str:
         """In a sentence that begins with the key."""
-        return f"{'.'.join(self.key)}: expected {self.expected}, found {self.found}"
+        return f"{'.'.join(map(str, self.key))}: expected {self.expected}, found {self.found}"
 
 
 class PartsDoNotFit(ValueError):

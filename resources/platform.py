@@ -47,12 +47,13 @@ from resources.places import Place
 from resources.sources import Source, open_source
 from resources.sources.files.formats import packages_of
 from resources.sources.files.source import FileSource
-from resources.sources.jdbc.units import distinct_rows
+from resources.sources.source import ListsRows
 from resources.spark import SparkEngine
 from resources.staging import Staging
 from resources.streaming.folder import STREAMS
 from resources.tables import PACKAGES, find_format, find_table, open_table
 from resources.tables.table import Table, share_of
+from resources.units import rows_in_time
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.entry import Entry
@@ -174,11 +175,13 @@ class Platform:
         return ledger(dataflow.window, state, self.units(dataflow), now, dataflow=dataflow.name)
 
     def _rows_of(self, dataflow: Dataflow, given: SecondaryInput) -> Iterable[Mapping[str, Any]]:
-        if given.query:
-            database = self.source_of(dataflow)
-            if not isinstance(database, JdbcConnection):  # the definition has no query then
-                raise AssertionError(database)
-            return distinct_rows(database, given.query, given.columns)
+        reading = dataflow.reading_units(given)
+        if reading is not None:
+            source, number = self.source(reading), dataflow.window.secondary_input.index(given)
+            if not isinstance(source, ListsRows):
+                raise AssertionError(source)
+            what = f"dataflow {dataflow.name}, secondary_input {number + 1} ({reading.source.shown})"
+            return rows_in_time(what, partial(source.listed, given.columns), given.columns)
         if given.path:
             place = Place.parse(given.path, self.folder)
         else:

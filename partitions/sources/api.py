@@ -258,6 +258,13 @@ class ApiSource(RowsSource):
         """Return what else its rows depend on."""
         return {"schema": self.schema_}
 
+    def unit_refusals(self) -> Iterator[Refusal]:
+        """Yield parameters that no bound fills."""
+        yield from super().unit_refusals()
+        for key in ("watermark_param_mapping", "watermark_to_param", "watermark_param_range"):
+            if getattr(self, key):
+                yield Refusal(("source", key), "it", "no such key (all units are asked for)")
+
     def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
         """Yield what neither requests nor columns say, and what they say too much."""
         asked = self.placeholders

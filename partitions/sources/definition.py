@@ -39,10 +39,12 @@ class SourceDefinition(Model):
         type: the word that a user writes.
         connection_type: of the connection that it has or may have; None: it has none.
         holds_files: whether it is files under a root; else it is asked for rows, and has a schema of its own.
+        asks_in: the key where placeholders stand, and where in words.
     """
 
     connection_type: ClassVar[ConnectionType | None] = None
     holds_files: ClassVar[bool] = False
+    asks_in: ClassVar[tuple[str, str]] = ("path", "the path")
 
     type: str
 
@@ -140,6 +142,18 @@ class SourceDefinition(Model):
     def parameter_refusals(self, columns: Sequence[str], nulls: str) -> Iterator[Refusal]:  # noqa: ARG002 - for sources that are told of bounds
         """Yield why it cannot be told of bounds of these columns; ``nulls`` says what becomes of rows without a value."""
         yield from ()
+
+    def unit_refusals(self) -> Iterator[Refusal]:
+        """Yield keys and placeholders that it must not have to list units: its rows are read as they are, without Spark."""
+        for name in sorted(self.placeholders):
+            key = ("source", self.asks_in[0])
+            yield Refusal(
+                key, f"{{{name}}}", f"{self.asks_in[1]} without placeholders (it lists the units themselves)"
+            )
+        if self.declared_schema is not None:
+            yield Refusal(
+                ("source", "schema"), self.declared_schema, "no schema (units have the types of the source)"
+            )
 
     def path_refusals(self) -> Iterator[Refusal]:
         """Yield why its files cannot be read above a path."""

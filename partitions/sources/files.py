@@ -12,6 +12,9 @@ from partitions.refusal import Refusal
 from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, ConnectionType, SourceDefinition
 from partitions.sources.formats import FORMATS, FormatName, Option
 
+CSV_UNIT_OPTIONS = ("encoding", "quote", "sep")
+"""The options of CSV with which units are read."""
+
 
 class FilesSource(SourceDefinition):
     """Files under a root.
@@ -118,6 +121,24 @@ class FilesSource(SourceDefinition):
     def refusals(self) -> Iterator[Refusal]:
         """Yield options that the format does not have, or lacks."""
         yield from FORMATS[self.format].refusals(self.options, self.schema_)
+
+    def unit_refusals(self) -> Iterator[Refusal]:
+        """Yield formats and options that only Spark reads."""
+        yield from super().unit_refusals()
+        yield from self.path_refusals()
+        if self.format in ("avro", "xml"):
+            listed = (
+                "csv, ndjson, json, parquet or excel (load other files by a dataflow, and name its table)"
+            )
+            yield Refusal(("source", "format"), self.format, listed)
+        for name in sorted(self.options) if self.format != "excel" else ():
+            if self.format != "csv" or name not in CSV_UNIT_OPTIONS:
+                known = f"one of {', '.join(CSV_UNIT_OPTIONS)}" if self.format == "csv" else "no options"
+                yield Refusal(
+                    ("source", "options", name),
+                    f"the option {name}",
+                    f"{known} (units are read without Spark)",
+                )
 
     def path_refusals(self) -> Iterator[Refusal]:
         """Yield a key that only windows have."""

@@ -81,6 +81,12 @@ class PythonSource(RowsSource):
         """Return what else its rows depend on."""
         return {"schema": self.schema_}
 
+    def unit_refusals(self) -> Iterator[Refusal]:
+        """Yield a function that nothing asks."""
+        yield from super().unit_refusals()
+        if self.highest is not None:
+            yield Refusal(("source", "highest"), self.highest, "no such key (all units are asked for)")
+
     def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
         """Yield keys that name columns of nothing: windows and units themselves reach the function as values."""
         if not timed and self.window_column is not None:

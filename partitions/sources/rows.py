@@ -76,6 +76,14 @@ class RowsSource(SourceDefinition):
             yield Refusal(("source", "query"), f"{{{min(asked & WHOLE_WINDOW)}}}", NO_TIME)
         yield from self._unit_refusals(unit_fields)
 
+    def unit_refusals(self) -> Iterator[Refusal]:
+        """Yield what only windows have, too."""
+        for key in ("window_column", "unit_columns"):
+            if given := getattr(self, key):
+                found = given if isinstance(given, str) else ", ".join(given)
+                yield Refusal(("source", key), found, "no such key (fields name the columns of a unit)")
+        yield from super().unit_refusals()
+
     def column_refusals(self) -> Iterator[Refusal]:
         """Yield what only windows have."""
         if self.window_column is not None:

@@ -1,4 +1,4 @@
-"""A secondary input: any table or query whose rows give the units, and the filters that its rows must pass (docs/guide-windows.md, Units)."""
+"""A secondary input: any table, query or source whose rows give the units, and the filters that its rows must pass (docs/guide-windows.md, Units)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from partitions.errors import ConfigurationError
 from partitions.model import Model
+from partitions.sources import Source
 
 
 def _regex(text: str) -> str:
@@ -21,13 +22,14 @@ def _regex(text: str) -> str:
 
 
 class SecondaryInput(Model):
-    """Any table, upstream asset or query: each of its rows gives one unit.
+    """Any table, upstream asset, query or source: each of its rows gives one unit.
 
     Attributes:
         table: ``<layer>/<name>`` in the lake.
         asset: the key of an upstream asset whose table is meant, ``<layer>/<name>``.
         path: a table anywhere: a folder, or an object store's URL.
         query: a SELECT on the database of the dataflow's own source.
+        source: any source, as a dataflow declares its own.
         fields: the columns that make a unit.
         filters: column to regular expression: a row counts if each matches the whole text of its value; NULL never does.
     """
@@ -36,15 +38,16 @@ class SecondaryInput(Model):
     asset: str | None = None
     path: str | None = None
     query: str | None = None
+    source: Source | None = None
     fields: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
     filters: dict[str, Annotated[str, AfterValidator(_regex)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_place(self) -> SecondaryInput:
-        given = [name for name in ("table", "asset", "path", "query") if getattr(self, name)]
+        given = [name for name in ("table", "asset", "path", "query", "source") if getattr(self, name)]
         if len(given) != 1:
             raise ValueError(
-                f"expected one of table, asset, path and query, found {' and '.join(given) or 'none'}"
+                f"expected one of table, asset, path, query and source, found {' and '.join(given) or 'none'}"
             )
         return self
 

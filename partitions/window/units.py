@@ -17,6 +17,9 @@ from partitions.sentinels import canonical, of_canonical
 from partitions.window.extent import Unit
 from partitions.window.secondary_input import SecondaryInput
 
+MOST_UNITS = 100_000
+"""Different units of a definition."""
+
 NO_UNIT = canonical({})
 """The identity of the one unit of a definition without units."""
 
@@ -117,18 +120,30 @@ def listed(
         read: gives the rows of one.
 
     Raises:
-        PlanError: if one cannot be read: that is not an empty list.
+        PlanError: if one cannot be read: that is not an empty list; or there are more than :data:`MOST_UNITS`.
     """
     if given is not None:
         return distinct(given)
     try:
-        return distinct(unit for given_input in inputs for unit in given_input.units(read(given_input)))
+        return _few(unit for given_input in inputs for unit in given_input.units(read(given_input)))
     except StrandlineError as error:
         if error.transient or isinstance(error, PlanError):
             raise
         raise PlanError(
             f"secondary_input cannot be read, so nothing is planned: {error.message}", code="secondary_input"
         ) from error
+
+
+def _few(units: Iterable[Unit]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for unit in units:
+        found[identity(unit)] = None
+        if len(found) > MOST_UNITS:
+            raise PlanError(
+                f"secondary_input: expected at most {MOST_UNITS} units, found more, so nothing is planned: narrow them by filters, or in the query",
+                code="secondary_input",
+            )
+    return tuple(found)
 
 
 def distinct(units: Iterable[Unit]) -> tuple[str, ...]:

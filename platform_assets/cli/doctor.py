@@ -98,6 +98,12 @@ def _findings(context: Context, no_spark: bool) -> Iterator[Finding]:
         yield _tried(
             f"source {flow.name}", partial(look_at_source, project, flow), "check `source` and its connection"
         )
+        for reading in flow.units_read_from:
+            yield _tried(
+                f"units {flow.name}",
+                partial(look_at_source, project, reading),
+                "check `watermark.secondary_input` and its connection",
+            )
     yield _tried("dagster", lambda: _dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml")
     if no_spark:
         return

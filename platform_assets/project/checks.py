@@ -46,7 +46,7 @@ def check_settings(settings: Checked[Settings]) -> None:
     """Refuse a state or lake whose address or connection is wrong."""
     for which in PLACES:
         key, connection = place_key(settings, which), (which, "connection")
-        if which == "state" and is_database(settings.text(*map(str, key)) or ""):
+        if which == "state" and is_database(settings.text(*key) or ""):
             check_database(settings, key, connection)
         else:
             check_place(settings, key, connection, connection_types(settings))
@@ -92,15 +92,11 @@ def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder:
 
 
 def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> None:
-    kind, key = flow.text("source", "type"), ("source", "connection")
-    source = SOURCES.get(kind or "", FilesSource)
-    if kind is not None and kind not in SOURCES:
-        pass  # the model says so, and nobody knows which connection it should have
-    elif source.holds_files:
-        check_place(flow, ("source", "path"), key, connections)
-    elif source.connection_type is not None:
-        check_connection(flow, key, connections, source.connection_type)
-    _no_secrets(flow)
+    kind = _reached(flow, ("source",), connections)
+    inputs = value_at(flow.value, ("watermark", "secondary_input"), [])
+    for index, given in enumerate(inputs if isinstance(inputs, list) else ()):
+        if isinstance(value_at(given, ("source",)), dict):
+            _reached(flow, ("watermark", "secondary_input", index, "source"), connections)
     on_spark = (
         flow.text("watermark", "engine") == "structured_streaming"
     )  # of which the model says what it reads
@@ -109,14 +105,28 @@ def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> N
         flow.refuse(refused.key, refused.found, refused.expected)
 
 
-def _no_secrets(flow: Checked[Dataflow]) -> None:
-    """Refuse secrets among the parameters of a dataflow, wherever they come from: its definition is kept in the state."""
+def _reached(flow: Checked[Dataflow], where: Key, connections: Mapping[str, str] | None) -> str | None:
+    """Check how the source at a key is reached; return its type."""
+    kind, key = flow.text(*where, "type"), (*where, "connection")
+    source = SOURCES.get(kind or "", FilesSource)
+    if kind is not None and kind not in SOURCES:
+        pass  # the model says so, and nobody knows which connection it should have
+    elif source.holds_files:
+        check_place(flow, (*where, "path"), key, connections)
+    elif source.connection_type is not None:
+        check_connection(flow, key, connections, source.connection_type)
+    _no_secrets(flow, where)
+    return kind
+
+
+def _no_secrets(flow: Checked[Dataflow], where: Key) -> None:
+    """Refuse secrets among the parameters of a source, wherever they come from: its definition is kept in the state."""
     for part in ("params", "body"):
-        given = value_at(flow.value, ("source", part), {})
+        given = value_at(flow.value, (*where, part), {})
         for name in given if isinstance(given, dict) else ():
             if is_secret_parameter(str(name)):
                 wanted = f"it in a setting of the connection, as {{env: NAME}}; or another name, if {name} is no secret"
-                flow.refuse(("source", part, name), f"the parameter {name}, a secret by its name", wanted)
+                flow.refuse((*where, part, name), f"the parameter {name}, a secret by its name", wanted)
 
 
 def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:

@@ -33,7 +33,7 @@ def check_place(
         connection: the key of the connection's name.
         connections: their types by name; None if the settings are too broken to tell.
     """
-    text, name = checked.text(*map(str, path)), checked.text(*map(str, connection))
+    text, name = checked.text(*path), checked.text(*connection)
     scheme, remote, rest = (text or "").partition("://")
     if remote and (scheme not in ("s3", "file") or not rest.strip("/")):
         wanted = _WANTED.replace(" or", ",") + _STATE_TOO if path[0] == "state" else _WANTED
@@ -60,7 +60,7 @@ def check_connection(
         connections: their types by name; None if the settings are too broken to tell.
         wanted: the type.
     """
-    name = checked.text(*map(str, key))
+    name = checked.text(*key)
     if name is None or connections is None:
         return
     if name not in connections:
@@ -91,10 +91,10 @@ def check_database(checked: Checked[Any], path: Key, connection: Key) -> None:
         connection: the key of a connection's name.
     """
     try:
-        Database.parse(checked.text(*map(str, path)) or "")
+        Database.parse(checked.text(*path) or "")
     except AddressError as error:
         checked.refuse(path, error.found, error.expected)
-    if checked.text(*map(str, connection)) is not None:
+    if checked.text(*connection) is not None:
         checked.refuse(
             connection,
             f"the connection {checked.shown(*connection)} beside a database",

@@ -52,7 +52,7 @@ class Checked(Generic[M]):
         """Return the model, or None if the file has errors."""
         return None if self.errors else self.model
 
-    def text(self, *key: str) -> str | None:
+    def text(self, *key: str | int) -> str | None:
         """Return the text at a key; None for anything else, which the model refuses."""
         value = value_at(self.value, key)
         return value if isinstance(value, str) and value else None

@@ -7,7 +7,7 @@ A source opens the world; it knows no watermark log and no table that it is load
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -193,6 +193,24 @@ class FetchesRows(Protocol):
 
     def pin_sample(self, spark: SparkSession, extents: Sequence[Extent]) -> str | None:
         """Return the schema as text, declared or as the rows of some of these extents have it; None if there are none."""
+        ...
+
+
+@runtime_checkable
+class ListsRows(Protocol):
+    """A source whose rows can be listed in this process, without Spark: for the units of windows."""
+
+    def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        """Yield rows with these columns, as they come; others may stand beside them, and a row that lacks one has NULL.
+
+        What takes long is left between two rows, so that whoever asks can stop there.
+
+        Args:
+            columns: at least one.
+
+        Raises:
+            SourceError: the source refuses, or does not answer.
+        """
         ...
 
 

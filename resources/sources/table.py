@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,10 @@ class TableRows(PinsColumns):
             SourceError: if there is no table, or its log cannot be listed.
         """
         return self._table.newest_version()
+
+    def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        """The different rows, sorted by the columns in their order."""
+        yield from self._table.distinct_rows(columns)
 
     def read(
         self, spark: SparkSession, extents: Sequence[Extent], pinned: str, version: Version | None = None

@@ -198,6 +198,13 @@ class ApiRows:
 
     # Windows and units
 
+    def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:  # noqa: ARG002 - a record has all its fields
+        """The records of all pages, in their order. A page that fails is asked for once: the next look asks again anyway."""
+        with self._client(_LOOK, once=True) as client:
+            for page in pages(client, self._source, sample_request(self._source)):
+                for record in page.document.records:
+                    yield record.value
+
     def read(
         self,
         spark: SparkSession,

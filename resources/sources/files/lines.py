@@ -131,6 +131,15 @@ def opened(place: Place, path: str) -> IO[bytes]:
     raw: IO[bytes] = (
         (place.local / path).open("rb") if place.local else io.BytesIO(bytes(place.store.get(path).bytes()))
     )
+    return unpacked(raw, path)
+
+
+def unpacked(raw: IO[bytes], path: str) -> IO[bytes]:
+    """Return an open file, unpacked as the ending of its path says.
+
+    Raises:
+        OSError, EOFError: it does not read, now or later.
+    """
     if path.endswith(".gz"):
         return cast(IO[bytes], gzip.open(raw))
     if path.endswith(".zst"):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, StrandlineError
-from partitions.path.listing_bounds import Position
+from partitions.path.listing_bounds import FromBeginning, Position
 from partitions.path.source import SourceFile
 from resources import listing
 from resources.listing import FILE_VANISHED, Budget, Listing
@@ -18,6 +18,7 @@ from resources.sources.files.formats import open_format
 from resources.sources.files.misfit import BadRecord
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.pinning import SchemaPinner
+from resources.sources.files.plain_rows import plain_rows
 from resources.sources.files.reader import FilesReader
 from resources.staging import Staging
 
@@ -53,6 +54,11 @@ class FileSource:
         """List the files above a position, relative to a folder of the root; see :func:`resources.listing.list_above`."""
         root = self.root.child(folder) if folder else self.root
         return listing.list_above(root, position, self._definition.endings, budget=budget, resume=resume)
+
+    def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        """The records of all files, file by file in the order of their paths."""
+        files = sorted(self.list_above(FromBeginning()).listed.files, key=lambda file: file.path)
+        return plain_rows(self.root, self._definition, files, columns)
 
     def look(self, paths: Sequence[str]) -> dict[str, SourceFile]:
         """Return the files of these paths as they are now, without those that are gone.

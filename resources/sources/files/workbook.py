@@ -71,7 +71,7 @@ def read_sheet(place: Place, path: str, options: ExcelOptions) -> Sheet:
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
     try:
-        opened = CalamineWorkbook.from_filelike(io.BytesIO(_content(place, path)))
+        opened = CalamineWorkbook.from_filelike(io.BytesIO(content_of(place, path)))
         sheet = _chosen(opened, path, options.sheet)
         rows = sheet.iter_rows()
     except PasswordError:
@@ -108,7 +108,13 @@ def letters(number: int) -> str:
     return text
 
 
-def _content(place: Place, path: str) -> bytes:
+def content_of(place: Place, path: str) -> bytes:
+    """Return a file as it stands.
+
+    Raises:
+        BadFile: it has vanished.
+        SourceError: the store refuses, or does not answer.
+    """
     with store_failures(place):
         try:
             if place.local is not None:

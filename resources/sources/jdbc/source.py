@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -24,6 +24,7 @@ from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.client import Client, Column, client, is_unknown_column
 from resources.sources.jdbc.failures import is_time_limit, source_error
 from resources.sources.jdbc.query import JdbcQuery
+from resources.sources.jdbc.units import distinct_rows
 from resources.sources.schema import PinsColumns, kinds, pinned_struct, strict
 from resources.sources.source import NUMBER, ReadsAbove
 from resources.sql import quoted
@@ -57,12 +58,17 @@ class JdbcRows(PinsColumns):
             ConfigurationError: if the query's placeholders stand in quotes or in a comment.
         """
         self._connection, self._source, self._mode = connection, source, schema_mode
+        self._listed = source
         self._opened: Client | None = None
         self._query = JdbcQuery(source, DIALECTS[connection.system], zone)
 
     def version(self) -> None:
         """None: a database has no versions that could be read again."""
         return
+
+    def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        """The different rows, sorted by the columns in their order; the database itself ends a query that takes long."""
+        yield from distinct_rows(self._connection, self._listed, columns)
 
     def read(
         self,

@@ -94,6 +94,17 @@ class PythonRows:
         """None: a function has no versions."""
         return
 
+    def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        """The rows of a call without bounds, in their order."""
+        with closing(self._caller.batches(self._caller.request())) as batches:
+            for batch in batches:
+                if isinstance(batch, list):
+                    yield from batch
+                    continue
+                some = batch.select([name for name in columns if name in batch.column_names])
+                for part in some.to_batches():
+                    yield from part.to_pylist()
+
     # The schema
 
     def pin(self, spark: SparkSession) -> str | None:

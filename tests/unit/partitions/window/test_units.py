@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import Any
 
 import pytest
@@ -133,6 +134,7 @@ def test_filters_may_use_fields_that_are_not_selected() -> None:
         {"table": None},
         {"path": "./x"},
         {"query": "SELECT 1"},
+        {"source": {"type": "table", "table": "silver/surveys"}},
         {"fields": []},
         {"fields": [""]},
         {"filters": {"a": "("}},
@@ -159,6 +161,15 @@ def test_a_secondary_input_that_does_not_answer_stays_worth_another_try() -> Non
 
     with pytest.raises(SourceUnreachable):
         listed(None, [_input()], silent)
+
+
+def test_more_units_than_the_most_are_refused_before_all_are_read() -> None:
+    def endless(one: SecondaryInput) -> Iterable[Mapping[str, Any]]:
+        return ({"id": number} for number in count())
+
+    with pytest.raises(PlanError, match="expected at most 100000 units, found more") as found:
+        listed(None, [_input()], endless)
+    assert found.value.code == "secondary_input"
 
 
 def test_units_are_told_apart_by_type_and_keep_their_order() -> None:
@@ -193,3 +204,65 @@ def test_a_query_for_units_needs_the_database_of_the_source() -> None:
         "target": target,
     }
     assert Dataflow.model_validate(given).tables_read == ()
+
+
+API = {"type": "api", "connection": "shop", "path": "/units"}
+FILES = {"type": "files", "path": "./units", "format": "csv"}
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (API | {"path": "/units/{start}"}, "source.path: expected path or params without placeholders"),
+        (API | {"watermark_to_param": "until"}, "source.watermark_to_param: expected no such key"),
+        (API | {"schema": "u text"}, "source.schema: expected no schema"),
+        (API | {"window_column": "at"}, "source.window_column: expected no such key"),
+        (API | {"unit_columns": {"u": "v"}}, "source.unit_columns: expected no such key"),
+        (FILES | {"path": "./units/{start}"}, "source.path: expected the path without placeholders"),
+        (FILES | {"format": "avro"}, "source.format: expected csv, ndjson, json, parquet or excel"),
+        (FILES | {"missing": "empty"}, "source.missing: expected no such key"),
+        (
+            FILES | {"options": {"nullValue": "-"}},
+            "source.options.nullValue: expected one of encoding, quote, sep",
+        ),
+        (FILES | {"format": "json", "options": {"sep": ";"}}, "source.options.sep: expected no options"),
+        ({"type": "python", "function": "a:b", "highest": "a:c"}, "source.highest: expected no such key"),
+    ],
+)
+def test_a_source_of_units_has_no_keys_that_only_a_read_by_spark_uses(
+    source: dict[str, Any], said: str
+) -> None:
+    day = {"name": "day", "type": "datetime", "range": {"from": "2020-01-01", "to": "-"}}
+    watermark = {"type": "window", "definition": [day], "window": "daily"}
+    given = {
+        "name": "a",
+        "source": {
+            "type": "table",
+            "table": "raw/events",
+            "window_column": "at",
+            "unit_columns": {"u": "unit"},
+        },
+        "watermark": watermark | {"secondary_input": [{"fields": ["u"], "source": source}]},
+        "target": {"load": "append"},
+    }
+    with pytest.raises(ValidationError) as raised:
+        Dataflow.model_validate(given)
+    assert f"watermark.secondary_input.0.{said}" in str(raised.value)
+
+
+def test_a_table_that_lists_units_as_a_source_is_upstream() -> None:
+    day = {"name": "day", "type": "datetime", "range": {"from": "2020-01-01", "to": "-"}}
+    source = {"type": "table", "table": "silver/surveys"}
+    watermark = {
+        "type": "window",
+        "definition": [day],
+        "secondary_input": [{"fields": ["u"], "source": source}],
+    }
+    database = {"type": "jdbc", "connection": "erp", "table": "events", "window_column": "at"}
+    given = {
+        "name": "a",
+        "source": database | {"unit_columns": {"u": "unit"}},
+        "watermark": watermark | {"window": "daily"},
+        "target": {"load": "append"},
+    }
+    assert [each.name for each in Dataflow.model_validate(given).tables_read] == ["silver/surveys"]

@@ -196,6 +196,35 @@ def test_each_mistake_has_its_own_line(make: Make) -> None:
     ]
 
 
+def test_a_mistake_in_what_lists_the_units_is_named_with_its_line(make: Make) -> None:
+    listed = """\
+  secondary_input:
+    - {fields: [u], source: {type: jdbc, connection: erb, query: select 1}}
+    - fields: [u]
+      source:
+        type: api
+        connection: erp
+        path: /units
+        params: {token: {env: PW}}
+    - fields: [u]
+      source:
+        type: files
+        path: ./units
+        format: avro
+target:"""
+    source = "source: {type: table, table: bronze/e, window_column: at, unit_columns: {u: u}}\n"
+    text = source + WINDOW.replace("target:", listed)
+    key = "watermark.secondary_input"
+    refused = make(text, platform=ERP, environment={"PW": SECRET}).errors
+    assert [(error.line, error.key, error.nearest) for error in refused] == [
+        (7, f"{key}.0.source.connection", "erp"),
+        (11, f"{key}.1.source.connection", None),
+        (13, f"{key}.1.source.params.token", None),
+        (18, f"{key}.2.source.format", None),
+    ]
+    assert SECRET not in str(refused)
+
+
 @pytest.mark.parametrize("kind", ["jdbc", "table"])
 def test_a_path_watermark_needs_files(make: Make, kind: str) -> None:
     errors = {

@@ -1,0 +1,108 @@
+"""The rows of any source, for the units of windows: without Spark, bounded in time, and none of them half (docs/guide-windows.md, Units)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from queue import Empty, Full, Queue
+from threading import Event, Lock, Thread
+from typing import Any
+
+from partitions.errors import SourceError, SourceUnreachable
+
+Row = Mapping[str, Any]
+
+SECONDS = 20.0
+"""For all rows: a sensor's tick asks for them, too."""
+
+_CHUNK, _WAITING = 500, 4
+_LOOK_AROUND = 0.2
+
+_asking: dict[str, Thread] = {}
+_lock = Lock()
+
+
+def rows_in_time(
+    what: str, rows: Callable[[], Iterator[Row]], columns: Sequence[str], seconds: float = SECONDS
+) -> Iterator[Row]:
+    """Yield rows that a thread reads, so that a source that hangs holds nothing up.
+
+    While the thread of an earlier call still waits for the same source, no second one is started.
+
+    Args:
+        what: the source in words, for errors; no two of a process are named alike.
+        rows: reads them; it is left between two rows if nobody wants more, or time is up.
+        columns: each of which at least one row has, if there are rows.
+        seconds: for all of them.
+
+    Raises:
+        SourceError: the source refuses; or no row has a column.
+        SourceUnreachable: it does not answer in time.
+    """
+    seen, names = set[str](), dict[str, None]()
+    for row in _in_thread(what, rows, seconds):
+        if len(seen) < len(columns):
+            seen |= {name for name in columns if name in row}
+            names |= dict.fromkeys(row)
+        yield row
+    missing = [name for name in columns if name not in seen]
+    if names and missing:
+        raise SourceError(f"{what}: expected rows with {', '.join(missing)}, found only {', '.join(names)}")
+
+
+def _in_thread(what: str, rows: Callable[[], Iterator[Row]], seconds: float) -> Iterator[Row]:
+    until, over = time.monotonic() + seconds, Event()
+    given: Queue[list[Row] | Exception | None] = Queue(_WAITING)
+
+    def give(item: list[Row] | Exception | None) -> None:
+        while not over.is_set():
+            try:
+                given.put(item, timeout=_LOOK_AROUND)
+            except Full:
+                continue
+            return
+
+    def read() -> None:
+        chunk: list[Row] = []
+        try:
+            for row in rows():
+                chunk.append(row)
+                if len(chunk) == _CHUNK:
+                    give(chunk)
+                    chunk = []
+                if over.is_set():
+                    return
+            give(chunk)
+            give(None)
+        except Exception as error:  # noqa: BLE001 - raised where the rows are wanted
+            give(error)
+
+    _start(what, Thread(target=read, name=f"units of {what}", daemon=True))
+    try:
+        while True:
+            try:
+                item = given.get(timeout=max(0.0, until - time.monotonic()))
+            except Empty:
+                raise SourceUnreachable(
+                    f"{what}: expected all rows within {seconds:g} s, found no end of them. Nothing is planned; the next look asks again"
+                ) from None
+            if item is None:
+                return
+            if isinstance(item, Exception):
+                raise item
+            yield from item
+    finally:
+        over.set()
+
+
+def _start(what: str, thread: Thread) -> None:
+    with _lock:
+        earlier = _asking.get(what)
+        if earlier is not None and earlier.is_alive():
+            earlier.join(_LOOK_AROUND * 2)  # one that was left between two rows is about to end
+        if earlier is not None and earlier.is_alive():
+            raise SourceUnreachable(
+                f"{what}: an earlier look still waits for its answer. Nothing is planned; the next look asks again"
+            )
+        _asking[what] = thread
+        thread.start()
