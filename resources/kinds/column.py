@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import pairwise
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from partitions.column.definition import ColumnWatermark
 from partitions.column.plan import bounds, check_types, nothing_new, plan
 from partitions.column.predicates import Range, replaced_rows, rows_in
+from partitions.column.rounding import as_loaded, whole_cells
 from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
 from partitions.column.state import ColumnState, next_state
@@ -28,6 +29,7 @@ from resources.kinds.kind import StatsReader, WriteStats
 from resources.kinds.observation import observed
 from resources.kinds.states import state_of
 from resources.sources.highest import as_value, highest_value
+from resources.sources.schema import pinned_struct
 from resources.sources.source import (
     FetchesRows,
     HasRemarks,
@@ -35,6 +37,7 @@ from resources.sources.source import (
     LooksOnce,
     PinsRows,
     ReadsAbove,
+    RoundsNumbers,
     TellsChanges,
 )
 from resources.sql import quoted
@@ -49,9 +52,6 @@ T = TypeVar("T")
 
 _PARTS = 4
 """Parts of a full slice that are read at the same time."""
-
-_ROUNDED = "decimal(38,18)"
-"""What Spark makes of a PostgreSQL numeric without precision: more digits after the point are rounded, and may then lie above what was read."""
 
 _OPEN: tuple[Kind, ...] = ("whole", "number", "text")
 """What a column holds whose highest value must be looked up: no clock bounds it."""
@@ -367,7 +367,9 @@ class ColumnKind:
         """A version does not change; what a database holds between the bounds may, and is read as it is then."""
 
     def read(self, spark: SparkSession, slice_: ColumnSlice | None, pinned: str) -> DataFrame:
-        """The rows between the bounds, in parts of about the same size."""
+        """The rows between the bounds, in parts of about the same size; of those that replace others, with all that are deleted."""
+        if slice_ is not None and self._deletes(slice_):
+            slice_ = whole_cells(slice_, self._rounded(_types_of(pinned)))
         parts = _parts(slice_) if slice_ is not None else ()
         return self.above.read_rows(spark, parts, pinned, slice_.version if slice_ else None)
 
@@ -375,14 +377,22 @@ class ColumnKind:
         """As the target says; exactly what was read goes after a rewind that replaces, or if the target replaces by watermark."""
         order = tuple(ByValue(name) for name in self._definition.columns)
         again = slice_.why == "replay"  # what runs have loaded since is later
-        load = load_into(self.dataflow.target, self._replaced(slice_), order, guard=order if again else ())
+        load = load_into(
+            self.dataflow.target, self._replaced(slice_, rows), order, guard=order if again else ()
+        )
         return replace(load, later=later_rows(slice_)) if again and isinstance(load, ReplaceKeys) else load
 
-    def _replaced(self, slice_: ColumnSlice) -> Predicate:
+    def _replaced(self, slice_: ColumnSlice, rows: DataFrame) -> Predicate:
         """The rows that the slice deletes, whatever their keys."""
-        if slice_.replaces:
-            return slice_.rows
-        return slice_.rows_with_value if self._replaces_what_is_read(slice_) else NOTHING
+        if not self._deletes(slice_):
+            return NOTHING
+        deleted = as_loaded(slice_, self._rounded(dict(rows.dtypes)))
+        return deleted.rows if slice_.replaces else deleted.rows_with_value
+
+    def _rounded(self, types: Mapping[str, str]) -> Collection[str]:
+        """The columns whose values Spark rounds: they may then lie above what was read."""
+        rounded = self.above.rounded_type if isinstance(self.above, RoundsNumbers) else None
+        return [name for name in self._definition.columns if rounded and types.get(name) == rounded]
 
     def check_rows(self, rows: DataFrame) -> None:
         """Rows must still have the watermark's columns after the user's step.
@@ -408,6 +418,7 @@ class ColumnKind:
 
         observation, columns = Observation(), self._definition.columns
         types = dict(rows.dtypes)
+        rounded = self._rounded(types)
         asked = [highest_value(name, types[name]).alias(f"v{number}") for number, name in enumerate(columns)]
         without = F.expr(" AND ".join(f"{quoted(name)} IS NULL" for name in columns))
 
@@ -416,7 +427,7 @@ class ColumnKind:
             if not answer:
                 return {}
             values = [
-                slice_.bound_of(name, written) if types[name] == _ROUNDED else written
+                slice_.bound_of(name, written) if name in rounded else written
                 for number, name in enumerate(columns)
                 for written in [as_value(answer[f"v{number}"], types[name])]
             ]
@@ -473,6 +484,10 @@ def _parts(slice_: ColumnSlice) -> Sequence[Predicate]:
     first = replace(range_, upper=slice_.cuts[0], upper_inclusive=True)
     last = replace(range_, lower=slice_.cuts[-1], lower_inclusive=False)
     return (replace(slice_, ranges=(first,)).rows, *(part.rows for part in (*inner, last)))
+
+
+def _types_of(pinned: str) -> Mapping[str, str]:
+    return {field.name: field.dataType.simpleString() for field in pinned_struct(pinned).fields}
 
 
 def _above(column: str, state: ColumnState) -> Predicate:

@@ -215,6 +215,16 @@ class ListsRows(Protocol):
 
 
 @runtime_checkable
+class RoundsNumbers(Protocol):
+    """A source with numbers of which Spark keeps some digits only: a bound may lie between a value and what is loaded of it."""
+
+    @property
+    def rounded_type(self) -> str | None:
+        """Return the type that such numbers have in Spark, all of ``partitions.column.rounding.DIGITS``; None: there are none."""
+        ...
+
+
+@runtime_checkable
 class HasVersions(Protocol):
     """A source whose rows are read at one version of it, which may be gone when they are read."""
 

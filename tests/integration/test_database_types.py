@@ -17,7 +17,7 @@ from resources.loop.outcome import Step
 from resources.sources.jdbc.source import JdbcRows
 from resources.spark import SparkEngine
 from scripts.postgres import Postgres
-from tests.support.columns import Columns
+from tests.support.columns import REPLACED, Columns
 from tests.support.databases import DatabaseRows, rows_of
 from tests.support.feed import dies_after
 from tests.support.mariadb import MariaDB
@@ -179,6 +179,48 @@ def test_digits_that_spark_rounds_lose_no_row(
     rows.ask(f"INSERT INTO {table} VALUES (3, 1.1234567890123456789014)")
     flow.run()
     assert flow.ids == [1, 2, 3]
+
+
+@pytest.mark.parametrize("target", [REPLACED, {"load": "append"}], ids=["replaced", "append"])
+@pytest.mark.each_case
+def test_rows_whose_digits_spark_rounds_are_replaced_and_each_is_there_once(
+    postgres: Postgres, tmp_path: Path, engine: SparkEngine, target: dict[str, Any]
+) -> None:
+    """Around cells of 18 digits, below zero, too, where half a unit is rounded down."""
+    rows = rows_of(postgres)
+    unit = Decimal(1).scaleb(-18)
+    base = Decimal("-1.000000000000000003")
+    table = made(rows, "numeric")
+    rows.ask(f"CREATE INDEX {table}_c0 ON {table} (c0)")
+    count = 0
+
+    def put(*tenths: int) -> None:
+        nonlocal count
+        for each in tenths:
+            count += 1
+            rows.ask(f"INSERT INTO {table} VALUES ({count}, {base + unit * each / 10})")
+
+    checkpoint = {"interval_rows": 4}
+    given = {"type": "column", "columns": ["c0"], "checkpoint": checkpoint}
+    given |= {"backward": {"days": 1}} if target is REPLACED else {}
+    flow = rows.flow(tmp_path, engine, source={"table": table}, watermark=given, target=target)
+    put(-15, -5, -4, 0, 4)
+    flow.run()
+    assert flow.ids == list(range(1, count + 1))
+    put(5, 6, 9, 10, 14)  # in the cell of the watermark, and the next
+    flow.run()
+    assert flow.ids == list(range(1, count + 1))
+    for to in ("1", "0"):
+        assert (
+            flow.feed.cli("state", "rewind", "flow", "--to", to, "--replace", "--reason", "x", "--yes").code
+            == 0
+        )
+        put(15, 16) if to == "1" else put(24)
+        flow.run()
+        assert flow.ids == list(range(1, count + 1))
+    put(25, 26)
+    flow.run()
+    assert flow.ids == list(range(1, count + 1))
 
 
 def test_infinity_and_nan_bound_nothing_and_hold_no_other_row_back(

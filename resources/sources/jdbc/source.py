@@ -239,6 +239,11 @@ class JdbcRows(PinsColumns):
             found = self._load_parts(spark, *self._query.in_parts(parts, there))
         return strict(_times(found, there), schema, there.fieldNames())
 
+    @property
+    def rounded_type(self) -> str | None:
+        """That of PostgreSQL's ``numeric`` without a precision; others are exact in Spark, or refused."""
+        return "decimal(38,18)" if self._connection.system == "postgresql" else None
+
     def failure(self, error: Exception) -> SourceError | None:
         """The SourceError for what made a write of a read frame fail; None if it was not the database."""
         return source_error(error, self._connection)
