@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dagster import AssetCheckResult, AssetChecksDefinition, AssetCheckSeverity, AssetCheckSpec, asset_check
+from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckKey,
+    AssetCheckResult,
+    AssetChecksDefinition,
+    AssetCheckSeverity,
+    AssetCheckSpec,
+    asset_check,
+)
 
 from partitions.dataflow import Dataflow
 from partitions.sentinels import serialise
@@ -46,6 +54,12 @@ class TableCheck:
     with_runs: bool = False
 
 
+UP_TO_DATE = "up_to_date"
+"""The check that sensors tell of, too."""
+
+_NOTHING_NEW = "Checked, nothing new: "
+
+
 def common_run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
     """Return the checks of a run that every kind has."""
     monotone = AssetCheckSpec(
@@ -58,7 +72,16 @@ def common_run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
         asset=table_key(dataflow),
         description="The rows of this run's commits are the rows of its entries, and each row of a stream is in one place.",
     )
-    return RunCheck(monotone, _monotone), RunCheck(accounted, _rows_accounted)
+    fresh = AssetCheckSpec(
+        UP_TO_DATE,
+        asset=table_key(dataflow),
+        description="The last look, of a run or of the sensor, found nothing that waits to be loaded.",
+    )
+    return (
+        RunCheck(monotone, _monotone),
+        RunCheck(accounted, _rows_accounted),
+        RunCheck(fresh, _up_to_date),
+    )
 
 
 def _monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> AssetCheckResult:
@@ -83,6 +106,46 @@ def _rows_accounted(dataflow: Dataflow, _: Platform, outcome: Outcome) -> AssetC
         check_name="rows_accounted",
         asset_key=table_key(dataflow),
         metadata={"rows_committed": grown, "rows_in_log": logged},
+    )
+
+
+def _up_to_date(dataflow: Dataflow, _: Platform, outcome: Outcome) -> AssetCheckResult:
+    if outcome.committed:
+        said = f"Loaded up to {in_words(dataflow.kind, outcome.after)}"
+    else:
+        said = nothing_new(outcome.plan.why if outcome.plan else "the last run left nothing")
+    return AssetCheckResult(
+        passed=True,
+        check_name=UP_TO_DATE,
+        asset_key=table_key(dataflow),
+        severity=AssetCheckSeverity.WARN,
+        description=said,
+    )
+
+
+def nothing_new(why: str) -> str:
+    """Return what a look says that found nothing to load."""
+    return f"{_NOTHING_NEW}{why}"
+
+
+def is_nothing_new(said: str | None) -> bool:
+    """Return whether that is what a result says."""
+    return (said or "").startswith(_NOTHING_NEW)
+
+
+def up_to_date_key(dataflow: Dataflow) -> AssetCheckKey:
+    """Return the key of the check that nothing waits."""
+    return AssetCheckKey(table_key(dataflow), UP_TO_DATE)
+
+
+def up_to_date(dataflow: Dataflow, said: str, *, passed: bool) -> AssetCheckEvaluation:
+    """Return the result of the check that nothing waits, as a sensor tells it."""
+    return AssetCheckEvaluation(
+        asset_key=table_key(dataflow),
+        check_name=UP_TO_DATE,
+        passed=passed,
+        severity=AssetCheckSeverity.WARN,
+        description=said,
     )
 
 

@@ -29,9 +29,11 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
+from platform_assets.factory.checks import is_nothing_new, nothing_new, up_to_date, up_to_date_key
 from platform_assets.factory.cursor import Cursor
 from platform_assets.factory.in_flight import Sign, in_flight, runs_in_flight
 from platform_assets.factory.keys import table_key
+from platform_assets.factory.last_told import LastTold
 from platform_assets.metadata import error_metadata
 from resources.attempts import last_attempt
 from resources.platform import Platform
@@ -120,6 +122,7 @@ class SensorShell:
         interval: seconds between two ticks, at least, if the project names none.
         clock: epoch seconds.
         paced: whether that holds whatever the project names.
+        tells: whether it looks for all that is new, and tells of the check that nothing waits.
     """
 
     name: str
@@ -127,11 +130,13 @@ class SensorShell:
     interval: int = 30
     clock: Clock = time.time
     paced: bool = False
+    tells: bool = True
 
     def build(
         self, dataflow: Dataflow, platform: Platform, job: Any, look: Callable[[Tick], NoWork | Work]
     ) -> DataflowSensor:
         """Return the sensor, which requests runs of ``job`` for the work that ``look`` finds; what ``look`` raises fails the tick."""
+        last = LastTold(up_to_date_key(dataflow), lambda told: is_nothing_new(told.description))
 
         def evaluate(instance: DagsterInstance, text: str | None) -> SensorResult:
             cursor, seconds = Cursor.read(text), self.clock()
@@ -144,7 +149,12 @@ class SensorShell:
                 return _skip(f"waits for its upstream: {next(iter(waits.values()))}", cursor)
             work = look(Tick(instance, seconds, cursor.resume, cursor.handled))
             if isinstance(work, NoWork):
-                return _skip(work.why, cursor.after_nothing(work.resume, work.handled), work.events)
+                seen_all = self.tells and not work.resume
+                is_news = seen_all and last.is_news(instance, result=True, seconds=seconds)
+                told = [up_to_date(dataflow, nothing_new(work.why), passed=True)] if is_news else []
+                after = cursor.after_nothing(work.resume, work.handled)
+                return _skip(work.why, after, [*work.events, *told])
+            last.forget()  # the run will tell of it
             progress = _progress(platform.log, dataflow.name, cursor, work)
             return _request(dataflow, platform.log, cursor, work, progress, seconds)
 
@@ -209,7 +219,8 @@ def _request(
     left = cursor.attempts.wait(progress, work.digest, now)
     if left > 0:
         reason = work.unfinished.format(cursor.attempts.count, int(left))
-        told = () if cursor.paused == cursor.attempts.name else (_pause(dataflow, log, reason, now + left),)
+        is_told = cursor.paused == cursor.attempts.name
+        told = () if is_told else _pause(dataflow, log, reason, now + left)
         return _skip(reason, replace(cursor, paused=cursor.attempts.name), [*work.events, *told])
     after = cursor.attempts.next(progress, work.digest, now)
     requests = list(work.requests(after.name))
@@ -224,8 +235,8 @@ def _request(
     )
 
 
-def _pause(dataflow: Dataflow, log: WatermarkLog, reason: str, until: float) -> AssetObservation:
-    """Return the event that says on the table's page why nothing runs, how the last attempt failed, and when the next one is; given once for each pause."""
+def _pause(dataflow: Dataflow, log: WatermarkLog, reason: str, until: float) -> Sequence[Any]:
+    """Return the events that say on the table's page why nothing runs, how the last attempt failed, and when the next one is; given once for each pause."""
     shown: dict[str, Any] = {
         "why_nothing_runs": reason,
         "next_attempt": MetadataValue.timestamp(datetime.fromtimestamp(until, UTC)),
@@ -234,7 +245,8 @@ def _pause(dataflow: Dataflow, log: WatermarkLog, reason: str, until: float) -> 
     if attempt is not None and attempt.error is not None:
         shown |= error_metadata(attempt.error["message"], attempt.error["choices"])
         shown |= {"failing_since": attempt.failing_since} if attempt.failing_since else {}
-    return AssetObservation(table_key(dataflow), metadata=shown)
+    waits = up_to_date(dataflow, f"Something new waits: {reason}", passed=False)
+    return AssetObservation(table_key(dataflow), metadata=shown), waits
 
 
 def _skip(reason: str, cursor: Cursor, events: Sequence[Any] = ()) -> SensorResult:

@@ -47,6 +47,8 @@ def upstream_sensor(
     job: Any,
     due: Callable[[Tick], NoWork | Work],
     clock: Clock = time.time,
+    *,
+    alone: bool = False,
 ) -> SensorDefinition:
     """Return a sensor that requests runs of ``job`` for what is due once a table that the dataflow reads has changed.
 
@@ -56,6 +58,7 @@ def upstream_sensor(
         job: that the runs are of.
         due: returns all that is due, whether or not it would wake a run by itself.
         clock: epoch seconds.
+        alone: whether no other sensor looks for what is new.
     """
     tables = _UpstreamTables(dataflow, platform)
 
@@ -73,7 +76,7 @@ def upstream_sensor(
 
     names = ", ".join(platform.lineage.upstream_tables(dataflow))
     description = f"Asks for a run of {dataflow.name} when {names} changed."
-    return SensorShell("upstream", description, clock=clock).build(dataflow, platform, job, look)
+    return SensorShell("upstream", description, clock=clock, tells=alone).build(dataflow, platform, job, look)
 
 
 class _UpstreamTables:

@@ -208,6 +208,7 @@ def test_the_checks_of_what_a_run_can_change_pass_on_a_sound_load(
     assert checks == {
         "watermark_monotone": True,
         "rows_accounted": True,
+        "up_to_date": True,
         "names_sort_by_time": True,
         **more,
     }

@@ -233,6 +233,7 @@ def test_dagster_shows_epoch_splits_and_checks(make_stream: Any) -> None:
     checks = {each.check_name: each for each in result.get_asset_check_evaluations()}
     assert {name: each.passed for name, each in checks.items()} == {
         "rows_accounted": True,
+        "up_to_date": True,
         "epoch_bounds": True,
         "split_drift": False,
         "watermark_monotone": True,

@@ -109,6 +109,12 @@ def late_evaluation(dataflow: Dataflow, platform: Platform, now: datetime) -> As
     )
 
 
+def told_of_late_files(told: AssetCheckEvaluation) -> tuple[Any, bool]:
+    """Return what makes a result of the check another one: how many files are late, and whether that is well."""
+    count = told.metadata.get("late_files")
+    return count.value if count is not None else None, told.passed
+
+
 def late_findings(dataflow: Dataflow, platform: Platform, now: datetime) -> tuple[bool, dict[str, Any]]:
     """Return whether no late file waits, and the metadata of the check."""
     entry = platform.log.newest(dataflow.name)

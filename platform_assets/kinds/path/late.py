@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from dagster import (
+    AssetCheckKey,
     AssetMaterialization,
     AssetObservation,
     JobDefinition,
@@ -23,8 +24,14 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import counted
 from platform_assets.factory.keys import pool, run_request, table_key, watermark_key
+from platform_assets.factory.last_told import LastTold
 from platform_assets.factory.sensors import NO_PROGRESS, Clock, NoWork, SensorShell, Tick, Work, digest
-from platform_assets.kinds.path.checks import completeness, late_evaluation
+from platform_assets.kinds.path.checks import (
+    LATE_FILES,
+    completeness,
+    late_evaluation,
+    told_of_late_files,
+)
 from platform_assets.metadata import table_metadata, watermark_metadata
 from resources.io_managers import failure, mark_run
 from resources.late import LateStep, late_step
@@ -131,19 +138,23 @@ def late_sensor(
     dataflow: Dataflow, platform: Platform, to_run: JobDefinition, clock: Clock = time.time
 ) -> SensorDefinition:
     """Return a sensor that makes one step of the sweep a tick, and requests a run if the policy handles late files."""
+    last = LastTold(AssetCheckKey(table_key(dataflow), LATE_FILES), told_of_late_files)
 
     def look(tick: Tick) -> NoWork | Work:
         step = look_further(platform, dataflow, tick.now)
         entry = platform.log.newest(dataflow.name)
         late = unhandled(platform.log, dataflow, entry, tick.now)
-        events: list[Any] = (
-            [late_evaluation(dataflow, platform, tick.now)] if step.complete or late.count else []
-        )
-        if step.complete and step.listed:
-            events.append(AssetObservation(watermark_key(dataflow.name), metadata=completeness(step.sweep)))
+        events: list[Any] = []
+        found = late.count, not late.count or dataflow.late_files == "ignore"
+        if (step.complete or late.count) and last.is_news(tick.instance, found, tick.seconds):
+            events.append(late_evaluation(dataflow, platform, tick.now))
+            if step.complete and step.listed:
+                shown = completeness(step.sweep)
+                events.append(AssetObservation(watermark_key(dataflow.name), metadata=shown))
         looked_at = f"{counted(step.listed, 'file')} looked at ({counted(step.calls, 'listing call')}), {late.count} late"
         if not late.files or dataflow.late_files not in ("ingest", "quarantine"):
             return NoWork(looked_at, events=events)
+        last.forget()  # the run will tell of it
         return Work(
             entry,
             digest([(file.path, file.size, file.version) for file in late.files]),
@@ -154,6 +165,6 @@ def late_sensor(
         )
 
     description = f"Looks for files of {dataflow.name} that came below its watermark, a few pages a tick."
-    return SensorShell("late", description, _INTERVAL, clock, paced=True).build(
+    return SensorShell("late", description, _INTERVAL, clock, paced=True, tells=False).build(
         dataflow, platform, to_run, look
     )

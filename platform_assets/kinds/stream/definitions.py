@@ -55,7 +55,7 @@ class StreamDefinitions(KindDefinitions):
         """Return the sensor of new input, or that of the upstream table; and a schedule, if the definition has one."""
         has_one = has_upstream(dataflow, platform)
         sensor = (
-            upstream_sensor(dataflow, platform, job, lambda tick: _due(dataflow, platform, tick))
+            upstream_sensor(dataflow, platform, job, lambda tick: _due(dataflow, platform, tick), alone=True)
             if has_one
             else SensorShell(
                 "rows",

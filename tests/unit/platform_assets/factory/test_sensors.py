@@ -10,6 +10,7 @@ import pytest
 from dagster import AddDynamicPartitionsRequest, DagsterInstance, RunRequest
 
 from partitions.errors import StrandlineError
+from platform_assets.factory.checks import up_to_date
 from platform_assets.factory.cursor import Cursor
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.keys import run_request
@@ -96,7 +97,9 @@ def test_the_table_s_page_says_once_for_each_pause_why_nothing_runs_and_when_the
     asked(ticker.tick())
     assert ticker.events == []
     ticker.tick()
-    (told,) = ticker.events
+    told, check = ticker.events
+    assert (check.check_name, check.passed) == ("up_to_date", False)
+    assert check.description.startswith("Something new waits: attempt 1 did not commit")
     shown = {name: value.value for name, value in told.metadata.items()}
     assert told.asset_key.path == ["bronze", "arrivals"]
     assert shown["why_nothing_runs"].startswith("attempt 1 did not commit")
@@ -106,7 +109,50 @@ def test_the_table_s_page_says_once_for_each_pause_why_nothing_runs_and_when_the
     ticker.now += 60
     asked(ticker.tick())
     ticker.tick()
-    assert ["attempt 2" in event.metadata["why_nothing_runs"].value for event in ticker.events] == [True]
+    told, check = ticker.events
+    assert "attempt 2" in told.metadata["why_nothing_runs"].value
+    assert "attempt 2" in check.description
+
+
+def test_nothing_new_is_told_as_a_check_when_it_begins_and_every_six_hours(ticker: Ticker, toy: Toy) -> None:
+    toy.result = NoWork("no toy is above the watermark")
+    ticker.tick()
+    (check,) = ticker.events
+    assert (check.check_name, check.passed) == ("up_to_date", True)
+    assert check.description == "Checked, nothing new: no toy is above the watermark"
+    for _ in range(6 * 120 - 1):
+        ticker.now += 30
+        ticker.tick()
+        assert ticker.events == []
+    ticker.now += 30
+    ticker.tick()
+    assert [event.check_name for event in ticker.events] == ["up_to_date"]
+
+
+def test_after_a_run_that_loaded_something_nothing_new_is_told_again(ticker: Ticker, toy: Toy) -> None:
+    ticker.tick()
+    toy.result = work(ticker)
+    asked(ticker.tick())
+    ticker.instance.report_runless_asset_event(up_to_date(ticker.flow, "Loaded up to a.ndjson", passed=True))
+    toy.result = NoWork("nothing")
+    ticker.tick()
+    assert [event.description for event in ticker.events] == ["Checked, nothing new: nothing"]
+
+
+def test_a_code_server_that_starts_again_tells_nothing_that_dagster_has(ticker: Ticker, toy: Toy) -> None:
+    ticker.tick()
+    for event in ticker.events:
+        ticker.instance.report_runless_asset_event(event)
+    again = SensorShell("toys", "For tests.", clock=lambda: ticker.now)
+    ticker.sensor = again.build(ticker.flow, ticker.platform, dataflow_job(ticker.flow), toy.look)
+    ticker.tick()
+    assert ticker.events == []
+
+
+def test_a_look_that_has_not_seen_everything_tells_nothing(ticker: Ticker, toy: Toy) -> None:
+    toy.result = NoWork("more", resume="page 2")
+    ticker.tick()
+    assert ticker.events == []
 
 
 def test_that_event_says_how_the_last_attempt_failed_and_since_when_too(ticker: Ticker, toy: Toy) -> None:
@@ -115,7 +161,7 @@ def test_that_event_says_how_the_last_attempt_failed_and_since_when_too(ticker: 
     toy.result = work(ticker)
     asked(ticker.tick())
     ticker.tick()
-    (told,) = ticker.events
+    told, _ = ticker.events
     assert told.metadata["error"].value == "a file is torn"
     assert told.metadata["what_to_do"].value == "- `strandline plan arrivals`"
     assert told.metadata["failing_since"].value

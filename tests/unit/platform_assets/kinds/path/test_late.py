@@ -189,5 +189,35 @@ def test_no_file_is_late_under_a_changed_definition(make_ticker: MakeTicker) -> 
         ticker.tick()
 
 
+def test_a_result_is_told_once_and_again_when_it_is_another_one_or_six_hours_old(
+    make_ticker: MakeTicker,
+) -> None:
+    ticker = make_ticker(late_files="alert")
+    ticker.tick()
+    assert values(check(ticker))["late_files"] == 1
+    for _ in range(6 * 12 - 1):
+        ticker.now += 300
+        ticker.tick()
+        assert ticker.events == []
+    ticker.now += 300
+    ticker.tick()
+    assert values(check(ticker))["late_files"] == 1
+    ticker.put("d=1/aa.ndjson")
+    ticker.now += 300
+    ticker.tick()
+    assert values(check(ticker))["late_files"] == 2
+
+
+def test_a_code_server_that_starts_again_tells_no_result_that_dagster_has(make_ticker: MakeTicker) -> None:
+    ticker = make_ticker(late_files="alert")
+    ticker.tick()
+    for event in ticker.events:
+        ticker.instance.report_runless_asset_event(event)
+    job = late_job(ticker.flow, ticker.platform, RunOptions())
+    ticker.sensor = late_sensor(ticker.flow, ticker.platform, job, lambda: ticker.now)
+    ticker.tick()
+    assert ticker.events == []
+
+
 def test_the_interval_is_five_minutes(make_ticker: MakeTicker) -> None:
     assert timedelta(seconds=make_ticker().sensor.minimum_interval_seconds or 0) == timedelta(minutes=5)
