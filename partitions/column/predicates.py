@@ -5,9 +5,10 @@ The columns of a watermark are joined by OR. NULL is in no range.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from itertools import pairwise
 from typing import Any
 
 from partitions.predicate import EVERYTHING, AllOf, Among, AnyOf, Between, Predicate, any_of
@@ -69,6 +70,15 @@ class Range:
             if bound is not None
         ]
         return " and ".join(bounds) or f"{self.column} has any value"
+
+
+def cut(range_: Range, cuts: Sequence[Any]) -> list[Range]:
+    """Return the parts of a range, each of which ends with one of these values, which are ascending and lie within it; the last ends where it ends."""
+    if not cuts:
+        return [range_]
+    first = replace(range_, upper=cuts[0], upper_inclusive=True)
+    inner = [Range(range_.column, lower, upper) for lower, upper in pairwise(cuts)]
+    return [first, *inner, replace(range_, lower=cuts[-1], lower_inclusive=False)]
 
 
 def rows_in(ranges: Iterable[Range]) -> Predicate:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from partitions.column.definition import ColumnWatermark
 from partitions.column.plan import bounds, check_types, nothing_new, plan
-from partitions.column.predicates import Range, replaced_rows, rows_in
+from partitions.column.predicates import Range, cut, replaced_rows, rows_in
 from partitions.column.rounding import as_loaded, whole_cells
 from partitions.column.slices import ColumnSlice
 from partitions.column.source import Observed
@@ -31,6 +30,7 @@ from resources.kinds.states import state_of
 from resources.sources.highest import as_value, highest_value
 from resources.sources.schema import pinned_struct
 from resources.sources.source import (
+    PARTS,
     FetchesRows,
     HasRemarks,
     HasVersions,
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
-
-_PARTS = 4
-"""Parts of a full slice that are read at the same time."""
 
 _OPEN: tuple[Kind, ...] = ("whole", "number", "text")
 """What a column holds whose highest value must be looked up: no clock bounds it."""
@@ -198,7 +195,7 @@ class ColumnKind:
     @property
     def _parts(self) -> int:
         """Parts of a full slice that are read at the same time."""
-        return 1 if isinstance(self.above, FetchesRows) else _PARTS
+        return 1 if isinstance(self.above, FetchesRows) else PARTS
 
     def _completed(self, seen: Observed, state: ColumnState) -> Observed:
         """The look, with the highest value above the stored one of each column that neither time nor an index bounds.
@@ -480,10 +477,8 @@ def _parts(slice_: ColumnSlice) -> Sequence[Predicate]:
     if not slice_.cuts:
         return (slice_.rows,)
     (range_,) = slice_.ranges
-    inner = [Range(range_.column, lower, upper) for lower, upper in pairwise(slice_.cuts)]
-    first = replace(range_, upper=slice_.cuts[0], upper_inclusive=True)
-    last = replace(range_, lower=slice_.cuts[-1], lower_inclusive=False)
-    return (replace(slice_, ranges=(first,)).rows, *(part.rows for part in (*inner, last)))
+    first, *others = cut(range_, slice_.cuts)
+    return (replace(slice_, ranges=(first,)).rows, *(part.rows for part in others))
 
 
 def _types_of(pinned: str) -> Mapping[str, str]:

@@ -28,6 +28,10 @@ NUMBER = "_strandline_number"
 """The column that says which of several extents a row is of."""
 
 
+PARTS = 4
+"""Parts of many rows that are read at the same time, each over a connection of its own."""
+
+
 class PinsRows(Protocol):
     """A source that is asked for rows, all of one schema."""
 

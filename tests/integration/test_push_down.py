@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -13,51 +12,11 @@ from resources.spark import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.columns import BY_TIME, on_lake
 from tests.support.columns import at as day
-from tests.support.databases import DatabaseRows, OnPostgres, at, rows_of
+from tests.support.databases import at, rows_of
 from tests.support.mariadb import MariaDB
+from tests.support.statements import StatementLog
 
 OLD, NEW = 5_000, 40
-
-
-class StatementLog:
-    """What a database was asked by the user of a dataflow, in its own words."""
-
-    def __init__(self, rows: DatabaseRows) -> None:
-        self._rows = rows
-        rows.user = rows.reader()
-        if isinstance(rows, OnPostgres):
-            rows.ask(f"ALTER ROLE {rows.user[0]} SET log_statement = 'all'")
-            self._log = rows.server.folder / "log"
-        else:
-            rows.ask("SET GLOBAL log_output = 'TABLE'")
-            rows.ask("SET GLOBAL general_log = 1")
-
-    def clear(self) -> None:
-        """Forget what was asked so far."""
-        if isinstance(self._rows, OnPostgres):
-            self._begins = self._log.stat().st_size
-        else:
-            self._rows.ask("TRUNCATE mysql.general_log")
-
-    @property
-    def reads(self) -> Sequence[str]:
-        """The statements that read the table's rows, without those that only ask for its columns."""
-        if isinstance(self._rows, OnPostgres):
-            text = self._log.read_bytes()[self._begins :].decode()
-            statements = re.findall(
-                r"LOG:  (?:statement|execute [^:]*): (.*?)(?=\n\d{4}-\d\d-\d\d |\Z)", text, re.DOTALL
-            )
-        else:
-            assert self._rows.user is not None
-            found = self._rows.ask(
-                "SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE command_type IN ('Query', 'Execute')"
-                f" AND user_host LIKE '{self._rows.user[0]}%' ORDER BY event_time"
-            )
-            statements = [statement for (statement,) in found]
-        of_table = (
-            statement for statement in statements if self._rows.name in statement and "filler" in statement
-        )
-        return [statement for statement in of_table if not re.search(r"WHERE 1 ?= ?0", statement)]
 
 
 @pytest.mark.postgres

@@ -9,16 +9,16 @@ from dataclasses import replace
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from partitions.column.predicates import Range, rows_in
+from partitions.column.predicates import Range, cut, rows_in
 from partitions.column.source import Observed
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.evolution import SchemaMode
-from partitions.predicate import AllOf, Among, Predicate
+from partitions.predicate import AllOf, Among, Predicate, all_of
 from partitions.sources import JdbcSource
 from partitions.spelling import nearest
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
-from partitions.window.predicates import disjoint
+from partitions.window.predicates import Columns, disjoint, rows_of
 from resources.dialects import DIALECTS
 from resources.jdbc import JdbcConnection
 from resources.sources.jdbc.client import Client, Column, client, is_unknown_column
@@ -26,7 +26,7 @@ from resources.sources.jdbc.failures import is_time_limit, source_error
 from resources.sources.jdbc.query import JdbcQuery
 from resources.sources.jdbc.units import distinct_rows
 from resources.sources.schema import PinsColumns, kinds, pinned_struct, strict
-from resources.sources.source import NUMBER, ReadsAbove
+from resources.sources.source import NUMBER, PARTS, ReadsAbove
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 T = TypeVar("T")
+
+_PART_ROWS = 100_000
+"""A part of a window slice has about so many rows at least: fewer are read sooner over one connection."""
+_MOST_STEPS = 1_000
+"""Of the walk along an index that looks for parts."""
 
 
 class JdbcRows(PinsColumns):
@@ -45,6 +50,8 @@ class JdbcRows(PinsColumns):
         source: JdbcSource,
         zone: tzinfo,
         schema_mode: SchemaMode = "strict",
+        *,
+        part_rows: int = _PART_ROWS,
     ) -> None:
         """Use a database; nothing is opened yet.
 
@@ -53,12 +60,14 @@ class JdbcRows(PinsColumns):
             source: what is read of it.
             zone: the definition's; times and dates without a zone are of it.
             schema_mode: what becomes of the pinned columns if there are others.
+            part_rows: rows of windows for which a connection of its own is worth it.
 
         Raises:
             ConfigurationError: if the query's placeholders stand in quotes or in a comment.
         """
         self._connection, self._source, self._mode = connection, source, schema_mode
         self._listed = source
+        self._part_rows, self._zone = part_rows, zone
         self._opened: Client | None = None
         self._query = JdbcQuery(source, DIALECTS[connection.system], zone)
 
@@ -79,8 +88,8 @@ class JdbcRows(PinsColumns):
     ) -> DataFrame:
         """Exactly the rows of these extents, with the pinned columns in their order.
 
-        The rows are fetched when the frame is written, in one query of one connection, so they are of one snapshot. What
-        goes wrong then, :meth:`failure` tells.
+        The rows are fetched when the frame is written: in one query of one connection, so that they are of one snapshot; of many rows of
+        a table that has an index on their time, in parts along it. What goes wrong then, :meth:`failure` tells.
 
         Raises:
             ConfigurationError: if nothing tells a row's window or unit, or a unit's value cannot be one of its column.
@@ -90,8 +99,33 @@ class JdbcRows(PinsColumns):
         if not disjoint(extents):
             return spark.createDataFrame([], schema)
         there = self._there(schema)
-        rows = _times(self._load(spark, self._query.rows(extents, there)), there)
-        return strict(rows, schema, there.fieldNames())
+        parts = self._window_parts(extents, there)
+        if len(parts) > 1:
+            rows = self._load_parts(spark, *self._query.in_parts(parts, there))
+        else:
+            rows = self._load(spark, self._query.rows(extents, there))
+        return strict(_times(rows, there), schema, there.fieldNames())
+
+    def _window_parts(self, extents: Sequence[Extent], schema: StructType) -> list[Predicate]:
+        """The rows of extents in parts along an index that begins with their time; not more than one if there is none, or they are few.
+
+        The walk counts the rows of all units: it need not look at any row but in the index.
+        """
+        lowers, uppers = [each.lower for each in extents], [each.upper for each in extents]
+        column, known = self._source.window_column, kinds(schema)
+        of_query = self._query.known_columns() is None
+        if column is None or of_query or None in lowers or None in uppers:
+            return []
+        columns = Columns(known, column, self._source.unit_columns, self._zone)
+        lower = min(ms for ms in lowers if ms is not None)
+        upper = max(ms for ms in uppers if ms is not None)
+        whole = Range(column, columns.bound(lower), columns.bound(upper), True, False)
+        found = self.cuts(whole, self._part_rows, _MOST_STEPS, None)
+        parts = min(PARTS, len(found) + 1)
+        cuts = [found[(len(found) + 1) * number // parts - 1] for number in range(1, parts)]
+        wanted = rows_of(extents, columns)
+        # Without outer bounds: when clocks are put back, the end of the last window may lie below that of another.
+        return [all_of((wanted, part.rows)) for part in cut(Range(column, None, None), cuts)] if cuts else []
 
     def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
         """The same for extents of one unit each, with the number of each in the column ``NUMBER``.
