@@ -380,6 +380,19 @@ def test_a_branch_that_a_dead_run_has_left_is_dropped_by_the_next_one(lake: Lake
     assert (lake.branches, lake.rows) == (["main", "audit"], [(1, "b")])
 
 
+def test_a_table_whose_metadata_is_packed_is_loaded_into_and_tagged(lake: Lake) -> None:
+    lake.load(1, (1, "a"))
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.metadata.compression-codec' = 'gzip')")
+    lake.load(2, (1, "b"), load=LOADS["upsert"])
+    recorded = lake.recorded(2)
+    lake.table.after_append(recorded, "flow")
+    lake.load(3, (2, "c"), after=recorded)
+    refs = lake.table._catalog.newest().refs
+    assert refs.keys() == {"main", "strandline_flow"}
+    assert refs["strandline_flow"]["snapshot-id"] == int(str(recorded.version).partition("-")[2])
+    assert lake.rows == [(1, "b"), (2, "c")]
+
+
 @pytest.mark.parametrize(
     ("name", "meanwhile"),
     [

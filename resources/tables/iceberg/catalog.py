@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import re
-import time
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +15,7 @@ from partitions.errors import TargetError, in_one_line
 from resources.places import Place
 from resources.sql import quoted
 from resources.tables.iceberg.metadata import Metadata
+from resources.tables.iceberg.refs import TRIES, RefChange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +26,7 @@ LOCAL_FILES = {
     "hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
     "hadoop.fs.file.impl.disable.cache": "true",
 }
+_COMPRESSION = "write.metadata.compression-codec"
 _METADATA = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 
 
@@ -40,8 +41,14 @@ class Catalog(Protocol):
         """
         ...
 
-    def move_tag(self, name: str, snapshot: int) -> None:
-        """Make a tag name a snapshot, if the table has it. A tag that another writer's commit has undone is moved by the next call."""
+    def change_refs(self, change: RefChange) -> bool:
+        """Change branches and tags; return whether the table has them like that.
+
+        It has not if it lacks a snapshot, or other writers were faster in every attempt. Another writer's commit may undo it.
+
+        Raises:
+            TargetError: it cannot be changed.
+        """
         ...
 
     def name(self, session: SparkSession) -> str:
@@ -131,16 +138,15 @@ class FolderCatalog(NamesInSql):
                     raise
         return None
 
-    def move_tag(self, name: str, snapshot: int) -> None:
-        """Put the next version of the metadata, if no other writer does it first: the next call moves the tag then."""
-        before = self.newest()
-        if before is None or self._place.local is None or snapshot not in before.snapshots:
-            return
-        if before.refs.get(name, {}).get("snapshot-id") == snapshot:
-            return
-        if before.location.endswith(".gz"):
-            return
-        self._put_next(before, with_tag(before.raw, name, snapshot, before.location))
+    def change_refs(self, change: RefChange) -> bool:
+        """Put the next version of the metadata."""
+        for _ in range(TRIES):
+            before = self.newest()
+            if before is None or not change.is_possible(before):
+                return False
+            if change.is_done(before) or self._put_next(before, change.applied(before)):
+                return True
+        return False
 
     @property
     def _settings(self) -> Mapping[str, str]:
@@ -161,8 +167,7 @@ class FolderCatalog(NamesInSql):
         path = f"{self._folder}/{name}"
         try:
             with open(path, "rb") as file:  # noqa: PTH123 - a text of Spark's, not a path of ours
-                data = file.read()
-            return Metadata.parse(gzip.decompress(data) if ".gz" in name else data, path, version)
+                return Metadata.parse(file.read(), path, version)
         except FileNotFoundError:
             raise
         except (OSError, ValueError) as error:
@@ -172,35 +177,31 @@ class FolderCatalog(NamesInSql):
     def _folder(self) -> str | None:
         return str(self._place.local / "metadata") if self._place.local else None
 
-    def _put_next(self, before: Metadata, raw: Mapping[str, Any]) -> None:
-        """Put the next version, if it is not there. A link is made once, whoever else tries."""
-        draft = f"{self._folder}/{uuid4()}.metadata.json"
-        target = f"{self._folder}/v{before.version + 1}.metadata.json"
+    def _put_next(self, before: Metadata, raw: Mapping[str, Any]) -> bool:
+        """Put the next version, if it is not there; return whether it was not. A link is made once, whoever else tries.
+
+        Its name is the one that Spark's next version would have, so that the two cannot both be there.
+        """
+        packed = before.properties.get(_COMPRESSION, "none").lower() == "gzip"
+        ending = f"{'.gz' if packed else ''}.metadata.json"
+        draft = f"{self._folder}/{uuid4()}{ending}"
+        target = f"{self._folder}/v{before.version + 1}{ending}"
+        data = json.dumps(raw).encode()
         try:
-            with open(draft, "x") as file:  # noqa: PTH123 - as above
-                json.dump(raw, file)
+            with open(draft, "xb") as file:  # noqa: PTH123 - as above
+                file.write(gzip.compress(data) if packed else data)
             os.link(draft, target)
         except FileExistsError:
-            return
+            return False
         except OSError as error:
-            raise self._failed("tag", error) from None
+            raise self._failed("change branches and tags of", error) from None
         finally:
             if os.path.exists(draft):  # noqa: PTH110
                 os.unlink(draft)  # noqa: PTH108
+        return True
 
     def _failed(self, verb: str, error: Exception) -> TargetError:
         return TargetError(
             f"table {self._place}: cannot {verb} its Iceberg metadata: {type(error).__name__}: {in_one_line(str(error))}."
             " Check the table's path, owner and mode"
         )
-
-
-def with_tag(raw: Mapping[str, Any], name: str, snapshot: int, location: str) -> dict[str, Any]:
-    """Return metadata with a tag, as the version after the one at a location. The next commit deletes old versions, as the table says."""
-    before = {"timestamp-ms": raw["last-updated-ms"], "metadata-file": location}
-    return {
-        **raw,
-        "refs": {**(raw.get("refs") or {}), name: {"snapshot-id": snapshot, "type": "tag"}},
-        "last-updated-ms": max(int(time.time() * 1000), raw["last-updated-ms"]),
-        "metadata-log": [*(raw.get("metadata-log") or []), before],
-    }

@@ -13,8 +13,9 @@ from uuid import uuid4
 from partitions.errors import SourceError, TargetError, in_one_line
 from resources.jdbc import JdbcConnection
 from resources.places import Place
-from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql, with_tag
+from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql
 from resources.tables.iceberg.metadata import Metadata
+from resources.tables.iceberg.refs import TRIES, RefChange
 
 if TYPE_CHECKING:
     import psycopg
@@ -52,17 +53,20 @@ class JdbcCatalog(NamesInSql):
         except (BaseError, OSError, ValueError) as error:
             raise self._failed(f"read its metadata {location}", error) from None
 
-    def move_tag(self, name: str, snapshot: int) -> None:
-        """Put metadata with the tag, if the row still names the metadata before; else the next call moves the tag."""
-        before = self.newest()
-        if before is None or snapshot not in before.snapshots:
-            return
-        if before.refs.get(name, {}).get("snapshot-id") == snapshot:
-            return
+    def change_refs(self, change: RefChange) -> bool:
+        """Put metadata with the change, which the row names if it still names the metadata before."""
+        for _ in range(TRIES):
+            before = self.newest()
+            if before is None or not change.is_possible(before):
+                return False
+            if change.is_done(before) or self._put_next(before, change.applied(before)):
+                return True
+        return False
+
+    def _put_next(self, before: Metadata, raw: Mapping[str, Any]) -> bool:
         folder, _, file = before.location.rpartition("/")
         match = _NUMBER.match(file)
         location = f"{folder}/{int(match[1]) + 1 if match else 1:05d}-{uuid4()}.metadata.json"
-        raw = with_tag(before.raw, name, snapshot, before.location)
         self._place.store.put(self._key(location), json.dumps(raw).encode())
         with self._asking() as session:
             done = session.execute(
@@ -73,6 +77,7 @@ class JdbcCatalog(NamesInSql):
             moved = done.rowcount == 1
         if not moved:
             self._place.store.delete(self._key(location))
+        return moved
 
     def namespace(self, session: SparkSession) -> str:
         """Return the name of what the table lies in, after the session was told of the catalog.

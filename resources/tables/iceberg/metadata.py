@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,9 @@ from typing import Any
 
 MAIN = "main"
 """The branch that readers see."""
+
+_GZIP = b"\x1f\x8b"
+"""What a packed file begins with."""
 
 _SPARK_TYPES = {
     "int": "integer",
@@ -88,8 +92,9 @@ class Metadata:
     def parse(
         cls, data: bytes, location: str, version: int = 0, storage: Mapping[str, str] | None = None
     ) -> Metadata:
-        """Read a file."""
-        return cls(json.loads(data), location, version, storage or {})
+        """Read a file, packed or not."""
+        plain = gzip.decompress(data) if data.startswith(_GZIP) else data
+        return cls(json.loads(plain), location, version, storage or {})
 
     @cached_property
     def snapshots(self) -> Mapping[int, Snapshot]:

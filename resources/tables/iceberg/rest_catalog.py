@@ -13,6 +13,7 @@ from resources.iceberg_rest import RestCatalogServer
 from resources.places import Place
 from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql
 from resources.tables.iceberg.metadata import Metadata
+from resources.tables.iceberg.refs import TRIES, RefChange
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.rest import RestCatalog as Client
@@ -34,25 +35,37 @@ class RestCatalog(NamesInSql):
         if table is None:
             return None
         self._check_location(table.metadata_location)
+        return self._metadata(table)
+
+    def _metadata(self, table: Table) -> Metadata:
         raw = json.loads(table.metadata.model_dump_json())
         return Metadata(raw, table.metadata_location, storage=self._place.pyiceberg_options)
 
-    def move_tag(self, name: str, snapshot: int) -> None:
-        """Have the server move it, if nobody else moves it meanwhile: the next call moves the tag then."""
+    def change_refs(self, change: RefChange) -> bool:
+        """Have the server change them, if they are as they were when it was asked."""
         from pyiceberg.exceptions import CommitFailedException, RESTError
 
-        table = self._loaded()
-        if table is None or table.metadata.snapshot_by_id(snapshot) is None:
-            return
-        there = table.metadata.refs.get(name)
-        if there is not None and there.snapshot_id == snapshot:
-            return
-        try:
-            table.manage_snapshots().create_tag(snapshot, name).commit()
-        except CommitFailedException:
-            return
-        except (RESTError, OSError, ValueError) as error:
-            raise self._failed("be tagged", error) from None
+        for _ in range(TRIES):
+            table = self._loaded()
+            if table is None or not change.is_possible(before := self._metadata(table)):
+                return False
+            if change.is_done(before):
+                return True
+            changing = table.manage_snapshots()
+            for name, snapshot in change.tags.items():
+                changing.create_tag(snapshot, name)
+            for name, snapshot in change.branches.items():
+                changing.create_branch(snapshot, name)
+            for name in sorted(set(change.dropped) & before.refs.keys()):
+                changing.remove_branch(name)
+            try:
+                changing.commit()
+            except CommitFailedException:
+                continue
+            except (RESTError, OSError, ValueError) as error:
+                raise self._failed("change its branches and tags", error) from None
+            return True
+        return False
 
     @property
     def new_table(self) -> Mapping[str, str]:

@@ -23,6 +23,7 @@ from resources.tables.iceberg.history import adopted
 from resources.tables.iceberg.jdbc_catalog import JdbcCatalog
 from resources.tables.iceberg.maintenance import Care
 from resources.tables.iceberg.metadata import Metadata, Snapshot, spark_schema
+from resources.tables.iceberg.refs import RefChange
 from resources.tables.iceberg.rest_catalog import RestCatalog
 from resources.tables.iceberg.rows import (
     count_of_commit,
@@ -246,7 +247,7 @@ class IcebergTable:
         metadata = self._catalog.newest()
         snapshot = metadata.snapshot(str(commit.version)) if metadata else None
         if snapshot is not None:
-            self._catalog.move_tag(f"{TAG}{dataflow}", snapshot.id)
+            self._catalog.change_refs(RefChange(tags={f"{TAG}{dataflow}": snapshot.id}))
 
     def optimize(self, session: Callable[[], SparkSession]) -> Cared:
         """Join small files."""

@@ -42,6 +42,7 @@ from resources.tables.iceberg.evolution import TakenColumns
 from resources.tables.iceberg.head import tip_of
 from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import MAIN, Metadata, spark_schema
+from resources.tables.iceberg.refs import RefChange
 from resources.tables.iceberg.rows import owns_commit_column
 from resources.tables.merging import merging_writer, missing_rows_writer
 from resources.tables.table import Tag
@@ -275,9 +276,9 @@ class Commits:
         """
         name, snapshot = self.catalog.name(session), metadata.current
         branch = f"{_BRANCH}{self.tag.app_id[:12]}_{self.tag.number}_{uuid4().hex[:8]}"
-        self._drop_branches(session, name, metadata)
         assert snapshot is not None
-        session.sql(f"ALTER TABLE {name} CREATE BRANCH {quoted(branch)} AS OF VERSION {snapshot.id}")
+        if not self.catalog.change_refs(RefChange({}, {branch: snapshot.id}, self._left_branches(metadata))):
+            raise _BranchLost(f"branch {branch} could not be made")
         try:
             tip = snapshot.id
             for _ in work(f"{name}.{quoted(f'branch_{branch}')}"):
@@ -286,7 +287,7 @@ class Commits:
             session.sql(f"CALL {self.catalog.procedure('fast_forward')}({arguments})")
         finally:
             with suppress(Exception):  # the next commit drops it
-                session.sql(f"ALTER TABLE {name} DROP BRANCH IF EXISTS {quoted(branch)}")
+                self.catalog.change_refs(RefChange(dropped=(branch,)))
 
     def _tip_after(self, tip: int, branch: str) -> int:
         """Return the snapshot of a branch after one more commit to it, which is on the one before, or that one if it changed nothing.
@@ -304,11 +305,9 @@ class Commits:
             raise _BranchLost(f"branch {branch} was dropped while it was written to")
         return now.id
 
-    def _drop_branches(self, session: SparkSession, name: str, metadata: Metadata) -> None:
-        """Drop what runs that died have left. A writer that still runs on such a branch loses it, as it would lose its number."""
-        mine = f"{_BRANCH}{self.tag.app_id[:12]}_"
-        for left in [ref for ref in metadata.refs if ref.startswith(mine)]:
-            session.sql(f"ALTER TABLE {name} DROP BRANCH IF EXISTS {quoted(left)}")
+    def _left_branches(self, metadata: Metadata) -> tuple[str, ...]:
+        """What runs that died have left. A writer that still runs on such a branch loses it, as it would lose its number."""
+        return tuple(ref for ref in metadata.refs if ref.startswith(f"{_BRANCH}{self.tag.app_id[:12]}_"))
 
     def _load(self, rows: DataFrame, load: Load, metadata: Metadata, branch: str) -> Iterator[None]:
         session, table = rows.sparkSession, self._columns(metadata)

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from partitions.load import Append, Load, ReplaceAll, Upsert
-from resources.tables.iceberg.catalog import with_tag
 from resources.tables.iceberg.commit import Commit, commits_of, summary_of
 from resources.tables.iceberg.metadata import Metadata, sequence_of, spark_schema
+from resources.tables.iceberg.refs import RefChange
 from resources.tables.table import Tag
 
 
@@ -91,11 +91,24 @@ def test_rows_that_a_merge_only_moved_are_not_counted_as_written() -> None:
 
 
 def test_a_tag_is_the_next_version_of_the_metadata() -> None:
-    before = _metadata(_snapshot(1, None, 1)).raw
-    after = with_tag(before, "strandline_flow", 100, "v1.metadata.json")
+    before = _metadata(_snapshot(1, None, 1))
+    change = RefChange(tags={"strandline_flow": 100})
+    after = change.applied(before)
     assert after["refs"] == {"strandline_flow": {"snapshot-id": 100, "type": "tag"}}
-    assert after["metadata-log"] == [{"timestamp-ms": 1, "metadata-file": "v1.metadata.json"}]
-    assert after["snapshots"] == before["snapshots"]
+    assert after["metadata-log"] == [{"timestamp-ms": 1, "metadata-file": before.location}]
+    assert after["snapshots"] == before.raw["snapshots"]
+    assert not change.is_done(before)
+    assert change.is_done(Metadata(after, "v2.metadata.json"))
+
+
+def test_a_branch_is_made_and_one_dropped_in_one_version_if_the_table_has_the_snapshot() -> None:
+    metadata = _metadata(_snapshot(1, None, 1))
+    (snapshot,) = metadata.snapshots
+    left = Metadata(RefChange({}, {"left": snapshot}).applied(metadata), "v2.metadata.json")
+    change = RefChange({}, {"new": snapshot}, ("left", "never there"))
+    assert change.is_possible(left)
+    assert change.applied(left)["refs"] == {"new": {"snapshot-id": snapshot, "type": "branch"}}
+    assert not RefChange({}, {"new": snapshot + 1}).is_possible(left)
 
 
 def test_versions_are_ordered_by_their_number() -> None:

@@ -1,0 +1,55 @@
+"""What becomes of the branches and tags of an Iceberg table in one version of its metadata, which changes no row and needs no Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from resources.tables.iceberg.metadata import Metadata
+
+TRIES = 20
+"""Versions of the metadata that other writers may put first, one after another, before a change is left undone."""
+
+
+@dataclass(frozen=True)
+class RefChange:
+    """Branches and tags that are made, moved or dropped.
+
+    Attributes:
+        tags: the snapshot of each that is made or moved.
+        branches: likewise.
+        dropped: names of those that go.
+    """
+
+    tags: Mapping[str, int] = field(default_factory=dict)
+    branches: Mapping[str, int] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+
+    def is_done(self, metadata: Metadata) -> bool:
+        """Return whether the table is already like that."""
+        there = {name: ref.get("snapshot-id") for name, ref in metadata.refs.items()}
+        moved = {**self.tags, **self.branches}
+        return all(there.get(name) == snapshot for name, snapshot in moved.items()) and not (
+            set(self.dropped) & there.keys()
+        )
+
+    def is_possible(self, metadata: Metadata) -> bool:
+        """Return whether the table still has the snapshots."""
+        return {*self.tags.values(), *self.branches.values()} <= metadata.snapshots.keys()
+
+    def applied(self, metadata: Metadata) -> dict[str, Any]:
+        """Return the next version of the metadata, with the change. The next commit deletes old versions, as the table says."""
+        raw = metadata.raw
+        kept = {name: ref for name, ref in metadata.refs.items() if name not in self.dropped}
+        made = [("tag", *item) for item in self.tags.items()]
+        made += [("branch", *item) for item in self.branches.items()]
+        new = {name: {"snapshot-id": snapshot, "type": kind} for kind, name, snapshot in made}
+        before = {"timestamp-ms": raw["last-updated-ms"], "metadata-file": metadata.location}
+        return {
+            **raw,
+            "refs": {**kept, **new},
+            "last-updated-ms": max(int(time.time() * 1000), raw["last-updated-ms"]),
+            "metadata-log": [*(raw.get("metadata-log") or []), before],
+        }
