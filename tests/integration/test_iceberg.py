@@ -387,7 +387,9 @@ def test_a_table_whose_metadata_is_packed_is_loaded_into_and_tagged(lake: Lake) 
     recorded = lake.recorded(2)
     lake.table.after_append(recorded, "flow")
     lake.load(3, (2, "c"), after=recorded)
-    refs = lake.table._catalog.newest().refs
+    metadata = lake.table._catalog.newest()
+    assert metadata is not None
+    refs = metadata.refs
     assert refs.keys() == {"main", "strandline_flow"}
     assert refs["strandline_flow"]["snapshot-id"] == int(str(recorded.version).partition("-")[2])
     assert lake.rows == [(1, "b"), (2, "c")]
