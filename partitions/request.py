@@ -75,19 +75,21 @@ class Replay:
 
 @dataclass(frozen=True)
 class ReplayFiles:
-    """Read files again that lie at or below the watermark (docs/replay.md).
+    """Read files again, whatever the watermark says (docs/replay.md).
 
     Attributes:
         paths: relative to the source, in pair order.
         since: number of the newest entry when the replay began; entries up to it are none of its own.
         reason: what was asked for, as its entries say it.
         replaces: whether rows of the files that are in the table already go in the commit that loads them.
+        saves: whether the state after it is its last file, unless it is above that already; else it stays.
     """
 
     paths: tuple[str, ...]
     since: int
     reason: str
     replaces: bool = False
+    saves: bool = False
 
 
 Request = Due | Forced | LateOnly | Replay | ReplayFiles

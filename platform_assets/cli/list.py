@@ -20,7 +20,8 @@ from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import CountsRowsAside, FindsLateFiles
 from platform_assets.platform import build_platform
 from platform_assets.words import held_in_words, in_words
-from resources.aside.standing import aside_json, stored_asides
+from resources.aside.chunks import aside_json
+from resources.aside.standing import stored_asides
 from resources.loop.lease import held_by
 from resources.loop.outcome import error_json
 from resources.sweep import LateFiles

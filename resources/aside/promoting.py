@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from partitions.column.predicates import Range
-from partitions.column.slices import ColumnSlice
-from partitions.column.state import ColumnState
 from partitions.dataflow import Dataflow
 from partitions.errors import (
     ConfigurationError,
@@ -26,16 +23,16 @@ from partitions.errors import (
 from partitions.load import Replace
 from partitions.plan import counted
 from partitions.predicate import Among, Predicate
-from partitions.replay.promotion import Loaded, loaded_again, promoted_rows
-from partitions.replay.reading import adds_above
-from partitions.sentinels import deserialise, serialise
+from partitions.sentinels import serialise
 from partitions.target import DATAFLOW_COLUMN
+from resources.aside.chunks import first_missing
+from resources.aside.kinds import Swap, open_aside_kind
+from resources.aside.refusals import changed_aside
 from resources.aside.removing import remove
 from resources.aside.standing import (
     Aside,
     drop_command,
     find_aside,
-    first_missing,
     is_marked,
     mark,
     replay_command,
@@ -43,7 +40,6 @@ from resources.aside.standing import (
 from resources.deduplication import without_keys_of
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.kinds.kind import Kind
 from resources.loop import holder as holders
 from resources.loop.appending import append_loaded, follow_up
 from resources.loop.context import RunContext
@@ -53,14 +49,14 @@ from resources.loop.giving_up import close, drop, give_up
 from resources.loop.intents import holding, put_intent
 from resources.loop.interruptions import outlasting_conflicts
 from resources.loop.outcome import Observer, Step
+from resources.loop.table_guard import check_table
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.waiting import abandoned_intent
 from resources.platform import Platform
 from resources.sources.files.failures import cause
 from resources.tables import find_table
 from resources.tables.table import Table, Tag, Version
-from resources.watermarks.entry import LOADS, Entry, Intent, new_id, utc_now
-from resources.watermarks.lists import StoredList
+from resources.watermarks.entry import Entry, Intent, new_id, utc_now
 from resources.watermarks.log import WatermarkLog
 
 if TYPE_CHECKING:
@@ -94,11 +90,12 @@ def preview_promote(platform: Platform, dataflow: Dataflow, table: str) -> tuple
     entry = log.newest(dataflow.name)
     if promoted_entry(log, aside, entry) is not None:
         return (f"it is promoted already; table {table} and its log are removed",)
-    _check(platform, dataflow, aside, entry)
+    swap = _checked(platform, dataflow, aside, entry)
     standing = find_table(platform.lake.child(aside.table))
     lines = [
-        f"rows of {dataflow.table} with {aside.words} go, and {counted(standing.count_rows(), 'row')} of {table} come, in one commit",
+        f"{swap.amount} go from {dataflow.table}, and {counted(standing.count_rows(), 'row')} of {table} come, in one commit",
         "rows outside of the range stay, and so does the watermark",
+        *swap.stays,
         f"then table {table} and its log are removed",
     ]
     if dataflow.target.merge_keys:
@@ -156,11 +153,11 @@ def promote(
     done = promoted_entry(log, aside, entry)
     if done is None:
         check_definition(dataflow, entry, log)
-        _check(platform, dataflow, aside, entry)
+        swap = _checked(platform, dataflow, aside, entry)
         # It is finished, but may be at work still: its last chunks, if they were empty, are looked at again.
         standing = platform.loop(aside.of(dataflow), now, **patience)
         abandoned_intent(standing.context, log.newest(aside.log), standing.patience)
-        done = _swap(platform, run, aside, entry, reason)
+        done = _swap(platform, run, aside, entry, swap, reason)
     remove(platform, dataflow, aside, observer)
     return Promoted(done, aside)
 
@@ -196,8 +193,12 @@ def _since(log: WatermarkLog, aside: Aside) -> list[Entry]:
     return found
 
 
-def _check(platform: Platform, dataflow: Dataflow, aside: Aside, entry: Entry | None) -> None:
-    """Raise NeedsDecision if a replay cannot be promoted as it is."""
+def _checked(platform: Platform, dataflow: Dataflow, aside: Aside, entry: Entry | None) -> Swap:
+    """Return what a promote swaps.
+
+    Raises:
+        NeedsDecision: the replay cannot be promoted as it is.
+    """
     log = platform.log
     if is_marked(log, aside, "dropping"):
         raise NeedsDecision(
@@ -219,56 +220,33 @@ def _check(platform: Platform, dataflow: Dataflow, aside: Aside, entry: Entry | 
             code="definition_changed",
             choices=(drop_command(aside), replay_command(aside)),
         )
-    now = ColumnState.of(entry.state() if entry else None)
-    if not now.marks and adds_above(dataflow.target, dataflow.column.columns, now):
-        raise NeedsDecision(
-            f"dataflow {dataflow.name}: expected a watermark, found none: the next run loads every row of {aside.table}, and would add it once more. Run it,"
-            " or drop the replay",
-            code="nothing_loaded",
-            choices=(f"strandline run {dataflow.name}", drop_command(aside)),
+    standing = aside.of(dataflow)
+    try:
+        check_table(
+            standing,
+            log.newest(aside.log),
+            platform.table(standing),
+            log.open_intent(aside.log, log.newest(aside.log)),
         )
-    again = _loaded_again(log, dataflow, aside, entry)
-    if again is not None:
-        raise NeedsDecision(
-            f"dataflow {dataflow.name}: {again} has loaded or replaced rows of {aside.words} again since the replay into {aside.table} began, and a promote would put older"
-            " ones in their place. Drop it, and replay again; or end the range below what runs read again",
-            code="range_loaded_again",
-            choices=(drop_command(aside), replay_command(aside)),
-        )
+    except NeedsDecision as error:
+        raise changed_aside(aside, error) from error
+    return open_aside_kind(platform, dataflow).swap(aside, entry, _since(log, aside))
 
 
-def _loaded_again(log: WatermarkLog, dataflow: Dataflow, aside: Aside, entry: Entry | None) -> str | None:
-    """Return which entry may have loaded rows of the range again that the replay had read; None if none has."""
-    if entry is None or entry.number == aside.number:
-        return None
-    since = _since(log, aside)
-    if log.floor(dataflow.name) > aside.number:
-        return "an entry that is no longer in the log"
-    loads = [
-        Loaded(past.number, _state(past.lower), _state(past.upper)) for past in since if past.why in LOADS
-    ]
-    begun = ColumnState.of(deserialise(aside.watermark))
-    found = next(loaded_again(loads, aside.rows, dataflow.column.columns, begun), None)
-    return f"entry {found.number}" if found else None
-
-
-def _state(text: str | None) -> ColumnState | None:
-    return ColumnState.of(deserialise(text)) if text else None
-
-
-def _swap(platform: Platform, run: RunContext[Any], aside: Aside, entry: Entry | None, reason: str) -> Entry:
+def _swap(
+    platform: Platform, run: RunContext[Any], aside: Aside, entry: Entry | None, swap: Swap, reason: str
+) -> Entry:
     """Take the next number of the live log for the swap."""
     log, table = run.log, find_table(platform.lake.child(aside.table))
     head = guarded_head(run, entry)
     follow_up(run, entry)
-    where = _rows(run.dataflow, aside, entry)
-    intent = _intent(run, aside, entry, head.version, reason)
+    intent = _intent(run, aside, entry, swap, head.version, reason)
     # Before the intent: whoever finds the promote's entry gone knows that there may have been one.
     mark(log, aside, "promoting")
     put_intent(run, intent, f"{aside.words} of {aside.table}")
     with holding(run, intent):
         try:
-            outlasting_conflicts(lambda: _write(run, table, intent, entry, where))
+            outlasting_conflicts(lambda: _write(run, table, intent, entry, swap))
         except Exception as error:  # noqa: BLE001 - raised there, unless the write has landed all the same
             _ended(run, intent, entry, error)
         run.notify(Step.WRITTEN, f"slice {intent.number} written")
@@ -285,8 +263,9 @@ def _swap(platform: Platform, run: RunContext[Any], aside: Aside, entry: Entry |
     return appended
 
 
-def _write(run: RunContext[Any], table: Table, intent: Intent, entry: Entry | None, where: Predicate) -> None:
+def _write(run: RunContext[Any], table: Table, intent: Intent, entry: Entry | None, swap: Swap) -> None:
     tag = Tag(intent.app_id, intent.number, intent.id, after=claimed(entry))
+    where = swap.where(_rows_there(run, table))
     rows = _coming(run, table, where)
     run.table.write(rows, Replace(where), tag, intent.watermark, base=intent.table_version)
 
@@ -314,8 +293,8 @@ def _coming(run: RunContext[Any], table: Table, where: Predicate) -> DataFrame:
     from pyspark.sql import functions as F
 
     spark, target = run.spark, run.dataflow.target
-    if not table.exists():  # no chunk had a row
-        return run.table.read(spark, run.table.newest_version()).limit(0)
+    if not table.exists():
+        return _rows_there(run, table).limit(0)
     rows = table.read(spark, table.newest_version(), where).where(sql(where, SPARK))
     if target.shared:
         rows = rows.withColumn(DATAFLOW_COLUMN, F.lit(run.name))
@@ -328,26 +307,24 @@ def _coming(run: RunContext[Any], table: Table, where: Predicate) -> DataFrame:
     return without_keys_of(rows, kept, target.merge_keys)
 
 
-def _rows(dataflow: Dataflow, aside: Aside, entry: Entry | None) -> Predicate:
-    """The rows that go, and those that come."""
-    watermark, now = dataflow.column, ColumnState.of(entry.state() if entry else None)
-    return promoted_rows(
-        aside.rows,
-        watermark.columns,
-        ColumnState.of(deserialise(aside.watermark)),
-        now,
-        keeps_boundary=watermark.boundary == "inclusive",
-        leaves_above=adds_above(dataflow.target, dataflow.column.columns, now),
-    )
+def _rows_there(run: RunContext[Any], table: Table) -> DataFrame:
+    """Rows with the columns of the table aside; of the live one, if no chunk had a row."""
+    there = table if table.exists() else run.table
+    return there.read(run.spark, there.newest_version())
 
 
 def _intent(
-    run: RunContext[Any], aside: Aside, entry: Entry | None, version: Version | None, reason: str
+    run: RunContext[Any],
+    aside: Aside,
+    entry: Entry | None,
+    swap: Swap,
+    version: Version | None,
+    reason: str,
 ) -> Intent:
     """The intent of the next number. The watermark stays."""
     number = entry.number + 1 if entry else 1
     pinned = (entry and entry.pinned) or _pinned(run, aside)
-    before, range_ = entry.watermark if entry else "{}", aside.rows
+    before, size = entry.watermark if entry else "{}", swap.slice.size
     return Intent(
         id=aside.intent_id(number),
         number=number,
@@ -358,14 +335,16 @@ def _intent(
         reason=reason,
         before=before,
         watermark=before,
-        lower=serialise({range_.column: range_.lower}),
-        upper=serialise({range_.column: range_.upper}),
+        lower=serialise(swap.lower) if swap.lower else None,
+        upper=serialise(swap.upper),
         definition=definition_of(run.dataflow),
         fingerprint=run.dataflow.fingerprint,
         pinned=pinned,
         file_list=run.log.put_list(
-            run.name, f"{number:010d}-{aside.intent_id(number)}", _list(run.kind, aside, before)
+            run.name, f"{number:010d}-{aside.intent_id(number)}", run.kind.slice_to_rows(swap.slice)
         ),
+        files=size.files,
+        work_units=size.work_units,
         quarantine=entry.quarantine if entry else None,
         replaces="own",
         holder=holders.this_process(run.run_id),
@@ -373,13 +352,6 @@ def _intent(
         time=utc_now(),
         table_version=version,
     )
-
-
-def _list(kind: Kind[Any], aside: Aside, before: str) -> StoredList:
-    """The range as the list of a slice: whoever reads the log finds the kind's own form."""
-    rows = aside.rows
-    range_ = Range(rows.column, rows.lower, rows.upper, lower_inclusive=True, upper_inclusive=False)
-    return kind.slice_to_rows(ColumnSlice(deserialise(before), (range_,)))
 
 
 def _pinned(run: RunContext[Any], aside: Aside) -> str:

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from partitions.column.slices import ColumnSlice
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.plan import Plan, Skip, counted
-from partitions.replay.chunks import Chunk
-from partitions.request import Replay
+from resources.aside.chunks import Parts, chunks_of, note_done, put_parts, remaining_chunks, stored_parts
+from resources.aside.kinds import Begun, open_aside_kind
 from resources.aside.promoting import promoted_entry
-from resources.aside.standing import (
-    Aside,
-    begin,
-    drop_command,
-    is_marked,
-    mark,
-    remaining_chunks,
-    stored_asides,
-)
-from resources.loop.outcome import Observer
+from resources.aside.refusals import changed_aside
+from resources.aside.standing import Aside, begin, drop_command, is_marked, mark, stored_asides
+from resources.loop.outcome import Observer, Outcome
 from resources.platform import Platform
-from resources.replay.asked import Asked, asked_chunks
-from resources.replay.columns import typed_range
-from resources.replay.reading import Piece, Replayed, Told, read_chunks
+from resources.replay.asked import Asked
+from resources.replay.reading import Piece, Replayed, Report, Told, read_chunks
 from resources.tables import find_format
 from resources.tables.table import CanStandAside
 from resources.watermarks.entry import new_id, utc_now
@@ -39,13 +31,19 @@ def plan_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: dateti
     Raises:
         ConfigurationError, NeedsDecision: as :func:`replay_aside`.
     """
-    planned, known = check_aside(platform, dataflow, asked)
-    left = remaining_chunks(platform.log, known) if known else planned
-    done = (known.chunks if known else planned)[: len(planned) - len(left)]
-    slices = tuple(ColumnSlice({}, (chunk.range,), why="replay") for chunk in left)
-    skips = tuple(Skip(chunk.span, "done before") for chunk in done)
-    why = f"{counted(len(left), 'chunk')} of {len(planned)} to replay into {asked.table}"
-    return Plan(dataflow.name, dataflow.kind, 0, now, why, slices, skips)
+    known = check_aside(platform, dataflow, asked, now)
+    kind, log = open_aside_kind(platform, dataflow), platform.log
+    if known is None or not chunks_of(log, known):
+        made = kind.planned(asked, now)
+        count = len(made.slices)
+    else:
+        left, chunks = remaining_chunks(log, known), chunks_of(log, known)
+        slices = tuple(slice_ for chunk in left for slice_ in kind.slices(known, chunk, now))
+        skips = tuple(Skip(chunk.words, "done before") for chunk in chunks if chunk not in left)
+        made = Plan(dataflow.name, dataflow.kind, 0, now, "", slices, skips)
+        count = len(chunks)
+    why = f"{counted(len(made.slices), 'chunk')} of {count} to replay into {asked.table}"
+    return replace(made, state_number=0, why=why)
 
 
 def replay_aside(
@@ -73,31 +71,46 @@ def replay_aside(
         ConfigurationError: the range, the table or the dataflow is not one that can be replayed so; nothing was changed.
         NeedsDecision: the replay there is being dropped, or is promoted.
     """
-    planned, known = check_aside(platform, dataflow, asked)
-    log = platform.log
-    aside = known or begin(log, _new(platform, dataflow, asked, planned, now))
+    known = check_aside(platform, dataflow, asked, now)
+    kind, log = open_aside_kind(platform, dataflow), platform.log
+    aside = known or begin(log, _new(platform, dataflow, asked, kind.begun(asked, now)))
     _check_same(aside, asked)
-    loop = platform.loop(aside.of(dataflow), now, observer=observer, **how)
+    if aside.column is None and stored_parts(log, aside) is None:
+        put_parts(log, aside, kind.parts(aside, now))
+    loop = platform.loop(kind.loaded_by(aside), now, observer=observer, **how)
     left = remaining_chunks(log, aside)
     pieces = [
-        Piece(chunk.lower, chunk.upper, partial(Replay, chunk), done=chunk not in left)
-        for chunk in aside.chunks
+        Piece(
+            *chunk.bounds,
+            partial(kind.request, aside, chunk),
+            None if aside.column else chunk.words,
+            done=chunk not in left,
+            finished=partial(note_done, log, aside, number),
+        )
+        for number, chunk in enumerate(chunks_of(log, aside))
     ]
     done = read_chunks(loop, pieces, told)
     outcome = done.outcome
+    outcome.warnings[:0] = (stored_parts(log, aside) or Parts()).warnings
     if outcome.error is None:
         mark(log, aside, "complete")
-    else:  # by its own name, not that of the log
-        outcome.error.args = (outcome.error.message.replace(aside.log, dataflow.name),)
-        for report in done.chunks:
-            report["error"] = report["error"] and outcome.error.message
+    else:
+        _tell(outcome, done.chunks, aside)
     return done
 
 
-def check_aside(
-    platform: Platform, dataflow: Dataflow, asked: Asked
-) -> tuple[tuple[Chunk, ...], Aside | None]:
-    """Return the chunks that are asked for, and the replay that is there. Opens no source, changes nothing.
+def _tell(outcome: Outcome, chunks: Sequence[Report], aside: Aside) -> None:
+    """Have an error name the dataflow, not the log of the replay, and the ways on."""
+    if isinstance(outcome.error, NeedsDecision):
+        outcome.error = changed_aside(aside, outcome.error)
+    elif outcome.error is not None:
+        outcome.error.args = (outcome.error.message.replace(aside.log, aside.dataflow),)
+    for report in chunks:
+        report["error"] = report["error"] and outcome.error and outcome.error.message
+
+
+def check_aside(platform: Platform, dataflow: Dataflow, asked: Asked, now: datetime) -> Aside | None:
+    """Return the replay that is there, if there is one. Opens no source, changes nothing.
 
     Raises:
         ConfigurationError, NeedsDecision: as :func:`replay_aside`.
@@ -107,11 +120,7 @@ def check_aside(
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected --into or --save-watermark, found both: a replay aside leaves the watermark as it is"
         )
-    if dataflow.kind != "column":
-        raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected a watermark of type column, found {dataflow.kind}: others are replayed in place, without --into"
-        )
-    planned = asked_chunks(dataflow, asked)
+    open_aside_kind(platform, dataflow).check(asked, now)
     _check_kind(platform, dataflow)
     _check_name(platform, dataflow, asked.table)
     log = platform.log
@@ -121,7 +130,7 @@ def check_aside(
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected no table {asked.table}, or one of a replay of this dataflow, found another. Use another name"
             )
-        return planned, None
+        return None
     _check_same(known, asked)
     if is_marked(log, known, "dropping"):
         raise NeedsDecision(
@@ -135,14 +144,15 @@ def check_aside(
             code="replay_promoted",
             choices=(drop_command(known),),
         )
-    return planned, known
+    return known
 
 
 def _check_kind(platform: Platform, dataflow: Dataflow) -> None:
     name, target = dataflow.name, dataflow.target
     if target.load == "scd2":
         raise ConfigurationError(
-            f"dataflow {name}: expected a load that replaces rows of a range, found scd2: versions of a key follow each other over all ranges"
+            f"dataflow {name}: expected a load that replaces rows of a range, found scd2: versions of a key follow each other over all ranges, so those of one range cannot"
+            " be swapped. Replay in place, without --into: that adds the versions that are missing"
         )
     if not isinstance(platform.table(dataflow), CanStandAside):
         raise ConfigurationError(
@@ -178,20 +188,19 @@ def _check_same(aside: Aside, asked: Asked) -> None:
         )
 
 
-def _new(
-    platform: Platform, dataflow: Dataflow, asked: Asked, planned: Sequence[Chunk], now: datetime
-) -> Aside:
-    """Return a replay that begins now. Its bounds are values of the column, which the source tells."""
+def _new(platform: Platform, dataflow: Dataflow, asked: Asked, begun: Begun) -> Aside:
+    """Return a replay that begins now."""
     assert asked.table is not None
     newest = platform.log.newest(dataflow.name)
     return Aside(
         id=new_id(),
         dataflow=dataflow.name,
+        kind=dataflow.kind,
         table=asked.table,
         request=asked.request,
-        column=planned[0].column,
-        interval=asked.interval,
-        range=typed_range(platform, dataflow, asked, now),
+        column=begun.column,
+        interval=begun.interval,
+        range=begun.range,
         number=newest.number if newest else 0,
         watermark=newest.watermark if newest else "{}",
         fingerprint=dataflow.fingerprint,

@@ -5,14 +5,13 @@ The object is put before anything else and removed last but for marks, so whatev
 
 from __future__ import annotations
 
-import json
 from shlex import quote
-from typing import Any, Literal
+from typing import Literal
 
-from partitions.column.predicates import Range, shown
+from partitions.column.predicates import shown
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.replay.chunks import Chunk, chunks, remaining
+from partitions.replay.chunks import Chunk, chunks
 from partitions.sentinels import deserialise
 from resources.watermarks.entry import Record, read_record
 from resources.watermarks.log import WatermarkLog
@@ -27,6 +26,8 @@ Mark = Literal["complete", "promoting", "dropping"]
 
 _MOST = 1000
 
+_PARTS = {"path": "partitions", "window": "windows"}
+
 
 class Aside(Record):
     """A replay into a table aside.
@@ -34,11 +35,12 @@ class Aside(Record):
     Attributes:
         id: random; no two replays have the same, also of one table.
         dataflow: whose rows it reads.
+        kind: of its watermark.
         table: ``<layer>/<name>``.
         request: what was asked for, as it was written: start, end, every, column.
-        column: that bounds the range.
-        interval: of its chunks, one unit and how many of it; None: one chunk.
-        range: lower (inclusive) and upper (exclusive) bound, sentinel JSON text, of the column's type.
+        column: that bounds the range; None of files and windows, whose chunks are stored (``resources.aside.chunks``).
+        interval: of chunks of a column, one unit and how many of it; None: one chunk.
+        range: lower (inclusive) and upper (exclusive) bound, sentinel JSON text: of the column's type, partition folders, or times.
         number: of the live flow's newest entry when it began; 0 without one.
         watermark: of that entry.
         fingerprint: of the definition that it is read with.
@@ -47,9 +49,10 @@ class Aside(Record):
 
     id: str
     dataflow: str
+    kind: str
     table: str
     request: dict[str, str]
-    column: str
+    column: str | None = None
     interval: dict[str, int] | None = None
     range: str
     number: int
@@ -64,19 +67,22 @@ class Aside(Record):
 
     @property
     def rows(self) -> Chunk:
-        """The range that it reads, as one chunk."""
+        """The range of a column that it reads, as one chunk."""
+        assert self.column is not None
         bounds = deserialise(self.range)
         return Chunk(self.column, bounds["lower"], bounds["upper"])
 
     @property
     def words(self) -> str:
         """The range for people."""
-        rows = self.rows
-        return Range(rows.column, rows.lower, rows.upper, lower_inclusive=True, upper_inclusive=False).words
+        if self.column is not None:
+            return self.rows.words
+        bounds = deserialise(self.range)
+        return f"{_PARTS[self.kind]} from {shown(bounds['lower'])} to {shown(bounds['upper'])}"
 
     @property
-    def chunks(self) -> tuple[Chunk, ...]:
-        """The chunks that it is cut into."""
+    def column_chunks(self) -> tuple[Chunk, ...]:
+        """The chunks that the range of a column is cut into."""
         rows = self.rows
         return chunks(rows.column, rows.lower, rows.upper, self.interval)
 
@@ -135,30 +141,6 @@ def forget(log: WatermarkLog, aside: Aside) -> None:
     log.delete(aside.log, MARKS, log.names(aside.log, MARKS, _MOST))
 
 
-def done_chunks(log: WatermarkLog, aside: Aside) -> int:
-    """Return how many of its chunks are done; of empty ones that nothing was loaded after it is not known before all are."""
-    return len(aside.chunks) - len(remaining_chunks(log, aside))
-
-
-def aside_json(log: WatermarkLog, aside: Aside) -> dict[str, Any]:
-    """Return a replay in the public JSON form (docs/cli.md)."""
-    bounds = json.loads(aside.range)
-    return {
-        "table": aside.table,
-        "lower": bounds["lower"],
-        "upper": bounds["upper"],
-        "chunks": len(aside.chunks),
-        "done": done_chunks(log, aside),
-        "complete": is_marked(log, aside, "complete"),
-    }
-
-
-def first_missing(log: WatermarkLog, aside: Aside) -> str:
-    """Return the first chunk that is not done, for people."""
-    left = remaining_chunks(log, aside) or aside.chunks[-1:]
-    return f"{shown(left[0].lower)} to {shown(left[0].upper)}"
-
-
 def replay_command(aside: Aside) -> str:
     """Return the command that goes on with a replay, or begins it again once it was dropped."""
     asked = " ".join(f"--{name} {quote(text)}" for name, text in aside.request.items())
@@ -168,14 +150,6 @@ def replay_command(aside: Aside) -> str:
 def drop_command(aside: Aside) -> str:
     """Return the command that drops a replay."""
     return f"strandline drop {aside.dataflow} {aside.table} --reason TEXT"
-
-
-def remaining_chunks(log: WatermarkLog, aside: Aside) -> tuple[Chunk, ...]:
-    """Return the chunks that end above the newest one with rows: of empty ones after it nothing tells whether they were looked at."""
-    if is_marked(log, aside, "complete"):
-        return ()
-    newest = log.newest(aside.log)
-    return remaining(aside.chunks, newest.state() if newest else None)
 
 
 def _read(log: WatermarkLog, dataflow: str, table: str) -> Aside | None:

@@ -16,7 +16,7 @@ from partitions.path.listing_start import at_or_below, between, position
 from partitions.path.plan import PendingFiles, plan
 from partitions.path.quarantine import Quarantined
 from partitions.path.settle import ready, settles
-from partitions.path.slices import PathSlice, cut_pending, watermark_of
+from partitions.path.slices import PathSlice, cut_pending, slice_of, watermark_of
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan, Skip, counted
@@ -102,10 +102,11 @@ class PathKind:
         files = in_pair_order(self._there(request.paths))
         if not files:
             return replace(made, why="its files are gone at the source")
-        slice_ = PathSlice(files, unmoved, unmoved, self._definition, why="replay", replaces=request.replaces)
+        after = slice_of(self._definition, unmoved, files, None).after if request.saves else unmoved
+        slice_ = PathSlice(files, unmoved, after, self._definition, why="replay", replaces=request.replaces)
         done = entry is not None and entry.number > request.since and entry.reason == request.reason
         if done and entry is not None and entry.upper and deserialise(entry.upper) == slice_.upper:
-            return replace(made, why=f"{counted(len(files), 'file')} were loaded before")
+            return replace(made, why=f"loaded before: {counted(len(files), 'file')}")
         return replace(made, why=f"replay of {counted(len(files), 'file')}", slices=(slice_,))
 
     def read_again(
@@ -122,21 +123,15 @@ class PathKind:
         """
         definition, state = self._definition, state_of(PathState, self._dataflow, entry)
         listing = self._source.list_above(between(start, end))
-        below = at_or_below(definition, state, cold_start_of(entry))
         listed = listing.listed.files
-        files = tuple(file for file in listed if definition.tracking == "set" or below.above(file.path))
-        if definition.tracking == "set" and entry is not None:
-            known = self._known(entry, [file.path for file in files])
-            files = tuple(file for file in files if file.path in known)
+        dealt_with = self.not_new(entry, [file.path for file in listed])
+        files = tuple(file for file in listed if file.path in dealt_with)
         held = {aside.file.path for aside in read_quarantine(self._log, entry).held}
         files = tuple(file for file in files if file.path not in held and not settles(definition, file, now))
         slices = cut_pending(definition, watermark_of(definition, state), files, "replay", replaces=replaces)
-        left = len(listed) - len(files)
-        skips = (
-            (Skip(counted(left, "file"), "above the watermark, in quarantine, or still settling"),)
-            if left
-            else ()
-        )
+        left, there = len(listed) - len(files), {file.path for file in listed}
+        held_back = f"{counted(left, 'file')} above the watermark, in quarantine, or still settling"
+        nothing = (f"nothing is read again: {held_back}",) if left and not files else ()
         why = f"{counted(len(files), 'file')} of partitions from {start!r} to {end!r}"
         return Plan(
             self._dataflow.name,
@@ -144,11 +139,23 @@ class PathKind:
             entry.number if entry else 0,
             now,
             why,
-            tuple(slices) if entry is not None else (),
-            skips,
-            tuple(self._gone(entry, start, end, {file.path for file in listed})),
+            tuple(slices),
+            (Skip(counted(left, "file"), "above the watermark, in quarantine, or still settling"),)
+            if left
+            else (),
+            (*nothing, *self._gone(entry, start, end, there)),
             listing.listed.calls,
         )
+
+    def not_new(self, entry: Entry | None, paths: Sequence[str]) -> set[str]:
+        """Return those of these paths that lie at or below the watermark; with ``tracking: set`` those that were ingested."""
+        if entry is None:
+            return set()
+        if self._definition.tracking == "set":
+            return self._known(entry, paths)
+        state = state_of(PathState, self._dataflow, entry)
+        below = at_or_below(self._definition, state, cold_start_of(entry))
+        return {path for path in paths if below.above(path)}
 
     def _gone(self, entry: Entry | None, start: str, end: str, there: Collection[str]) -> Iterator[str]:
         """Say which files of these partitions were loaded and are gone."""

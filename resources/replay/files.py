@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.path.slices import PathSlice
 from partitions.plan import Plan
 from partitions.request import ReplayFiles
 from resources.kinds.path import PathKind
+from resources.platform import Platform
 from resources.replay.asked import asked_partitions
 from resources.replay.parts import PartsReplay
 from resources.sources.files.paths import SOURCE_FILE
@@ -26,12 +28,8 @@ class FileReplay(PartsReplay):
                 f"dataflow {name}: expected load append, merge_upsert or scd2, found merge_overwrite: rows that later files have of the same keys would go."
                 f" Read all files from a state on again: strandline state rewind {name} --to NUMBER --reason TEXT"
             )
-        table = self.platform.table(self.dataflow)
-        if self.asked.replace and table.exists() and SOURCE_FILE not in table.columns():
-            raise ConfigurationError(
-                f"dataflow {name}: --replace deletes the rows of each file that is read again: expected a column {SOURCE_FILE} in table"
-                f" {self.dataflow.table}, found {', '.join(table.columns())}"
-            )
+        if self.asked.replace:
+            check_files_of_rows(self.platform, self.dataflow)
 
     def planned(self) -> tuple[PathKind, Plan[PathSlice]]:
         """List the source."""
@@ -50,3 +48,14 @@ class FileReplay(PartsReplay):
     def request(self, slice_: PathSlice, since: int) -> ReplayFiles:
         """Its files, as they are when they are read."""
         return ReplayFiles(tuple(slice_.keys), since, self.asked.words, replaces=self.asked.replace)
+
+
+def check_files_of_rows(platform: Platform, dataflow: Dataflow) -> None:
+    """Raise ConfigurationError if rows of the table do not tell their files, so that those of a file cannot go."""
+    table = platform.table(dataflow)
+    known = table.columns() if table.exists() else [SOURCE_FILE] if dataflow.target.origin_columns else []
+    if SOURCE_FILE not in known:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: the rows of each file that is read again are deleted: expected a column {SOURCE_FILE} in table"
+            f" {dataflow.table}, found {', '.join(known) or 'none (origin_columns: false)'}"
+        )

@@ -35,6 +35,7 @@ class Piece:
         request: makes what is asked for.
         reason: of its entries; None: as all entries that are made for it.
         done: whether it was done before.
+        finished: is told once it is done.
     """
 
     lower: Any
@@ -42,6 +43,7 @@ class Piece:
     request: Callable[[], Request]
     reason: str | None = None
     done: bool = False
+    finished: Callable[[], None] = lambda: None
 
     @property
     def words(self) -> str:
@@ -87,6 +89,7 @@ def read_chunks(loop: Loop[Any], pieces: Sequence[Piece], told: Told = lambda re
             _name(done.error, piece)
             reports[place] = _report(piece, "failed", sum(own), done.error.message)
         else:
+            piece.finished()
             reports[place] = _report(piece, "committed" if own else "nothing", sum(own))
         told(reports)
         if done.error is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ from partitions.instants import as_datetime
 from partitions.plan import Plan
 from partitions.request import Forced, Part
 from partitions.window.slices import WindowSlice
+from partitions.window.work_unit import WorkUnit
 from resources.kinds.kind import Kind
 from resources.replay.asked import asked_windows
 from resources.replay.parts import PartsReplay
@@ -46,7 +48,7 @@ class WindowReplay(PartsReplay):
 
     def request(self, slice_: WindowSlice, since: int) -> Forced:  # noqa: ARG002 - entries of forced windows tell it by their reason
         """Its windows and units."""
-        return Forced(_part(slice_), self.asked.words)
+        return Forced(part_of(slice_.works), self.asked.words)
 
 
 def unlimited(dataflow: Dataflow) -> Dataflow:
@@ -61,12 +63,12 @@ def _bounds(slice_: WindowSlice) -> tuple[int, int]:
     return min(starts), max(ends)
 
 
-def _part(slice_: WindowSlice) -> Part:
-    """The windows of a slice: stretches that follow each other are one."""
+def part_of(works: Collection[WorkUnit]) -> Part:
+    """Return the windows of work units, with all of their units: stretches that follow each other are one."""
     spans: list[tuple[int, int]] = []
-    for start, end in sorted({(work.start or 0, work.end or 0) for work in slice_.works}):
+    for start, end in sorted({(work.start or 0, work.end or 0) for work in works}):
         if spans and spans[-1][1] == start:
             spans[-1] = spans[-1][0], end
         else:
             spans.append((start, end))
-    return Part(tuple(spans), frozenset(work.unit for work in slice_.works))
+    return Part(tuple(spans), frozenset(work.unit for work in works))

@@ -77,13 +77,13 @@ class Ingested:
 
     def known(self, paths: Collection[str]) -> set[str]:
         """Which of these paths were dealt with: loaded, or passed over with a reason."""
-        recent = {
-            path for path in paths if (recorded := self._recent.get(path)) and recorded.reason != UNPROCESSED
-        }
+        return {path for path, recorded in self.recorded(paths).items() if recorded.reason != UNPROCESSED}
+
+    def recorded(self, paths: Collection[str]) -> dict[str, IngestedFile]:
+        """Return what is remembered of those of these paths that an entry has dealt with."""
         asked = sorted(path for path in paths if path not in self._recent)
-        return recent | {
-            recorded.path for recorded in self._in_ranges(asked) if recorded.reason != UNPROCESSED
-        }
+        found = {recorded.path: recorded for recorded in self._in_ranges(asked)}
+        return found | {path: self._recent[path] for path in paths if path in self._recent}
 
     def all(self) -> Iterator[IngestedFile]:
         """Everything, sorted by path within its range; recent files last."""

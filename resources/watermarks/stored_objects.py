@@ -34,6 +34,8 @@ _FOLDERS = (
     "floor",
     "ingested",
     "notes",
+    "chunks",
+    "chunks_done",
 )
 """All folders beside the log of a dataflow, its entries first: without them it is none."""
 

@@ -121,7 +121,7 @@ def test_a_bad_file_stops_the_replay_and_the_same_command_goes_on(
         ((*RANGE, "--replace", "--column", "id"), "--column"),
         ((*RANGE, "--replace", "--save-watermark"), "--save-watermark"),
         (("--start", "b", "--end", "a", "--replace"), "below the end"),
-        ((*RANGE, "--into", "aside/rows"), "without --into"),
+        ((*RANGE, "--into", "aside/rows", "--every", "1 day"), "--every"),
     ],
 )
 def test_what_files_do_not_have_is_refused(

@@ -29,6 +29,7 @@ def stand_aside(
         Aside(
             id=new_id(),
             dataflow=flow.name,
+            kind=flow.kind,
             table=table,
             request={"start": lower.isoformat(), "end": upper.isoformat(), "every": "1 days"},
             column="at",

@@ -1,0 +1,112 @@
+"""Replays aside of rows above columns: chunks of the calendar, or of a step; a promote swaps rows of the range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+
+from partitions.column.slices import ColumnSlice
+from partitions.column.state import ColumnState
+from partitions.dataflow import Dataflow
+from partitions.plan import Plan
+from partitions.predicate import Predicate
+from partitions.replay.chunks import Chunk
+from partitions.replay.promotion import Loaded, loaded_again, promoted_rows
+from partitions.replay.reading import adds_above
+from partitions.request import Replay
+from partitions.sentinels import deserialise
+from resources.aside.chunks import AsideChunk, Parts
+from resources.aside.kinds.kind import AsideKind, Begun, Swap
+from resources.aside.refusals import again_refused, never_loaded
+from resources.aside.standing import Aside
+from resources.replay.asked import Asked, asked_chunks
+from resources.replay.columns import typed_range
+from resources.watermarks.entry import LOADS, Entry
+
+
+class AsideColumns(AsideKind):
+    """Rows of a range of a column."""
+
+    def check(self, asked: Asked, now: datetime) -> None:  # noqa: ARG002 - of all kinds
+        """Cut the range."""
+        asked_chunks(self.dataflow, asked)
+
+    def planned(self, asked: Asked, now: datetime) -> Plan[ColumnSlice]:
+        """A slice for each chunk, bounded as it was asked for."""
+        slices = tuple(map(_slice, asked_chunks(self.dataflow, asked)))
+        return Plan(self.dataflow.name, self.dataflow.kind, 0, now, "", slices)
+
+    def begun(self, asked: Asked, now: datetime) -> Begun:
+        """Bounds are values of the column, which the source tells."""
+        column = asked_chunks(self.dataflow, asked)[0].column
+        return Begun(typed_range(self.platform, self.dataflow, asked, now), column, asked.interval)
+
+    def parts(self, aside: Aside, now: datetime) -> Parts:  # noqa: ARG002 - of all kinds
+        """Nothing."""
+        return Parts()
+
+    def loaded_by(self, aside: Aside) -> Dataflow:
+        """The live dataflow under the replay's name."""
+        return aside.of(self.dataflow)
+
+    def request(self, aside: Aside, chunk: AsideChunk) -> Replay:
+        """Its rows."""
+        return Replay(_chunk(aside, chunk))
+
+    def slices(self, aside: Aside, chunk: AsideChunk, now: datetime) -> Sequence[ColumnSlice]:  # noqa: ARG002 - of all kinds
+        """One."""
+        return (_slice(_chunk(aside, chunk)),)
+
+    def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
+        """The rows of the range, but for what the live flow has loaded since and what it will load."""
+        dataflow, now = self.dataflow, ColumnState.of(entry.state() if entry else None)
+        leaves_above = adds_above(dataflow.target, dataflow.column.columns, now)
+        if not now.marks and leaves_above:
+            raise never_loaded(aside)
+        begun, columns = ColumnState.of(deserialise(aside.watermark)), dataflow.column.columns
+        if entry is not None and entry.number != aside.number:
+            if self.platform.log.floor(dataflow.name) > aside.number:
+                raise again_refused(aside, "an entry that is no longer in the log")
+            loads = [
+                Loaded(past.number, _state(past.lower), _state(past.upper))
+                for past in since
+                if past.why in LOADS
+            ]
+            for again in loaded_again(loads, aside.rows, columns, begun):
+                raise again_refused(aside, f"entry {again.number}")
+        range_ = aside.rows
+        where = promoted_rows(
+            range_,
+            columns,
+            begun,
+            now,
+            keeps_boundary=dataflow.column.boundary == "inclusive",
+            leaves_above=leaves_above,
+        )
+        slice_ = ColumnSlice(entry.state() if entry else {}, (range_.range,))
+        column = range_.column
+        return Swap(
+            slice_,
+            {column: range_.lower},
+            {column: range_.upper},
+            partial(_same, where),
+            f"rows with {aside.words}",
+        )
+
+
+def _same(where: Predicate, rows: object) -> Predicate:  # noqa: ARG001 - bounds have their columns' types
+    return where
+
+
+def _chunk(aside: Aside, chunk: AsideChunk) -> Chunk:
+    assert aside.column is not None
+    return Chunk(aside.column, *chunk.bounds)
+
+
+def _slice(chunk: Chunk) -> ColumnSlice:
+    return ColumnSlice({}, (chunk.range,), why="replay")
+
+
+def _state(text: str | None) -> ColumnState | None:
+    return ColumnState.of(deserialise(text)) if text else None

@@ -1,0 +1,43 @@
+"""Why a replay aside cannot be promoted as it is; each error has the ways on (docs/replay.md, Aside)."""
+
+from __future__ import annotations
+
+from partitions.errors import NeedsDecision
+from resources.aside.standing import Aside, drop_command, replay_command
+
+
+def never_loaded(aside: Aside) -> NeedsDecision:
+    """The error if the next run loads all that the replay has read."""
+    return NeedsDecision(
+        f"dataflow {aside.dataflow}: expected a watermark, found none: the next run loads every row of {aside.table}, and would add it once more. Run it,"
+        " or drop the replay",
+        code="nothing_loaded",
+        choices=(f"strandline run {aside.dataflow}", drop_command(aside)),
+    )
+
+
+def again_refused(aside: Aside, what: str) -> NeedsDecision:
+    """The error if rows of the range may be newer in the live table."""
+    return NeedsDecision(
+        f"dataflow {aside.dataflow}: {what} has loaded or replaced rows of {aside.words} again since the replay into {aside.table} began, and a promote would put older"
+        " ones in their place. Drop it, and replay again; or end the range below what runs read again",
+        code="range_loaded_again",
+        choices=(drop_command(aside), replay_command(aside)),
+    )
+
+
+def changed_aside(aside: Aside, error: NeedsDecision) -> NeedsDecision:
+    """The error if the table aside is no longer what the replay has made."""
+    return NeedsDecision(
+        f"dataflow {aside.dataflow}: expected table {aside.table} as the replay has left it, found another: {_own_name(aside, error)}. Drop it, and replay again",
+        code="aside_changed",
+        choices=(drop_command(aside), replay_command(aside)),
+    )
+
+
+def _own_name(aside: Aside, error: NeedsDecision) -> str:
+    return (
+        error.message.replace(aside.log, aside.dataflow)
+        .removeprefix(f"dataflow {aside.dataflow}: ")
+        .rstrip(" .")
+    )

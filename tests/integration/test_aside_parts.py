@@ -1,0 +1,264 @@
+"""Files of partitions, and whole windows, are read again into a table aside, and promoted or dropped (docs/replay.md, Aside)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.aside import preview_promote, promote, replay_aside
+from resources.loop.outcome import Step
+from resources.replay import Asked
+from resources.spark import SparkEngine
+from tests.support.asides import TABLE
+from tests.support.feed import NOW, Answer, Feed, dies_after
+from tests.support.window_feed import REPLACED, Windows, event, instant, on_lake, watermark
+
+UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
+OVERWRITE = {"load": "merge_overwrite", "merge_keys": ["id"]}
+SCHEMA = {"schema": "id long, value long"}
+DAYS = ("--start", "2026-01-02", "--end", "2026-01-04")
+WINDOWS = ("--start", "2020-01-02", "--end", "2020-01-04", "--now", "2020-01-08")
+STEPS = (Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED, Step.APPENDED, Step.TABLE_REMOVED)
+
+
+def replayed(feed: Feed, *more: str, days: tuple[str, ...] = DAYS) -> Answer:
+    return feed.cli("replay", feed.name, *days, "--into", TABLE, *more)
+
+
+def ended(feed: Feed, command: str = "promote") -> Answer:
+    return feed.cli(command, feed.name, TABLE, "--reason", "r", "--yes")
+
+
+def statuses(answer: Answer) -> list[tuple[str, int]]:
+    return [(chunk["status"], chunk["rows"]) for chunk in answer.json[0]["chunks"]]
+
+
+def replays(feed: Feed) -> list[tuple[int, int, bool]]:
+    return [(each["chunks"], each["done"], each["complete"]) for each in feed.cli("list").json[0]["replays"]]
+
+
+def put(feed: Feed, day: int, number: int, value: int = 0, key: int | None = None) -> str:
+    return feed.put(f"2026-01-0{day}/{number}.ndjson", {"id": key or number, "value": value})
+
+
+def files(folder: Path, engine: SparkEngine, **target: Any) -> Feed:
+    """A file of each of five days is loaded, one a slice; then some change."""
+    watermark = {"type": "path", "checkpoint": {"interval_files": 1}}
+    definition = {"source": SCHEMA, "watermark": watermark, "target": {"load": "append", **target}}
+    late = {"late_files": "alert"} if target == OVERWRITE else {}
+    feed = Feed(folder, engine, definition | late)
+    for day in range(1, 6):
+        put(feed, day, day)
+    feed.load()
+    put(feed, 1, 1, 1)  # out of the range
+    put(feed, 2, 2, 1)
+    put(feed, 2, 20)  # late
+    (feed.landing / "2026-01-03" / "3.ndjson").unlink()
+    put(feed, 4, 4, 1)  # the end is no part of it
+    return feed
+
+
+BEFORE = [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0)]
+AFTER = [(1, 0), (2, 1), (3, 0), (4, 0), (5, 0), (20, 0)]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {},
+        pytest.param({"format": "iceberg", **UPSERT}, marks=pytest.mark.full),
+        pytest.param({"format": "iceberg"}, marks=pytest.mark.full),
+        pytest.param(OVERWRITE, marks=pytest.mark.full),
+    ],
+)
+def test_files_of_partitions_are_read_aside_and_promoted(
+    tmp_path: Path, engine: SparkEngine, target: dict[str, Any]
+) -> None:
+    feed = files(tmp_path, engine, **target)
+    before, known = feed.watermark, len(feed.entries)
+    dry = replayed(feed, "--dry-run").json[0]
+    assert [(described["files"], described["reason"]) for described in dry["slices"]] == [
+        (["2026-01-02/2.ndjson"], "replay"),
+        (["2026-01-02/20.ndjson"], "replay"),
+    ]
+    answer = replayed(feed)
+    assert answer.code == 0, answer.out
+    assert statuses(answer) == [("committed", 1), ("committed", 1)]
+    assert (feed.rows("id", "value"), len(feed.entries), replays(feed)) == (BEFORE, known, [(2, 2, True)])
+    assert statuses(replayed(feed)) == [("skipped", 0), ("skipped", 0)]
+    put(feed, 6, 6)
+    feed.load()  # the live flow goes on
+    answer = ended(feed)
+    assert answer.code == 0, answer.out
+    entry = answer.json["entry"]
+    assert (entry["why"], entry["rows"], entry["files"]) == ("promote", 2, 2)
+    assert feed.rows("id", "value") == sorted([*AFTER, (6, 0)])
+    assert (feed.entries[-2].state(), replays(feed)) == (feed.watermark, [])
+    assert feed.watermark != before
+    assert feed.cli("late", feed.name).code == 0  # what came late counts as ingested
+    feed.load()
+    assert feed.rows("id", "value") == sorted([*AFTER, (6, 0)])
+    assert not list((feed.folder / "lake" / "aside").glob("*"))
+    assert list((feed.folder / "state").glob("*~*/*/*")) == []
+
+
+def test_what_runs_have_loaded_since_a_replay_of_files_began_stays(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = files(tmp_path, engine, **UPSERT)
+    assert replayed(feed).code == 0
+    put(feed, 2, 20, 7)
+    assert feed.cli("late", feed.name).code == 0  # loads the late file, as it is now
+    put(feed, 6, 6, 9, key=2)
+    feed.load()  # a newer value of a key of the range
+    shown = preview_promote(feed.platform, feed.dataflow, TABLE)
+    assert any("2026-01-02/20.ndjson" in line for line in shown)
+    assert ended(feed).code == 0
+    assert feed.rows("id", "value") == [(1, 0), (2, 9), (3, 0), (4, 0), (5, 0), (20, 7)]
+
+
+def test_a_replay_of_files_that_were_all_loaded_again_is_not_promoted(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = files(tmp_path, engine)
+    assert replayed(feed).code == 0
+    put(feed, 2, 2, 8)
+    assert feed.cli("replay", feed.name, *DAYS, "--replace").code == 0
+    answer = ended(feed)
+    assert (answer.code, answer.json["error"]["code"]) == (4, "range_loaded_again")
+    assert (2, 8) in feed.rows("id", "value")
+    assert ended(feed, "drop").code == 0
+
+
+def test_a_bad_file_stops_a_replay_aside_and_the_same_command_goes_on(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = files(tmp_path, engine)
+    feed.put_text("2026-01-02/20.ndjson", "{")
+    answer = replayed(feed)
+    assert answer.code == 1, answer.out
+    assert [status for status, _ in statuses(answer)] == ["committed", "failed"]
+    refused = ended(feed)
+    error = refused.json["error"]
+    assert (refused.code, error["code"]) == (4, "replay_unfinished")
+    assert "2026-01-02/20.ndjson" in error["message"]
+    assert [choice.split()[1] for choice in error["choices"]] == ["replay", "drop"]
+    put(feed, 2, 20)
+    assert statuses(replayed(feed)) == [("skipped", 0), ("committed", 1)]
+    assert ended(feed).code == 0
+    assert feed.rows("id", "value") == AFTER
+
+
+@pytest.mark.parametrize("step", [Step.WRITTEN, *(pytest.param(step, marks=pytest.mark.full) for step in STEPS[:4] if step is not Step.WRITTEN)])  # fmt: skip
+def test_a_replay_of_files_aside_and_its_promote_that_died_are_ended_by_the_same_commands(
+    tmp_path: Path, engine: SparkEngine, step: Step
+) -> None:
+    feed = files(tmp_path, engine)
+    with pytest.raises(KeyboardInterrupt):
+        replay_aside(feed.platform, feed.dataflow, Asked(*DAYS[1::2], TABLE), NOW, observer=dies_after(step))
+    put(feed, 6, 6)
+    feed.load()
+    answer = replayed(feed)
+    assert answer.code == 0, answer.out
+    assert feed.rows("id", "value") == [*BEFORE, (6, 0)]
+    with pytest.raises(KeyboardInterrupt):
+        promote(feed.platform, feed.dataflow, TABLE, "r", NOW, observer=dies_after(step))
+    put(feed, 7, 7)
+    feed.load()
+    answer = ended(feed)
+    assert answer.code == 0, answer.out
+    feed.load()
+    assert feed.rows("id", "value") == sorted([*AFTER, (6, 0), (7, 0)])
+    assert (feed.open_intent, replays(feed)) == (None, [])
+
+
+def test_a_table_aside_that_somebody_has_changed_is_not_promoted(tmp_path: Path, engine: SparkEngine) -> None:
+    feed = files(tmp_path, engine)
+    assert replayed(feed).code == 0
+    for path in (feed.folder / "lake" / TABLE / "_delta_log").glob("*1.json"):
+        path.unlink()
+    answer = ended(feed)
+    assert (answer.code, answer.json["error"]["code"]) == (4, "aside_changed")
+    assert [choice.split()[1] for choice in answer.json["error"]["choices"]] == ["drop", "replay"]
+    assert feed.rows("id", "value") == BEFORE
+
+
+def windows(folder: Path, engine: SparkEngine, target: dict[str, Any], **more: Any) -> Windows:
+    """Five days of two units are loaded; then each value changes, and one row goes."""
+    made = on_lake(folder / "project", engine, watermark=watermark(**more), target=target)
+    for day in range(1, 6):
+        made.table.put(event(day, f"2020-01-0{day}", "a"), event(10 + day, f"2020-01-0{day}", "b"))
+    for _ in range(3):
+        made.run("2020-01-08")
+    made.table.put(*(event(day, f"2020-01-0{day}", "a", value=1) for day in range(1, 6)))
+    made.table.drop(13)
+    return made
+
+
+SWAPPED = sorted([(1, 0), (2, 1), (3, 1), (4, 0), (5, 0), (11, 0), (12, 0), (14, 0), (15, 0)])
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        REPLACED,
+        pytest.param({"load": "append"}, marks=pytest.mark.full),
+        pytest.param({"format": "iceberg", **REPLACED}, marks=pytest.mark.full),
+        pytest.param({"format": "iceberg", **UPSERT}, marks=pytest.mark.full),
+    ],
+)
+def test_whole_windows_are_read_aside_and_promoted(
+    tmp_path: Path, engine: SparkEngine, target: dict[str, Any]
+) -> None:
+    made = windows(tmp_path, engine, target, checkpoint={"interval_windows": 1}, max_slices=4)
+    feed, before = made.feed, made.feed.watermark
+    rows = made.rows
+    dry = replayed(feed, "--dry-run", days=WINDOWS)
+    assert {described["reason"] for described in dry.json[0]["slices"]} == {"forced"}
+    answer = replayed(feed, days=WINDOWS)
+    assert answer.code == 0, answer.out
+    assert sum(found for _, found in statuses(answer)) == 3
+    assert (made.rows, {status for status, _ in statuses(answer)}) == (rows, {"committed"})
+    ((chunks, done, complete),) = replays(feed)
+    assert (chunks, complete) == (done, True)
+    answer = ended(feed)
+    assert answer.code == 0, answer.out
+    assert (made.rows, feed.watermark) == (SWAPPED, before)
+    assert (replays(feed), replayed(feed, "--every", "1 day", days=WINDOWS).code) == ([], 2)
+
+
+def test_windows_that_were_read_since_a_replay_began_stay_and_so_do_those_that_are_due(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    made = windows(tmp_path, engine, REPLACED, to="2020-01-20")
+    days = ("--start", "2020-01-02", "--end", "2020-01-12", "--now", "2020-01-08")
+    assert replayed(made.feed, days=days).code == 0
+    made.table.put(*(event(day, f"2020-01-0{day}", "a", value=2) for day in range(1, 6)))
+    forced = ("run", made.feed.name, "--force", "2020-01-03..2020-01-04", "--now", "2020-01-08")
+    assert made.feed.cli(*forced).code == 0
+    answer = made.feed.cli("promote", made.feed.name, TABLE, "--reason", "r", "--yes")
+    assert answer.code == 0, answer.out
+    assert [row for row in made.rows if row[0] < 10] == [(1, 0), (2, 1), (3, 2), (4, 1), (5, 1)]
+    made.run("2020-01-14")
+    assert [row for row in made.rows if row[0] < 10] == [(1, 0), (2, 1), (3, 2), (4, 1), (5, 1)]
+
+
+@pytest.mark.parametrize("step", [Step.INTENT_PUT, *(pytest.param(step, marks=pytest.mark.full) for step in STEPS[1:4])])  # fmt: skip
+def test_a_replay_of_windows_aside_and_its_promote_that_died_are_ended_by_the_same_commands(
+    tmp_path: Path, engine: SparkEngine, step: Step
+) -> None:
+    made = windows(tmp_path, engine, REPLACED)
+    feed, now = made.feed, instant("2020-01-08")
+    asked = Asked("2020-01-02", "2020-01-04", TABLE)
+    with pytest.raises(KeyboardInterrupt):
+        replay_aside(feed.platform, feed.dataflow, asked, now, observer=dies_after(step))
+    answer = replayed(feed, days=WINDOWS)
+    assert answer.code == 0, answer.out
+    with pytest.raises(KeyboardInterrupt):
+        promote(feed.platform, feed.dataflow, TABLE, "r", now, observer=dies_after(step))
+    made.run("2020-01-08")
+    answer = ended(feed)
+    assert answer.code == 0, answer.out
+    assert (made.rows, feed.open_intent, replays(feed)) == (SWAPPED, None, [])
