@@ -22,7 +22,7 @@ from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit, Refusal
 from partitions.sources import FilesSource, FunctionName, JdbcSource, Source, TableName
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.operators import SparkOperator
+from partitions.stream.operators import Operator
 from partitions.stream.structured import StructuredStream
 from partitions.supported import Parts, bad_records_refusals, refusals
 from partitions.target import Target
@@ -98,7 +98,7 @@ class Dataflow(Model):
     watermark: Annotated[
         PathWatermark | ColumnWatermark | WindowWatermark | AnyStream, Field(discriminator="type")
     ]
-    operators: tuple[SparkOperator, ...] = ()
+    operators: tuple[Operator, ...] = ()
     target: Target = Target()
     late_files: Literal["ingest", "quarantine", "alert", "ignore"] = "ingest"
     on_bad_file: Literal["stop", "quarantine"] = "stop"

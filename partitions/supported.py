@@ -21,7 +21,7 @@ from partitions.sources.formats import FORMATS as FILE_FORMATS
 from partitions.stream import refusals as stream
 from partitions.stream import structured
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.operators import SparkOperator
+from partitions.stream.operators import Operator, splits_refusals
 from partitions.stream.structured import StructuredStream
 from partitions.target import Target
 from partitions.window import refusals as window
@@ -182,7 +182,7 @@ class Parts:
     maintenance: Maintenance | None = None
     max_bad_records: int = 0
     step: str | None = None
-    operators: tuple[SparkOperator, ...] = ()
+    operators: tuple[Operator, ...] = ()
 
 
 def refusals(parts: Parts) -> Iterator[Refusal]:
@@ -226,9 +226,11 @@ def _of_kind(parts: Parts) -> Iterator[Refusal]:
         yield refused
     if (expected := KINDS[watermark.type].loads[target.load]) is not None:
         yield Refusal(("target", "load"), target.load, expected)
-    if parts.operators:
+    if isinstance(watermark, StreamWatermark):
+        yield from splits_refusals(parts.operators, watermark.timeout)
+    elif parts.operators:
         names = ", ".join(each.type for each in parts.operators)
-        expected = "no such key, or a watermark of type stream with engine: structured_streaming"
+        expected = "no such key, or a watermark of type stream"
         yield Refusal(("operators",), names, expected)
 
 

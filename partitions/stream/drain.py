@@ -53,15 +53,16 @@ def carried(
 
     Args:
         segments: before it.
-        value: the global watermark after it.
-        live: of each segment that was read and is not gone, by name: rows at or above the global watermark, and their lowest event time.
+        value: those with a row below it were read: the global watermark, or from where windows are open.
+        live: of each segment that was read and is not gone, by name: rows that stay, and their lowest event time.
         written: segments of the epoch's own rows.
     """
     kept = (
         replace(segment, rows=live[segment.name][0], lowest=live[segment.name][1])
-        if leaves(segment.lowest, value)
+        if segment.name in live
         else segment
-        for segment in drained(segments, value).kept
+        for segment in segments
+        if segment.name in live or not leaves(segment.lowest, value)
     )
     return (*kept, *written)
 

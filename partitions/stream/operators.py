@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from partitions.model import Duration, Model
+from partitions.refusal import Refusal
+from partitions.stream.over import Call, Function
 
 
 def _positive(span: timedelta) -> timedelta:
@@ -16,8 +19,8 @@ def _positive(span: timedelta) -> timedelta:
     return span
 
 
-Length = Annotated[Duration, AfterValidator(_positive)]
-"""An ISO 8601 duration above zero."""
+Length = Annotated[Duration, AfterValidator(_positive)] | Annotated[int, Field(gt=0, strict=True)]
+"""An ISO 8601 duration above zero beside timestamps, a whole number above zero beside whole numbers."""
 
 Names = tuple[Annotated[str, Field(min_length=1)], ...]
 
@@ -38,7 +41,11 @@ class HoppingWindows(Model):
 
     @model_validator(mode="after")
     def _overlapping(self) -> HoppingWindows:
-        if self.slide > self.size:
+        size: Any = self.size
+        slide: Any = self.slide
+        if isinstance(slide, int) != isinstance(size, int):
+            raise ValueError("slide: expected a duration beside a duration, or two whole numbers")
+        if slide > size:
             raise ValueError("slide: expected at most the size: rows between two windows would be in none")
         return self
 
@@ -49,6 +56,20 @@ class SessionWindows(Model):
     type: Literal["session"]
     gap: Length
 
+
+EPOCH = "_epoch"
+"""The column with the number of the epoch that a row came with, or left the buffer in."""
+
+Row = Annotated[int, Field(strict=True)]
+_KEYS: dict[Function, tuple[str, ...]] = {
+    "row_number": (),
+    "rank": (),
+    "dense_rank": (),
+    "lag": ("column", "offset"),
+    "lead": ("column", "offset"),
+    "max": ("column", "frame"),
+    "sum": ("column", "frame"),
+}
 
 Windows = Annotated[TumblingWindows | HoppingWindows | SessionWindows, Field(discriminator="type")]
 
@@ -67,14 +88,70 @@ class Aggregate(Model):
     group_by: Names = ()
     aggregates: Annotated[dict[str, str], Field(min_length=1)]
 
-    @field_validator("aggregates")
-    @classmethod
-    def _window_s_own(cls, aggregates: dict[str, str]) -> dict[str, str]:
-        if taken := {"window_start", "window_end"} & {name.lower() for name in aggregates}:
+    @model_validator(mode="after")
+    def _each_name_once(self) -> Aggregate:
+        names = ["window_start", "window_end", *(name.lower() for name in (*self.group_by, *self.aggregates))]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(
-                f"expected other names than {', '.join(sorted(taken))}, which the window's columns have"
+                f"expected each column once: window_start, window_end, group_by, aggregates; found {', '.join(twice)} twice"
             )
-        return aggregates
+        return self
+
+
+class OverColumn(Model):
+    """One column of an over-window.
+
+    Attributes:
+        fn: numbering goes by order, ranks by event time.
+        column: of lag, lead, max and sum.
+        offset: of lag and lead, in rows.
+        frame: of max and sum: the first and the last row, relative to this one.
+    """
+
+    fn: Function
+    column: Annotated[str, Field(min_length=1)] | None = None
+    offset: Annotated[int, Field(ge=1, strict=True)] | None = None
+    frame: tuple[Row, Row] | None = None
+
+    @model_validator(mode="after")
+    def _keys_of_its_own(self) -> OverColumn:
+        wanted = _KEYS[self.fn]
+        for key in ("column", "offset", "frame"):
+            if getattr(self, key) is not None and key not in wanted:
+                raise ValueError(f"{key}: expected no such key beside fn: {self.fn}")
+        if "column" in wanted and self.column is None:
+            raise ValueError(f"column: expected the column that {self.fn} is of")
+        if "frame" in wanted and (self.frame is None or self.frame[0] > self.frame[1]):
+            raise ValueError(
+                f"frame: expected the first and the last row of {self.fn}, relative to this one, such as [-2, 0]"
+            )
+        return self
+
+    @property
+    def call(self) -> Call:
+        """What is computed."""
+        return Call(self.fn, self.column or "", self.offset or 1, self.frame or (0, 0))
+
+
+class OverWindow(Model):
+    """Each row with values that come from its neighbours in the order of event time.
+
+    Attributes:
+        partition_by: columns: only rows that agree in them are neighbours.
+        columns: by the name of the column that is added.
+    """
+
+    type: Literal["over"]
+    partition_by: Names = ()
+    columns: Annotated[dict[str, OverColumn], Field(min_length=1)]
+
+    @field_validator("columns")
+    @classmethod
+    def _no_two(cls, columns: dict[str, OverColumn]) -> dict[str, OverColumn]:
+        names = [name.lower() for name in columns]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"expected each column once, found {', '.join(twice)} twice")
+        return columns
 
 
 class Union(Model):
@@ -133,8 +210,73 @@ class TransformWithState(Model):
     output: Annotated[str, Field(min_length=1)]
 
 
-SparkOperator = Annotated[
-    Union | Join | DropDuplicates | DropDuplicatesWithinWatermark | Aggregate | TransformWithState,
+Operator = Annotated[
+    Union
+    | Join
+    | DropDuplicates
+    | DropDuplicatesWithinWatermark
+    | Aggregate
+    | TransformWithState
+    | OverWindow,
     Field(discriminator="type"),
 ]
-"""What Structured Streaming does."""
+"""What a stream of either engine does."""
+
+SplitsOperator = Aggregate | OverWindow
+"""What a stream over splits does."""
+
+
+def lengths(window: Windows) -> Iterator[tuple[str, timedelta | int]]:
+    """Yield how long a window is, and the like, by the key that says it."""
+    for key in ("size", "slide", "gap"):
+        if (length := getattr(window, key, None)) is not None:
+            yield key, length
+
+
+def one_of_splits(operators: Sequence[Operator]) -> SplitsOperator | None:
+    """Return what a stream over splits does to its sorted rows; None: nothing.
+
+    Raises:
+        ValueError: not what :func:`splits_refusals` lets pass.
+    """
+    match tuple(operators):
+        case ():
+            return None
+        case (Aggregate() | OverWindow() as only,):
+            return only
+    raise ValueError("a stream over splits has one operator, aggregate or over")
+
+
+def splits_refusals(operators: Sequence[Operator], timeout: timedelta | int) -> Iterator[Refusal]:
+    """Yield what a stream over splits cannot do to its sorted rows.
+
+    Args:
+        operators: as declared.
+        timeout: of the watermark: a window is of the same kind.
+    """
+    found = ", ".join(each.type for each in operators)
+    others = [each.type for each in operators if not isinstance(each, Aggregate | OverWindow)]
+    if others:
+        expected = (
+            "aggregate or over, or engine: structured_streaming (the platform's own engine sorts one table)"
+        )
+        yield Refusal(("operators",), ", ".join(others), expected)
+    elif len(operators) > 1:
+        yield Refusal(("operators",), found, "one operator (a second dataflow can read this one's table)")
+    for each in operators:
+        if isinstance(each, Aggregate):
+            for key, length in lengths(each.window):
+                if isinstance(length, int) != isinstance(timeout, int):
+                    wanted = "a whole number" if isinstance(timeout, int) else "a duration such as PT5M"
+                    yield Refusal(
+                        ("operators", "window", key),
+                        str(length),
+                        f"{wanted}, as watermark.timeout is ({timeout})",
+                    )
+            names = (*each.group_by, *each.aggregates)
+        else:
+            names = tuple(each.columns) if isinstance(each, OverWindow) else ()
+        if any(name.lower() == EPOCH for name in names):
+            yield Refusal(
+                ("operators",), f"a column {EPOCH}", f"another name than {EPOCH}, which each row has"
+            )

@@ -11,6 +11,9 @@ from partitions.stream.ordering import Order, Row
 
 Function = Literal["row_number", "rank", "dense_rank", "lag", "lead", "max", "sum"]
 
+NUMBERING: tuple[Function, ...] = ("row_number", "rank", "dense_rank")
+"""Functions that count from the first row of a partition."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -42,7 +45,7 @@ class Call:
 
     def value(self, rows: Sequence[Row], at: int, ranks: Ranks) -> Any:
         """Return the value of the row at a place among its neighbours."""
-        if self.fn in ("row_number", "rank", "dense_rank"):
+        if self.fn in NUMBERING:
             return getattr(ranks, self.fn)
         first, last = self.reach
         framed = [row[self.column] for row in rows[max(0, at + first) : max(0, at + last + 1)]]
@@ -52,6 +55,25 @@ class Call:
         if not values:
             return None
         return max(values) if self.fn == "max" else sum(values[1:], start=values[0])
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How many rows of a partition are kept, below the global watermark.
+
+    Attributes:
+        ahead: so many of them, the last ones, wait for rows that their values look ahead to.
+        behind: so many of those that have left are kept for the values of later ones.
+    """
+
+    ahead: int
+    behind: int
+
+    @classmethod
+    def of(cls, calls: Iterable[Call]) -> Reach:
+        """Return the farthest that any value needs. A frame without rows needs none."""
+        spans = [call.reach for call in calls if call.reach[0] <= call.reach[1]]
+        return cls(max([0, *(last for _, last in spans)]), max([0, *(-first for first, _ in spans)]))
 
 
 @dataclass(frozen=True)
@@ -116,16 +138,14 @@ class Over:
         return Over(self.partition_by, self.calls, self.order, partitions), self.order.sorted(out)
 
     def _left(self, partition: Partition, more: list[Row]) -> tuple[Partition, list[Row]]:
-        reaches = [call.reach for call in self.calls.values() if call.reach[0] <= call.reach[1]]
-        ahead = max((last for _, last in reaches), default=0)
-        behind = max((-first for first, _ in reaches), default=0)
+        reach = Reach.of(self.calls.values())
         rows, ranks = (*partition.rows, *more), partition.ranks
         out: list[Row] = []
-        until = max(partition.out, len(rows) - max(0, ahead))
+        until = max(partition.out, len(rows) - reach.ahead)
         for at in range(partition.out, until):
             ranks = ranks.next(self.order.time(rows[at]))
             out.append(
                 {**rows[at], **{name: call.value(rows, at, ranks) for name, call in self.calls.items()}}
             )
-        drop = max(0, until - max(0, behind))
+        drop = max(0, until - reach.behind)
         return Partition(rows[drop:], until - drop, ranks), out

@@ -68,6 +68,9 @@ def plan(
         if slices
         else "there is no new input"
     )
+    if state.open_from is not None:
+        at = state.open_from.isoformat() if isinstance(state.open_from, datetime) else f"{state.open_from:,}"
+        why += f"; windows are open from {at} on, and {counted(state.buffered, 'row')} buffered"
     rest = len(cut) - len(taken)
     skips = [*_skips(definition, state)]
     if rest:

@@ -48,6 +48,21 @@ class Segment:
 
 
 @dataclass(frozen=True)
+class Carry:
+    """Rows of an over-window below the global watermark that are still needed, in a table of their own.
+
+    Attributes:
+        epoch: that wrote them; those of others count no more.
+        rows: all of them.
+        waiting: rows among them that have not left: their values look ahead.
+    """
+
+    epoch: int
+    rows: int
+    waiting: int
+
+
+@dataclass(frozen=True)
 class StreamState:
     """What is committed. No watermark in it ever falls.
 
@@ -60,6 +75,9 @@ class StreamState:
         emptied: names of the segments that the newest epoch has read for the last time: the next one deletes them.
         late: rows that were late, since the start.
         quarantined: rows that were quarantined, since the start.
+        drained: the global watermark of the newest epoch, up to which rows have left and windows are closed; ``value`` rises between epochs
+            when a split is removed.
+        carry: of an over-window; None: nothing yet.
     """
 
     splits: Mapping[str, Split] = field(default_factory=dict)
@@ -70,6 +88,8 @@ class StreamState:
     emptied: tuple[str, ...] = ()
     late: int = 0
     quarantined: int = 0
+    drained: EventTime | None = None
+    carry: Carry | None = None
 
     @classmethod
     def of(cls, watermark: Mapping[str, Any] | None) -> StreamState:
@@ -85,6 +105,7 @@ class StreamState:
             segments = tuple(Segment(**segment) for segment in watermark["segments"])
             rest = {name: value for name, value in watermark.items() if name not in _PARTS}
             rest["emptied"] = tuple(rest.get("emptied", ()))
+            rest["carry"] = Carry(**rest["carry"]) if rest.get("carry") else None
             state = cls(splits, watermark["global"], segments, **rest)
         except (KeyError, TypeError, AttributeError):
             state = None
@@ -113,12 +134,21 @@ class StreamState:
             "emptied": list(self.emptied),
             "late": self.late,
             "quarantined": self.quarantined,
+            "drained": self.drained,
+            "carry": asdict(self.carry) if self.carry else None,
         }
 
     @property
     def buffered(self) -> int:
         """Rows that wait."""
-        return sum(segment.rows for segment in self.segments)
+        carried = self.carry.waiting if self.carry else 0
+        return carried + sum(segment.rows for segment in self.segments)
+
+    @property
+    def open_from(self) -> EventTime | None:
+        """The earliest event time of a window or session that is open, as far as rows tell; None: no row below the global watermark waits in one."""
+        lowest = min((segment.lowest for segment in self.segments), default=None)
+        return lowest if self.drained is not None and lowest is not None and lowest < self.drained else None
 
     def bound(self, name: str) -> EventTime | None:
         """Return the watermark that judges a split's next chunk: its own, or the global one if that is higher."""
@@ -126,13 +156,14 @@ class StreamState:
         return later(split.watermark, self.value)
 
     def _is_sound(self) -> bool:
-        marks = [self.value, *(split.watermark for split in self.splits.values())]
+        marks = [self.value, self.drained, *(split.watermark for split in self.splits.values())]
         spans = [time for segment in self.segments for time in (segment.lowest, segment.highest)]
         kinds = {type(time) for time in (*marks, *spans) if time is not None}
         counts = (
             [split.idle for split in self.splits.values()]
             + [self.epoch, self.late, self.quarantined]
             + [count for segment in self.segments for count in (segment.rows, segment.bytes)]
+            + (list(asdict(self.carry).values()) if self.carry else [])
         )
         return (
             kinds in (set(), {int}, {datetime})

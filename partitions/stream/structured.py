@@ -18,7 +18,15 @@ from partitions.refusal import PartsDoNotFit, Refusal
 from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.operators import Join, SparkOperator, TransformWithState, Union
+from partitions.stream.operators import (
+    Aggregate,
+    Join,
+    Operator,
+    OverWindow,
+    TransformWithState,
+    Union,
+    lengths,
+)
 from partitions.target import Target
 
 _MICROSECONDS = {
@@ -179,7 +187,7 @@ class StructuredStream(Model):
         }
 
 
-def misplaced(operators: Sequence[SparkOperator], sources: int) -> str | None:
+def misplaced(operators: Sequence[Operator], sources: int) -> str | None:
     """Return why operators do not follow each other as they are; None if they do.
 
     Args:
@@ -210,7 +218,7 @@ FORMS = ("ndjson", "csv", "parquet")
 def refusals(
     source: SourceDefinition,
     watermark: StructuredStream,
-    operators: Sequence[SparkOperator],
+    operators: Sequence[Operator],
     target: Target,
     on_bad_file: str,
     late_files: str,
@@ -238,6 +246,15 @@ def refusals(
             ", ".join(each.type for each in operators) or "none",
             why.removeprefix("expected "),
         )
+    if any(isinstance(each, OverWindow) for each in operators):
+        yield Refusal(
+            ("operators",), "over", "no over, or engine: splits (Spark's streams have no such windows)"
+        )
+    for each in operators:
+        for key, length in lengths(each.window) if isinstance(each, Aggregate) else ():
+            if isinstance(length, int):
+                wanted = "a duration such as PT5M (Spark's event time is a timestamp)"
+                yield Refusal(("operators", "window", key), str(length), wanted)
     if target.schema_mode != "strict":
         yield Refusal(
             ("target", "schema_mode"),

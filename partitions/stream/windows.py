@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from partitions.stream.event_time import EventTime, Span
+from partitions.stream.operators import HoppingWindows, TumblingWindows
 from partitions.stream.ordering import Order, Row
 
 Window: TypeAlias = tuple[EventTime, EventTime]
@@ -34,6 +35,16 @@ class Hop:
         for number in range(first, last + 1):
             start = zero + number * self.slide
             yield start, start + self.size
+
+    @classmethod
+    def of(cls, window: TumblingWindows | HoppingWindows) -> Hop:
+        """Return the windows of a definition."""
+        slide = window.slide if isinstance(window, HoppingWindows) else window.size
+        return cls(window.size, slide)
+
+    def closed_until(self, value: EventTime) -> EventTime:
+        """Return the last end of a window that is closed at a global watermark: rows at or above it are in open windows only."""
+        return self.live_from(value) - self.slide + self.size
 
     def live_from(self, value: EventTime) -> EventTime:
         """Return the earliest event time that an open window can hold: rows below it are needed no more."""

@@ -15,32 +15,26 @@ from partitions.predicate import Among, Between, Predicate, any_of
 from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.drain import carried, drained
 from partitions.stream.epoch import closed, opened
-from partitions.stream.event_time import EventTime
+from partitions.stream.operators import EPOCH, OverWindow, one_of_splits
 from partitions.stream.plan import Chunk, plan
 from partitions.stream.slices import EpochSlice, Input, Judgement, Tally
-from partitions.stream.state import Segment, StreamState
+from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, span_ticks, ticks
 from resources.kinds import stream_rows as R
 from resources.kinds.kind import Aside
 from resources.kinds.states import state_of
+from resources.kinds.stream_buffer import BUFFER, CARRY, LATE, QUARANTINE, Buffer
+from resources.kinds.stream_emission import Emission, Epoch, emission_of, refusals_of_spark
 from resources.sources.schema import pinned_struct
 from resources.sources.source import HasChunks, HasVersions, PinsRows
 from resources.sources.table import TableRows
-from resources.sql import quoted
-from resources.tables.table import Appended, Table
+from resources.tables.table import VERSION, Appended, Table
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.lists import ListKind, StoredList
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-EPOCH = "_epoch"
-"""The column with the number of the epoch that a row came with, or left the buffer in."""
-
-LATE, QUARANTINE, BUFFER = "late", "quarantine", "buffer"
-"""The side tables of a stream: ``<table>__late`` and so on."""
 
 EPOCH_SPLITS = ListKind("epoch", 1, ("split", "bound"))
 """One row a split that has rows, with the watermark before the epoch as sentinel JSON; the head says what is read and what became of it."""
@@ -48,7 +42,6 @@ EPOCH_SPLITS = ListKind("epoch", 1, ("split", "bound"))
 _SMALL = 128 * 2**20
 """Bytes that one task sorts."""
 _SHOWN = 3
-_LOWEST = "_strandline_lowest"
 
 
 def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]:
@@ -56,8 +49,11 @@ def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]
     watermark = dataflow.watermark
     if not isinstance(watermark, StreamWatermark) or watermark.engine != "splits":
         return {}
-    names = [LATE, QUARANTINE, BUFFER] if watermark.late == "divert" else [QUARANTINE, BUFFER]
-    return {name: (f"{dataflow.table}__{name}", (EPOCH,) if name == BUFFER else ()) for name in names}
+    names = [LATE] if watermark.late == "divert" else []
+    names += [QUARANTINE, BUFFER]
+    names += [CARRY] if isinstance(one_of_splits(dataflow.operators), OverWindow) else []
+    by_epoch = (BUFFER, CARRY)
+    return {name: (f"{dataflow.table}__{name}", (EPOCH,) if name in by_epoch else ()) for name in names}
 
 
 @dataclass(frozen=True)
@@ -192,12 +188,29 @@ class StreamKind:
         )
 
     def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
-        """What the source says of its columns."""
-        return self.rows.pin(spark)
+        """What the source says of its columns, if the operator can be applied to them."""
+        pinned = self.rows.pin(spark)
+        if pinned is not None:
+            self._check_operator(spark, pinned)
+        return pinned
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Compare the source's columns with what was pinned."""
         self.rows.check_schema(spark, pinned, self.dataflow.name)
+        self._check_operator(spark, pinned)
+
+    def _check_operator(self, spark: SparkSession, pinned: str) -> None:
+        if not self.dataflow.operators:
+            return
+        with refusals_of_spark(self.dataflow):
+            columns = self.read(spark, None, pinned).schema.names
+        twice = sorted(
+            {name for name in columns if [each.lower() for each in columns].count(name.lower()) > 1}
+        )
+        if twice:
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: operators: expected names that no column of the source has, found {', '.join(twice)}"
+            )
 
     def fix(self, slice_: EpochSlice) -> EpochSlice:
         """As it is: :meth:`fix_on` does it."""
@@ -236,28 +249,28 @@ class StreamKind:
         timeout = span_ticks(definition.timeout)
         rows_in = sum(row["rows"] for row in found)
         judged = R.judged(marked, bounds, timeout, one_chunk=slice_.input.first == slice_.input.last)
-        late, straight, fresh = self._counts(judged, str(number), ended.value, timed=timed)
-        live, left = self._buffered(spark, before, ended.value, timed=timed)
-        segments = carried(before.segments, ended.value, live, fresh)
-        kept = tuple(segment for segment in segments if segment.rows)
-        gone = {segment.name for segment in before.segments} - {segment.name for segment in kept}
+        epoch = Epoch(number, judged, before, ended.value, type_name, self._columns(rows))
+        decided = self._emission.decide(epoch)
+        gone = {segment.name for segment in before.segments} - {segment.name for segment in decided.segments}
         after = replace(
             ended,
-            segments=kept,
+            segments=decided.segments,
             epoch=number,
             position=slice_.position,
             emptied=tuple(sorted(gone)),
-            late=before.late + late,
+            late=before.late + decided.late,
             quarantined=before.quarantined + quarantined,
+            drained=ended.value,
+            carry=decided.carry,
         )
-        tally = Tally(rows_in, straight + left, late, quarantined, sum(segment.rows for segment in kept))
+        tally = Tally(rows_in, decided.emitted, decided.late, quarantined, after.buffered)
         fixed = replace(
             slice_,
             number=number,
             before={"epoch": before.epoch, "global": before.value},
             judgement=Judgement(before, after, bounds, timeout, latest, tally),
         )
-        self._check_limits(fixed, judged if late else None)
+        self._check_limits(fixed, judged if decided.late else None)
         return fixed
 
     def _latest(self, now: datetime, *, timed: bool) -> int | None:
@@ -270,79 +283,13 @@ class StreamKind:
             )
         return ticks(now + ahead)
 
-    def _counts(
-        self, judged: DataFrame, name: str, value: EventTime | None, *, timed: bool
-    ) -> tuple[int, int, tuple[Segment, ...]]:
-        """How many rows are late, how many leave at once, and the segment of those that wait."""
-        from pyspark.sql import functions as F
+    @property
+    def _emission(self) -> Emission:
+        return emission_of(self.dataflow, Buffer(self.dataflow, self.sides))
 
-        kept, out = R.is_kept(), R.leaves(value)
-        waits = F.when(kept & ~out, F.col(R.TIME))
-        row = judged.agg(
-            F.count(F.when(R.is_late(), 1)).alias("late"),
-            F.count(F.when(kept & out, 1)).alias("out"),
-            F.count(waits).alias("waits"),
-            F.min(waits).alias("lowest"),
-            F.max(waits).alias("highest"),
-        ).first()
-        assert row is not None
-        if not row["waits"]:
-            return row["late"], row["out"], ()
-        span = (event_time(row[which], timed=timed) for which in ("lowest", "highest"))
-        return row["late"], row["out"], (Segment(name, row["waits"], 0, *span),)
-
-    def _buffered(
-        self, spark: SparkSession, before: StreamState, value: EventTime | None, *, timed: bool
-    ) -> tuple[Mapping[str, tuple[int, EventTime]], int]:
-        """Of segments that are read: rows that stay and their lowest event time; and how many rows leave."""
-        from pyspark.sql import functions as F
-
-        read = drained(before.segments, value).read
-        if not read:
-            return {}, 0
-        rows = self._rows_of(spark, read)
-        out, stays = R.leaves(value), F.when(~R.leaves(value), F.col(R.TIME))
-        found = {
-            str(row[EPOCH]): row
-            for row in rows.groupBy(EPOCH)
-            .agg(
-                F.count(F.when(out, 1)).alias("out"),
-                F.count(stays).alias("stays"),
-                F.min(stays).alias("lowest"),
-            )
-            .collect()
-        }
-        for segment in read:
-            row = found.get(segment.name)
-            held = row["out"] + row["stays"] if row else 0
-            if held != segment.rows:
-                name = self.dataflow.name
-                raise NeedsDecision(
-                    f"dataflow {name}: expected {counted(segment.rows, 'row')} of epoch {segment.name} in table {self.dataflow.table}__{BUFFER}, found"
-                    f" {held:,}: rows that were read wait there, and nothing else has them. Restore the table; or reset the state with --replace to read"
-                    " the source again",
-                    code="buffer_lost",
-                    choices=(f"strandline state reset {name} --replace --reason TEXT",),
-                )
-        live = {
-            name: (row["stays"], event_time(row["lowest"], timed=timed))
-            for name, row in found.items()
-            if row["stays"]
-        }
-        return live, sum(row["out"] for row in found.values())
-
-    def _rows_of(self, spark: SparkSession, segments: Sequence[Segment]) -> DataFrame:
-        """The live rows of segments of the buffer, with their event time in ticks: those at or above the segment's lowest."""
-        from pyspark.sql import functions as F
-
-        table = self.sides[BUFFER]
-        asked = Among(EPOCH, tuple(int(segment.name) for segment in segments))
-        rows = table.read(spark, table.newest_version(), asked).where(F.col(EPOCH).isin(list(asked.values)))
-        type_name = R.time_type(rows, self._definition, self.dataflow.name)
-        timed = rows.withColumn(R.TIME, R.ticks_of(self._definition.event_time, type_name))
-        lowest = [(int(segment.name), ticks(segment.lowest)) for segment in segments]
-        live = F.broadcast(spark.createDataFrame(lowest, f"{EPOCH} long, {_LOWEST} long"))
-        return timed.join(live, EPOCH).where(F.col(R.TIME) >= F.col(_LOWEST)).drop(_LOWEST)
+    @staticmethod
+    def _columns(rows: DataFrame) -> Sequence[str]:
+        return [name for name in rows.columns if name != VERSION]
 
     def _check_limits(self, slice_: EpochSlice, judged: DataFrame | None) -> None:
         definition, name, found = self._definition, self.dataflow.name, slice_.judged
@@ -394,34 +341,37 @@ class StreamKind:
 
     # -- its rows -------------------------------------------------------------------------------------------------
 
-    def _judged_rows(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> tuple[DataFrame, str]:
+    def _epoch(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Epoch:
         found = slice_.judged
         rows = self.chunks.read_chunks(spark, self._chunks_of(slice_), pinned)
         type_name = R.time_type(rows, self._definition, self.dataflow.name)
         marked = R.marked(rows, self._definition, type_name, found.latest)
         one_chunk = slice_.input.first == slice_.input.last
-        return R.judged(marked, found.bounds, found.timeout, one_chunk=one_chunk), type_name
+        judged = R.judged(marked, found.bounds, found.timeout, one_chunk=one_chunk)
+        names = pinned_struct(pinned).names
+        return Epoch(slice_.number, judged, found.before, found.after.value, type_name, names)
+
+    def _no_epoch(self, spark: SparkSession, pinned: str) -> Epoch:
+        """One without rows."""
+        struct = pinned_struct(pinned)
+        rows = spark.createDataFrame([], struct)
+        type_name = R.time_type(rows, self._definition, self.dataflow.name)
+        marked = R.marked(rows, self._definition, type_name, None)
+        judged = R.judged(marked, {}, 0, one_chunk=True)
+        return Epoch(0, judged, StreamState(), None, type_name, struct.names)
 
     def read(self, spark: SparkSession, slice_: EpochSlice | None, pinned: str) -> DataFrame:
-        """The rows that leave in an epoch: in the order of event time and ``order_by``, in parts that do not overlap."""
+        """The rows that leave in an epoch, or the windows that close: in order, in parts that do not overlap."""
         from pyspark.sql import functions as F
 
-        struct = pinned_struct(pinned)
-        number = slice_.number if slice_ is not None else 0
-        epoch = F.lit(number).cast("long").alias(EPOCH)
-        columns = [F.col(quoted(name)) for name in struct.names]
         if slice_ is None:
-            return spark.createDataFrame([], struct).select(*columns, epoch)
-        found = slice_.judged
-        judged, _ = self._judged_rows(spark, slice_, pinned)
-        value = found.after.value
-        out = judged.where(R.is_kept() & R.leaves(value)).select(*columns, epoch)
-        read = drained(found.before.segments, value).read
-        if read:
-            waited = self._rows_of(spark, read)
-            out = out.unionByName(waited.where(R.leaves(value)).select(*columns, epoch))
-        small = slice_.input.bytes + sum(segment.bytes for segment in read) < _SMALL
-        return R.in_order(out, (self._definition.event_time, *self._definition.order_by), small=small)
+            epoch, small = self._no_epoch(spark, pinned), True
+        else:
+            epoch = self._epoch(spark, slice_, pinned)
+            waited = sum(segment.bytes for segment in epoch.before.segments)
+            small = slice_.input.bytes + waited < _SMALL
+        rows = self._emission.rows(epoch, small=small)
+        return rows.withColumn(EPOCH, F.lit(epoch.number).cast("long"))
 
     def load(self, slice_: EpochSlice, rows: DataFrame) -> Load:
         """Rows are only added."""
@@ -432,25 +382,27 @@ class StreamKind:
         from pyspark.sql import functions as F
 
         found, number = slice_.judged, slice_.number
-        columns = [F.col(quoted(name)) for name in pinned_struct(pinned).names]
+        read = self._epoch(spark, slice_, pinned)
+        judged, columns = read.judged, read.own
         epoch = F.lit(number).cast("long").alias(EPOCH)
-        judged, type_name = self._judged_rows(spark, slice_, pinned)
         waits = any(segment.name == str(number) for segment in found.after.segments)
-        waiting = judged.where(R.is_kept() & ~R.leaves(found.after.value)).select(*columns, epoch)
+        waiting = self._emission.waiting(read).select(*columns, epoch) if waits else None
         above: Predicate = Between(EPOCH, found.before.epoch, None, lower_inclusive=False)
         emptied = tuple(int(name) for name in found.before.emptied)
         nothing_else = number == found.before.epoch + 1
         asides = [
             Aside(
                 BUFFER,
-                waiting if waits else None,
+                waiting,
                 any_of((above, Among(EPOCH, emptied))) if emptied else above,
                 none_there=nothing_else and not emptied,
             )
         ]
+        if CARRY in self.sides:
+            asides.append(self._carry(read, slice_, above, none_there=nothing_else))
         if LATE in self.sides:
             split = F.col(R.SPLIT).alias("_split")
-            mark = R.from_ticks(R.JUDGED_BY, type_name).alias("_watermark")
+            mark = R.from_ticks(R.JUDGED_BY, read.type_name).alias("_watermark")
             late = judged.where(R.is_late()).select(*columns, split, mark, epoch)
             asides.append(Aside(LATE, late if found.tally.late else None, above, nothing_else))
         bad = judged.where(F.col(R.REASON).isNotNull())
@@ -459,6 +411,18 @@ class StreamKind:
             Aside(QUARANTINE, quarantined if found.tally.quarantined else None, above, nothing_else)
         )
         return asides
+
+    def _carry(self, read: Epoch, slice_: EpochSlice, above: Predicate, *, none_there: bool) -> Aside:
+        """What an over-window carries on; what the epoch before last has carried makes room."""
+        from pyspark.sql import functions as F
+
+        before, after = slice_.judged.before.carry, slice_.judged.after.carry
+        carried = self._emission.carry(read) if after is not None and after != before else None
+        if carried is None:
+            return Aside(CARRY, None, above, none_there)
+        rows = carried.withColumn(EPOCH, F.lit(slice_.number).cast("long"))
+        older = [Between(EPOCH, None, before.epoch)] if before is not None else []
+        return Aside(CARRY, rows, any_of((above, *older)), none_there and not older)
 
     def find_bad_part(
         self, spark: SparkSession, slice_: EpochSlice, pinned: str, error: Exception

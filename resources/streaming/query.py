@@ -15,8 +15,9 @@ from partitions.stream.operators import (
     DropDuplicatesWithinWatermark,
     HoppingWindows,
     Join,
+    Operator,
+    OverWindow,
     SessionWindows,
-    SparkOperator,
     TransformWithState,
     TumblingWindows,
     Union,
@@ -49,7 +50,7 @@ class StreamInput:
 def stream_query(
     inputs: Sequence[StreamInput],
     event_time: str,
-    operators: Sequence[SparkOperator],
+    operators: Sequence[Operator],
     *,
     output_mode: str = "append",
     load_class: Callable[[str], type[Any]],
@@ -78,6 +79,7 @@ def stream_query(
                 case TransformWithState():
                     flow.rows = _transformed(operator, flow.rows, output_mode, load_class)
                 case _:
+                    assert not isinstance(operator, OverWindow)  # refused when a definition is loaded
                     flow = flow.through(operator)
         rows = flow.told()
         _ = rows.schema  # on Spark Connect nothing is looked at before it is asked for
@@ -184,7 +186,8 @@ def _transformed(
     )
 
 
-def _interval(span: timedelta) -> str:
+def _interval(span: timedelta | int) -> str:
+    assert isinstance(span, timedelta)  # a whole number is refused when a definition is loaded
     return f"{span // timedelta(microseconds=1)} microseconds"
 
 

@@ -22,7 +22,7 @@ from partitions.stream.operators import (
     DropDuplicates,
     DropDuplicatesWithinWatermark,
     Join,
-    SparkOperator,
+    Operator,
     Union,
 )
 from partitions.stream.ordering import Order, Row
@@ -256,7 +256,7 @@ class _Streaming:
         session.conf.set("spark.sql.shuffle.partitions", "1")
 
     @property
-    def operators(self) -> list[SparkOperator]:
+    def operators(self) -> list[Operator]:
         declared = [_declared(each) for each in self.given["operators"]]
         if len(self.sources) == 1 or any(isinstance(each, Join) for each in declared):
             return declared
@@ -313,7 +313,7 @@ def _no_class(name: str) -> type[Any]:
     raise AssertionError(name)
 
 
-def _declared(given: Case) -> SparkOperator:
+def _declared(given: Case) -> Operator:
     """An operator of a case as a definition has it."""
     match given:
         case {"kind": "window_count", "size_s": size}:

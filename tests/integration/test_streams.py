@@ -11,9 +11,10 @@ from dagster import AssetKey, DagsterInstance, TableMetadataValue
 
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
-from resources.loop.outcome import Observer, Step
+from resources.loop.outcome import Step
 from resources.run_options import RunOptions
 from tests.integration.conftest import MakeFeed
+from tests.support.steps import Killed, killed_at
 from tests.support.streams import Stream, definition, minutes, plainly
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -268,17 +269,6 @@ def _appended(stream: Stream) -> Stream:
     return stream
 
 
-def _dies_at(step: Step, occurrence: int) -> Observer:
-    heard: list[Step] = []
-
-    def dies(found: Step, line: str) -> None:
-        heard.append(found)
-        if found is step and heard.count(step) == occurrence:
-            raise KeyboardInterrupt
-
-    return dies
-
-
 # The second epoch sets aside three times: what waits, what is late, what is quarantined.
 STEPS = [
     pytest.param(Step.LIST_KEPT, 2, marks=pytest.mark.full),
@@ -297,10 +287,10 @@ def test_a_run_that_dies_at_any_step_leaves_each_row_in_one_place(
     make_stream: Any, step: Step, occurrence: int
 ) -> None:
     stream = _appended(make_stream(splits=["a", "b"], checkpoint={"interval_files": 1}))
-    with pytest.raises(KeyboardInterrupt):
-        stream.feed.run(_dies_at(step, occurrence))
-    with suppress(KeyboardInterrupt):  # and once more in what finishes it
-        stream.feed.run(_dies_at(Step.SET_ASIDE, 1))
+    with pytest.raises(Killed):
+        stream.feed.run(killed_at(step, occurrence))
+    with suppress(Killed):  # and once more in what finishes it
+        stream.feed.run(killed_at(Step.SET_ASIDE, 1))
     stream.feed.load()
     expected = plainly(stream.written, 5, ["a", "b"])
     places, ordered, state = _told(stream)
@@ -312,8 +302,8 @@ def test_a_run_that_dies_at_any_step_leaves_each_row_in_one_place(
 
 def test_rows_of_a_number_that_was_given_up_are_not_left_in_side_tables(make_stream: Any) -> None:
     stream = _appended(make_stream(splits=["a", "b"]))
-    with pytest.raises(KeyboardInterrupt):
-        stream.feed.run(_dies_at(Step.SET_ASIDE, 3))
+    with pytest.raises(Killed):
+        stream.feed.run(killed_at(Step.SET_ASIDE, 3))
     assert stream.feed.cli("state", "reset", "flow", "--reason", "again", "--yes").code == 0
     stream.feed.load()
     assert tuple(stream.places().values()) == plainly(stream.written, 5, ["a", "b"])[:4]
@@ -345,8 +335,10 @@ def test_wherever_epochs_are_cut_declared_splits_that_stall_give_what_a_plain_re
             rows.append((number, device, chance.choice([None] + [20 * step + chance.randint(0, 40)] * 9)))
         stream.append(*rows)
         if chance.random() < 0.4:
-            with suppress(KeyboardInterrupt):
-                stream.feed.run(_dies_at(chance.choice([Step.SET_ASIDE, Step.WRITTEN]), chance.randint(1, 3)))
+            with suppress(Killed):
+                stream.feed.run(
+                    killed_at(chance.choice([Step.SET_ASIDE, Step.WRITTEN]), chance.randint(1, 3))
+                )
     stream.feed.load()
     expected = plainly(stream.written, 5, ["a", "b", "c"])
     assert tuple(stream.places().values()) == expected[:4]

@@ -34,7 +34,7 @@ def minutes(at: datetime | None) -> int | None:
     return None if at is None else int((at - START) / timedelta(minutes=1))
 
 
-def definition(**watermark: Any) -> dict[str, Any]:
+def definition(*operators: dict[str, Any], **watermark: Any) -> dict[str, Any]:
     """Return a dataflow's definition."""
     declared = {
         "type": "stream",
@@ -47,6 +47,7 @@ def definition(**watermark: Any) -> dict[str, Any]:
         "layer": "silver",
         "source": {"type": "table", "table": "bronze/events"},
         "watermark": declared | watermark,
+        "operators": list(operators),
         "target": {"load": "append", "table": "silver/readings"},
     }
 

@@ -10,6 +10,7 @@ from dagster import AssetCheckResult, AssetCheckSeverity, AssetCheckSpec, Dagste
 
 from partitions.dataflow import Dataflow
 from partitions.predicate import Among
+from partitions.stream.operators import EPOCH, Aggregate
 from partitions.stream.state import StreamState
 from partitions.stream.structured import StructuredStream
 from partitions.stream.ticks import ticks
@@ -19,7 +20,6 @@ from platform_assets.factory.schedules import build_schedule
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work, digest
 from platform_assets.factory.upstream import has_upstream, upstream_sensor
 from platform_assets.kinds.definitions import KindDefinitions, Triggers
-from resources.kinds.stream import EPOCH
 from resources.loop.outcome import Outcome
 from resources.platform import Platform
 from resources.run_options import RunOptions
@@ -38,7 +38,7 @@ class StreamDefinitions(KindDefinitions):
         bounds = AssetCheckSpec(
             "epoch_bounds",
             asset=table_key(dataflow),
-            description="No row of an epoch lies at or above the epoch's global watermark.",
+            description="No row of an epoch lies at or above the epoch's global watermark, and no window of it ends above.",
         )
         drift = AssetCheckSpec(
             "split_drift",
@@ -76,13 +76,15 @@ class StreamDefinitions(KindDefinitions):
 
 
 def _epoch_bounds(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> AssetCheckResult:
-    column, table, above = dataflow.stream.event_time, platform.table(dataflow), list[int]()
+    windows = any(isinstance(each, Aggregate) for each in dataflow.operators)
+    column = "window_end" if windows else dataflow.stream.event_time
+    table, above = platform.table(dataflow), list[int]()
     for committed in outcome.committed:
         state = StreamState.of(committed.entry.state())
         if not committed.rows or state.value is None:
             continue
         found = table.highest_values([column], None, Among(EPOCH, (state.epoch,)))[column]
-        if found is not None and ticks(_in_utc(found)) >= ticks(state.value):
+        if found is not None and ticks(_in_utc(found)) >= ticks(state.value) + windows:
             above.append(state.epoch)
     return AssetCheckResult(
         passed=not above,

@@ -77,7 +77,7 @@ class StreamProfile(KindProfile):
             "splits": splits if full or len(splits) <= _MOST_SPLITS else None,
             "totals": {"splits": len(splits), "idle": asleep, "waiting": len(awaited)},
             "buffer": {
-                "rows": sum(segment.rows for segment in state.segments),
+                "rows": state.buffered,
                 "segments": len(state.segments),
                 **encode({"min": lowest}),
             },
@@ -85,8 +85,7 @@ class StreamProfile(KindProfile):
 
     def entry_amount(self, entry: Entry) -> str:
         """Return how many rows wait after an epoch."""
-        buffered = sum(segment.rows for segment in StreamState.of(entry.state()).segments)
-        return f"{counted(buffered, 'row')} buffered"
+        return f"{counted(StreamState.of(entry.state()).buffered, 'row')} buffered"
 
     def outcome_amount(self, _: Outcome) -> str:
         """Return nothing: rows and epochs are shown for every kind."""

@@ -19,8 +19,8 @@ def state_in_words(state: StreamState) -> str:
     waiting = sum(1 for split in state.splits.values() if split.watermark is None)
     parts = [reach, *([counted(len(state.splits), "split")] if state.splits else [])]
     parts += [f"{waiting:,} of them awaited"] if waiting else []
-    buffered = sum(segment.rows for segment in state.segments)
-    parts += [f"{counted(buffered, 'row')} buffered"] if buffered else []
+    parts += [f"{counted(state.buffered, 'row')} buffered"] if state.buffered else []
+    parts += [f"windows open from {time_in_words(state.open_from)} on"] if state.open_from is not None else []
     return ", ".join(parts)
 
 

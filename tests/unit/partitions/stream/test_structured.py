@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from partitions.stream.operators import Aggregate, SparkOperator
+from partitions.stream.operators import Aggregate, Operator
 from partitions.stream.structured import StructuredStream, misplaced, spark_delay
 
 _DECLARED: dict[str, Any] = {
@@ -17,7 +17,7 @@ _DECLARED: dict[str, Any] = {
     "event_time": "ts",
     "timeout": "PT10M",
 }
-_OPERATORS = TypeAdapter[list[SparkOperator]](list[SparkOperator])
+_OPERATORS = TypeAdapter[list[Operator]](list[Operator])
 
 
 @pytest.mark.parametrize(
