@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, field_validator, model_validator
 
 from partitions.model import Duration, Model
 from partitions.refusal import Refusal
@@ -233,6 +233,11 @@ def lengths(window: Windows) -> Iterator[tuple[str, timedelta | int]]:
             yield key, length
 
 
+def _as_declared(length: timedelta | int) -> str:
+    """A length as a definition writes it: ``PT5M``, or a whole number."""
+    return str(TypeAdapter(timedelta | int).dump_python(length, mode="json"))
+
+
 def one_of_splits(operators: Sequence[Operator]) -> SplitsOperator | None:
     """Return what a stream over splits does to its sorted rows; None: nothing.
 
@@ -270,8 +275,8 @@ def splits_refusals(operators: Sequence[Operator], timeout: timedelta | int) -> 
                     wanted = "a whole number" if isinstance(timeout, int) else "a duration such as PT5M"
                     yield Refusal(
                         ("operators", "window", key),
-                        str(length),
-                        f"{wanted}, as watermark.timeout is ({timeout})",
+                        _as_declared(length),
+                        f"{wanted}, as watermark.timeout is ({_as_declared(timeout)})",
                     )
             names = (*each.group_by, *each.aggregates)
         else:

@@ -37,6 +37,10 @@ WINDOWS: dict[str, Any] = {
     },
     "target": {"load": "merge_overwrite", "replace_by_watermark": True},
 }
+STREAM: dict[str, Any] = {
+    "source": {"type": "table", "table": "bronze/events"},
+    "watermark": {"type": "stream", "event_time": "ts", "split": "device", "timeout": "PT5M"},
+}
 
 
 def _blocks() -> list[Any]:
@@ -56,6 +60,8 @@ def _project(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         }, FILES
     if "source" in block and "watermark" in block:
         return SETTINGS, block
+    if set(block) == {"operators"}:
+        return SETTINGS, STREAM | block
     if block.get("watermark", {}).get("type") == "column":
         return SETTINGS, {"source": {"type": "table", "table": "bronze/orders"}} | block
     if set(block) & {"source", "sql"} or block.get("watermark", {}).get("type") == "path":
