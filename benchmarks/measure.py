@@ -50,7 +50,7 @@ def command(arguments: Sequence[str], environment: dict[str, str] | None = None)
             arguments,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=os.environ | (environment or {}),
+            env=_environment() | (environment or {}),
             cwd=CHECKOUT,
             text=True,
         )
@@ -67,6 +67,11 @@ def command(arguments: Sequence[str], environment: dict[str, str] | None = None)
         output,
         said,
     )
+
+
+def _environment() -> dict[str, str]:
+    """This process's, without what pyspark leaves there once it has had a remote session: a child with it could start no Spark."""
+    return {name: value for name, value in os.environ.items() if name != "SPARK_CONNECT_MODE_ENABLED"}
 
 
 def script(name: str, *arguments: object, environment: dict[str, str] | None = None) -> dict[str, Any]:
