@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 from partitions.spelling import nearest
 from partitions.unit_values import Kind
@@ -63,6 +66,9 @@ _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("float", "real", "double", "decimal", "dec", "numeric"), "number"),
     "boolean": "flag",
 }
+_DECIMALS = ("decimal", "dec", "numeric")
+_ENOUGH_DIGITS = Context(prec=400)
+"""For any number of JSON that a double can hold, and the digits of a decimal behind its point."""
 _NEEDS_LENGTH = ("char", "character", "varchar", "geometry", "geography")
 _TAKES_NUMBERS = {"decimal": 2, "dec": 2, "numeric": 2, "time": 1, **dict.fromkeys(_NEEDS_LENGTH, 1)}
 _UNITS = ("year", "month", "day", "hour", "minute", "second")
@@ -90,10 +96,12 @@ class Column:
 
     Attributes:
         type: the outermost type's name, in lower case as it is written.
+        numbers: after it in parentheses: of a decimal its digits, and those behind the point.
     """
 
     name: str
     type: str
+    numbers: tuple[int, ...] = ()
 
 
 def parse_ddl(text: str) -> list[Column]:
@@ -124,6 +132,20 @@ def kinds_of(text: str) -> dict[str, Kind]:
     return {column.name: _KINDS[column.type] for column in parse_ddl(text) if column.type in _KINDS}
 
 
+def rounded(value: Decimal, column: Column) -> Decimal:
+    """Return a number as a column of this type holds it, so that it compares as the row does once it is loaded.
+
+    Spark rounds to the digits of a decimal, halves away from zero, and to the nearest number of 32 bits for a ``float``.
+    """
+    if column.type in _DECIMALS:
+        scale = column.numbers[1] if len(column.numbers) > 1 else 0
+        return value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _ENOUGH_DIGITS)
+    if column.type in ("float", "real"):
+        (nearest_float,) = struct.unpack("f", struct.pack("f", value))
+        return value if math.isinf(nearest_float) else Decimal(nearest_float)
+    return value
+
+
 class _Parser:
     """A recursive descent over the tokens."""
 
@@ -141,12 +163,14 @@ class _Parser:
         name = self._name("a column as `name type`")
         if self._next in (_END, ","):
             raise DdlError(f"{name} without a type", f"a column as `name type`, such as {name} string")
-        kind = self._type()
+        kind, numbers = self._type()
         self._after_type()
-        return Column(name, kind)
+        return Column(name, kind, numbers)
 
-    def _type(self) -> str:
+    def _type(self) -> tuple[str, tuple[int, ...]]:
+        """Read a type; return its short name, and the numbers behind it."""
         kind = self._name("a type").lower()
+        numbers: tuple[int, ...] = ()
         if kind not in _PLAIN:
             raise DdlError(
                 f"the type {kind}",
@@ -156,8 +180,8 @@ class _Parser:
         if kind in ("array", "map", "struct"):
             self._inner_types(kind)
         elif kind in _TAKES_NUMBERS:
-            self._numbers(kind)
-        return self._words_after(kind)
+            numbers = self._numbers(kind)
+        return self._words_after(kind), numbers
 
     def _inner_types(self, kind: str) -> None:
         self._take("<", f"< after {kind}")
@@ -180,20 +204,24 @@ class _Parser:
         self._type()
         self._after_type()
 
-    def _numbers(self, kind: str) -> None:
+    def _numbers(self, kind: str) -> tuple[int, ...]:
         if self._next != "(":
             if kind in _NEEDS_LENGTH:
                 raise DdlError(f"{kind} without a number", f"{kind}(n)")
-            return
+            return ()
         self._pop()
+        numbers: list[int] = []
         for index in range(_TAKES_NUMBERS[kind]):
             if index and self._next == ")":
                 break
             if index:
                 self._take(",", f"a comma or ) in {kind}(…)")
-            if not self._pop().isdecimal():
+            token = self._pop()
+            if not token.isdecimal():
                 raise DdlError(f"no number in {kind}(…)", f"{kind}(n)")
+            numbers.append(int(token))
         self._take(")", f") at the end of {kind}(…)")
+        return tuple(numbers)
 
     def _words_after(self, kind: str) -> str:
         """Read what may follow a type's name: a collation, an interval's units, `without time zone`; return the type's short name."""

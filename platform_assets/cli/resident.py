@@ -94,21 +94,15 @@ def _shown(said: IO[str]) -> int | None:
 
 
 @contextmanager
-def listening(project: Path) -> Iterator[socket.socket | None]:
-    """Listen for ``strandline run`` as long as the block runs; yields None if the path is too long.
+def alone(project: Path) -> Iterator[None]:
+    """Be the project's only resident process as long as the block runs, or this process, however it ends.
 
     Raises:
-        Held: if another process does so, or has come as far.
+        Held: if another process is.
     """
     folder = project_home(project).parent
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder / "watch.lock"):
-        yield from _bound(address(project))
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Hold a lock that ends with this process, however it ends."""
+    lock = folder / "watch.lock"
     with lock.open("w") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,7 +113,10 @@ def _alone(lock: Path) -> Iterator[None]:
         yield
 
 
-def _bound(path: Path | None) -> Iterator[socket.socket | None]:
+@contextmanager
+def listening(project: Path) -> Iterator[socket.socket | None]:
+    """Listen for ``strandline run`` as long as the block runs, in the only resident process; yields None if the path is too long."""
+    path = address(project)
     if path is None:
         yield None
         return

@@ -64,6 +64,8 @@ def command(context: Context, names: tuple[str, ...], every: float) -> int:
     with ExitStack() as stack:
         bell = stack.enter_context(_bell())
         ended = stack.enter_context(signalled(bell.ring))
+        # Before Dagster's tables are made: two that make them in the same moment break each other's.
+        stack.enter_context(resident.alone(folder))
         home = stack.enter_context(at_home(folder))
         dagster = stack.enter_context(instance(folder))  # its tables are there before anybody is answered
         assert dagster is not None, "at_home has set DAGSTER_HOME"

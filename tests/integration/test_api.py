@@ -542,6 +542,22 @@ def test_infinity_and_nan_bound_nothing_and_hold_no_other_record_back(
     assert (flow.ids, flow.watermark) == ([1, 4], {"value": 2.5})
 
 
+@pytest.mark.parametrize("kind", ["decimal(10,2)", "float"])
+def test_a_number_with_more_digits_than_its_declared_column_is_loaded_once(
+    tmp_path: Path, engine: SparkEngine, server: Api, kind: str
+) -> None:
+    source = {"schema": f"id long, at timestamp, value {kind}"}
+    columns = {"watermark": {"type": "column", "columns": ["value"]}}
+    flow = ApiFeed(tmp_path, engine, server, source, columns).flow()
+    server.rows = [row(1, value=1.234), row(2, value=1.239)]
+    flow.run()
+    assert flow.ids == [1, 2]
+    assert flow.run().rows == 0
+    server.rows.append(row(3, value=1.3))
+    flow.run()
+    assert flow.ids == [1, 2, 3]
+
+
 def test_list_and_the_sensor_ask_an_api_that_fails_once(
     tmp_path: Path, engine: SparkEngine, server: Api
 ) -> None:

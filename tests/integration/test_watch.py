@@ -188,7 +188,8 @@ def test_several_at_once(short: Feed) -> None:
     until(lambda: _listens(short))
     short.put("2.ndjson", 2)
     until(lambda: short.ids == [1, 2])
-    assert [process.returncode for process in ended] == [3, 3]
+    told = [process.communicate()[1] for process in ended]
+    assert [process.returncode for process in ended] == [3, 3], told
     left.send_signal(signal.SIGINT)
     left.communicate(timeout=PATIENCE)
     assert left.returncode == 0

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, tzinfo
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +23,7 @@ from partitions.api.values import kind_of_values, typed
 from partitions.column.predicates import Range, ranges_of
 from partitions.column.source import Observed
 from partitions.dataflow import Dataflow
-from partitions.ddl import kinds_of
+from partitions.ddl import Column, kinds_of, parse_ddl, rounded
 from partitions.errors import BadFile, SchemaEvolved, SourceError
 from partitions.path.source import SourceFile
 from partitions.plan import counted
@@ -270,6 +271,15 @@ class ApiRows:
         """What columns hold, by the declared schema."""
         return {} if self._source.schema_ is None else kinds_of(self._source.schema_)
 
+    @cached_property
+    def _declared_columns(self) -> Mapping[str, Column]:
+        """Columns of the declared schema, by name."""
+        return (
+            {}
+            if self._source.schema_ is None
+            else {each.name: each for each in parse_ddl(self._source.schema_)}
+        )
+
     def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
         """Read pages until each column has a value, and tell what columns of their records hold."""
         with self._client(_LOOK) as client:
@@ -295,7 +305,7 @@ class ApiRows:
         held = {name: self._kind_in(rows, name) for name in columns_of(rows)}
         with self._client(_LOOK, once=self._asks_once) as client:
             return any(
-                _may_match(rows, record, held)
+                self._may_match(rows, record, held)
                 for request, _ in self._above(rows)
                 for record in self._records(client, request)
             )
@@ -307,8 +317,8 @@ class ApiRows:
         with self._client() as client:
             for request, _ in self._above(rows):
                 for record in self._records(client, request):
-                    if _may_match(rows, record, held):
-                        highest = _higher(highest, _value(record, column, held[column]))
+                    if self._may_match(rows, record, held):
+                        highest = _higher(highest, self._value(record, column, held[column]))
         return highest
 
     def fetched_up_to(self, rows: Predicate, columns: Sequence[str]) -> Mapping[str, Any]:
@@ -358,6 +368,26 @@ class ApiRows:
             (kind_of_value(bound) for bound in bounds if bound is not None), None
         )
 
+    def _value(self, record: Record, column: str, kind: Kind | None) -> Any:
+        """A value as it is compared; None for one that Spark will refuse."""
+        try:
+            return self._typed(record, column, kind)
+        except ValueError:
+            return None
+
+    def _may_match(self, rows: Predicate, record: Record, held: Mapping[str, Kind | None]) -> bool:
+        """Whether a record is one of some rows; one that cannot be compared is for Spark to refuse."""
+        try:
+            values = {name: self._typed(record, name, kind) for name, kind in held.items()}
+            return matches(rows, values)
+        except (ValueError, TypeError):
+            return True
+
+    def _typed(self, record: Record, column: str, kind: Kind | None) -> Any:
+        """A value as its row holds it once it is loaded, which the bound of a slice must not lie below."""
+        value, declared = typed(record.value.get(column), kind), self._declared_columns.get(column)
+        return rounded(value, declared) if isinstance(value, Decimal) and declared is not None else value
+
     # Fetching
 
     def _client(self, retry_for: timedelta | None = None, *, once: bool = False) -> ApiClient:
@@ -379,7 +409,7 @@ class ApiRows:
                 if looks:
                     made.names.add(record.value)
                 for name in watched:
-                    made.values[name] = _higher(made.values[name], _value(record, name, held[name]))
+                    made.values[name] = _higher(made.values[name], self._value(record, name, held[name]))
         made.files = lines.files
         self._fetched[request.identity] = made
         return made
@@ -521,24 +551,6 @@ def _types() -> dict[Kind | None, DataType]:
 
 def _as_time(bound: date) -> datetime:
     return bound if isinstance(bound, datetime) else datetime.combine(bound, time.min)
-
-
-def _value(record: Record, column: str, kind: Kind | None) -> Any:
-    """A value as it is compared; None for one that Spark will refuse."""
-    value = record.value.get(column)
-    try:
-        return typed(value, kind)
-    except ValueError:
-        return None
-
-
-def _may_match(rows: Predicate, record: Record, held: Mapping[str, Kind | None]) -> bool:
-    """Whether a record is one of some rows; one that cannot be compared is for Spark to refuse."""
-    try:
-        values = {name: typed(record.value.get(name), kind) for name, kind in held.items()}
-        return matches(rows, values)
-    except (ValueError, TypeError):
-        return True
 
 
 def _higher(one: Any, other: Any) -> Any:

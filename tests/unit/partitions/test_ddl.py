@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
-from partitions.ddl import RESERVED, Column, DdlError, parse_ddl
+from partitions.ddl import RESERVED, Column, DdlError, parse_ddl, rounded
 
 
 @pytest.mark.parametrize(
@@ -79,3 +81,23 @@ def test_columns_that_loading_adds_are_reserved(name: str) -> None:
 
 def test_columns_have_their_outermost_type() -> None:
     assert parse_ddl("`a b` ARRAY<INT>, c int") == [Column("a b", "array"), Column("c", "int")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "held"),
+    [
+        ("decimal(10,2)", "1.239", "1.24"),
+        ("decimal(10,2)", "1.235", "1.24"),
+        ("numeric(10, 2)", "-1.235", "-1.24"),
+        ("decimal(38,18)", "1e300", "1e300"),
+        ("decimal", "1.5", "2"),
+        ("decimal(5)", "2.4", "2"),
+        ("double", "1.1", "1.1"),
+        ("float", "0.5", "0.5"),
+        ("float", "1e300", "1e300"),
+        ("float", "1.1", "1.10000002384185791015625"),
+    ],
+)
+def test_a_number_is_compared_as_its_column_holds_it(kind: str, value: str, held: str) -> None:
+    (column,) = parse_ddl(f"a {kind}")
+    assert rounded(Decimal(value), column) == Decimal(held)
