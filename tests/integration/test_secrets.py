@@ -94,7 +94,7 @@ def project(rows: DatabaseRows, postgres: Postgres, tmp_path: Path, engine: Spar
         },
     )
     (tmp_path / "home").mkdir()
-    others = {
+    others: dict[str, dict[str, Any]] = {
         "refused": {"connection": "wrong", "table": rows.name},
         "failing": {"connection": "erp", "query": f"SELECT at, 1 / (id - 2) AS x FROM {rows.name}"},
         "bucket": {"connection": "land"},
