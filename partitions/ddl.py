@@ -7,10 +7,10 @@ import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import Decimal
 
 from partitions.spelling import nearest
-from partitions.unit_values import Kind
+from partitions.unit_values import Kind, half_up
 
 RESERVED = ("_source_file", "_ingested_at", "_run_id", "_corrupt_record", "_rescued_data")
 """Columns that loading itself adds."""
@@ -67,8 +67,6 @@ _KINDS: Mapping[str, Kind] = {
     "boolean": "flag",
 }
 _DECIMALS = ("decimal", "dec", "numeric")
-_ENOUGH_DIGITS = Context(prec=400)
-"""For any number of JSON that a double can hold, and the digits of a decimal behind its point."""
 _NEEDS_LENGTH = ("char", "character", "varchar", "geometry", "geography")
 _TAKES_NUMBERS = {"decimal": 2, "dec": 2, "numeric": 2, "time": 1, **dict.fromkeys(_NEEDS_LENGTH, 1)}
 _UNITS = ("year", "month", "day", "hour", "minute", "second")
@@ -139,7 +137,7 @@ def rounded(value: Decimal, column: Column) -> Decimal:
     """
     if column.type in _DECIMALS:
         scale = column.numbers[1] if len(column.numbers) > 1 else 0
-        return value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _ENOUGH_DIGITS)
+        return half_up(value, scale)
     if column.type in ("float", "real"):
         (nearest_float,) = struct.unpack("f", struct.pack("f", value))
         return value if math.isinf(nearest_float) else Decimal(nearest_float)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, tzinfo
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, Literal
 
 Kind = Literal["instant", "local", "day", "text", "whole", "number", "flag"]
@@ -24,6 +24,9 @@ WORDS: Mapping[Kind, str] = {
     "flag": "true or false",
 }
 """The kinds for people."""
+
+_ENOUGH_DIGITS = Context(prec=400)
+"""For any number that a double can hold, and the digits of a decimal behind its point."""
 
 
 def fitted(value: Any, kind: Kind, zone: tzinfo) -> Any:
@@ -120,3 +123,8 @@ def kind_of_value(value: Any) -> Kind | None:
         case str():
             return "text"
     return None
+
+
+def half_up(value: Decimal, digits: int) -> Decimal:
+    """Return a number with so many digits behind the point, halves away from zero: as Spark rounds it into a decimal."""
+    return value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _ENOUGH_DIGITS)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from decimal import ROUND_HALF_UP, Decimal, localcontext
+from decimal import Decimal, localcontext
 from typing import Any
 
 from partitions.column.predicates import Range
 from partitions.column.slices import ColumnSlice
+from partitions.unit_values import half_up
 
 DIGITS = 18
 """Behind the point, of a number that Spark keeps of a type without a precision: decimal(38,18). Half a unit is rounded away from zero."""
 
-_UNIT = Decimal(1).scaleb(-DIGITS)
-_HALF = _UNIT / 2
+_HALF = Decimal(1).scaleb(-DIGITS) / 2
 _PRECISION = 200
 
 
@@ -67,7 +67,4 @@ def _first_of(bound: Any) -> tuple[Decimal, bool]:
 
 
 def _rounded(bound: Any) -> Any:
-    if bound is None:
-        return None
-    with localcontext(prec=_PRECISION):
-        return Decimal(str(bound)).quantize(_UNIT, ROUND_HALF_UP)
+    return None if bound is None else half_up(Decimal(str(bound)), DIGITS)

@@ -15,7 +15,7 @@ from partitions.errors import TargetError, in_one_line
 from resources.places import Place
 from resources.sql import quoted
 from resources.tables.iceberg.metadata import Metadata
-from resources.tables.iceberg.refs import TRIES, RefChange
+from resources.tables.iceberg.refs import RefChange, put_refs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,13 +140,7 @@ class FolderCatalog(NamesInSql):
 
     def change_refs(self, change: RefChange) -> bool:
         """Put the next version of the metadata."""
-        for _ in range(TRIES):
-            before = self.newest()
-            if before is None or not change.is_possible(before):
-                return False
-            if change.is_done(before) or self._put_next(before, change.applied(before)):
-                return True
-        return False
+        return put_refs(change, self.newest, self._put_next)
 
     @property
     def _settings(self) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from resources.jdbc import JdbcConnection
 from resources.places import Place
 from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql
 from resources.tables.iceberg.metadata import Metadata
-from resources.tables.iceberg.refs import TRIES, RefChange
+from resources.tables.iceberg.refs import RefChange, put_refs
 
 if TYPE_CHECKING:
     import psycopg
@@ -55,13 +55,7 @@ class JdbcCatalog(NamesInSql):
 
     def change_refs(self, change: RefChange) -> bool:
         """Put metadata with the change, which the row names if it still names the metadata before."""
-        for _ in range(TRIES):
-            before = self.newest()
-            if before is None or not change.is_possible(before):
-                return False
-            if change.is_done(before) or self._put_next(before, change.applied(before)):
-                return True
-        return False
+        return put_refs(change, self.newest, self._put_next)
 
     def _put_next(self, before: Metadata, raw: Mapping[str, Any]) -> bool:
         folder, _, file = before.location.rpartition("/")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,3 +53,24 @@ class RefChange:
             "last-updated-ms": max(int(time.time() * 1000), raw["last-updated-ms"]),
             "metadata-log": [*(raw.get("metadata-log") or []), before],
         }
+
+
+def put_refs(
+    change: RefChange,
+    newest: Callable[[], Metadata | None],
+    put_next: Callable[[Metadata, Mapping[str, Any]], bool],
+) -> bool:
+    """Put the next version of the metadata, as often as other writers are faster; return whether the table has the change.
+
+    Args:
+        change: of branches and tags.
+        newest: returns the metadata that the table has.
+        put_next: puts the version after one, and returns whether it was the first to.
+    """
+    for _ in range(TRIES):
+        before = newest()
+        if before is None or not change.is_possible(before):
+            return False
+        if change.is_done(before) or put_next(before, change.applied(before)):
+            return True
+    return False
